@@ -100,6 +100,12 @@ static void has_no_things(const struct checkpoint_claim *entry, node_thing_fn *f
 }
 
 static void follow(void *u, const struct checkpoint *table) {
+        const struct gpu *g = u;
+        if (g->o.recorded)
+                g->o.recorded(g->o.u, table);
+}
+
+static void nothing_to_sweep(void *u, const struct checkpoint *table) {
 }
 
 static bool may_go(void *u, const struct checkpoint_claim *entry) {
@@ -139,5 +145,5 @@ const struct node_driver gpu_driver = {
         .follow = follow,
         .rebuild = gpu_plan_rebuild,
         .may_go = may_go,
-        .sweep = follow,
+        .sweep = nothing_to_sweep,
 };

@@ -24,6 +24,8 @@ struct gpu_driver_options {
         bool (*hold)(void *u);
         /* A Prepare waits for that, or none does any more. */
         void (*wanted)(void *u, bool yes);
+        /* The claims that are recorded, at the start and after each change. NULL: nobody wants to know. */
+        void (*recorded)(void *u, const struct checkpoint *table);
         void *u;
 };
 

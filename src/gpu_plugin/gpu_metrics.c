@@ -39,6 +39,10 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                                             "1 while a device plugin gives the GPUs of this node to pods as "
                                             "well, so that one GPU may be given twice.",
                                             NULL, NULL, 0),
+                .foreign = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_foreign_devices",
+                                      "Prepared devices that the Go driver has set up in a way that this "
+                                      "driver does not undo.",
+                                      by_kind, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
@@ -72,6 +76,10 @@ void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *e
 
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale) {
         metric_set(m->stale, stale ? 1 : 0, NULL);
+}
+
+void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n) {
+        metric_set(m->foreign, (double)n, LABELS(kind));
 }
 
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active) {

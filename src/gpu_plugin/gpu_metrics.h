@@ -8,7 +8,7 @@ struct gpu_metrics {
         struct metrics *registry;
         struct node_metrics_options options;
         struct node_metrics node;
-        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin;
+        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin, *foreign;
 };
 
 /* m must not move. */
@@ -24,5 +24,7 @@ void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
 void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *effect, size_t n);
 /* What is offered is known from before NVML failed. */
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
+/* How many devices another driver has prepared, by kind: "mps", "vfio", "mig". */
+void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n);
 /* A device plugin gives out GPUs of this node. */
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active);

@@ -5,6 +5,7 @@
 
 #include "api/names.h"
 #include "base/log.h"
+#include "gpu_plugin/foreign.h"
 #include "gpu_plugin/gpu_state.h"
 #include "gpu_plugin/record.h"
 #include "gpu_plugin/timeslice.h"
@@ -112,7 +113,8 @@ bool gpu_work_begin(void *u, struct op *op) {
                         tell_admin(g, op, w);
                 if (!gpu_work_slices(w) || !d || !is_first(gpus, n, d->uuid))
                         continue;
-                gpus[n] = (struct timeslice_gpu){ d->uuid, gpu_want_of(w)->config.interval };
+                gpus[n] = (struct timeslice_gpu){ .uuid = d->uuid,
+                                                  .interval = gpu_want_of(w)->config.interval };
                 requests = arena_printf(op->arena, "%s%s%s", requests, n++ ? " " : "", w->result->request);
         }
         if (n)
@@ -129,11 +131,14 @@ static void on_set_back(void *u, const struct err *e) {
         struct op *op = ended(w);
         if (e) {
                 const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
-                log_warn("GPUs keep the time slice of a claim that goes", kv_str("uid", op->uid), kv_err(e));
-                event_record(g->claims->o.events, &node, EVENT_WARNING, "TimeSliceNotReset",
-                             "a GPU may keep the time slice of claim %s, which has gone: %s; set it back on "
-                             "the node with nvidia-smi compute-policy -i <UUID> --set-timeslice 0",
-                             op->uid, e->msg);
+                log_warn("GPUs keep the time slice or compute mode of a claim that is unprepared",
+                         kv_str("uid", op->uid), kv_err(e));
+                event_record(
+                        g->claims->o.events, &node, EVENT_WARNING, "TimeSliceNotReset",
+                        "a GPU may keep the time slice or compute mode of claim %s, which is unprepared: "
+                        "%s; on the node: nvidia-smi compute-policy -i <UUID> --set-timeslice 0; "
+                        "nvidia-smi -i <UUID> -c DEFAULT",
+                        op->uid, e->msg);
         }
         op_worked(op, NULL);
 }
@@ -148,7 +153,7 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
         struct claim claim = { 0 };
         struct err ignored;
         size_t n = 0;
-        all.on[GATE_TIME_SLICING_SETTINGS] = true; /* which may be off by now */
+        all.on[GATE_TIME_SLICING_SETTINGS] = all.on[GATE_MPS_SUPPORT] = true; /* when it was begun */
         if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &ignored) < 0)
                 return 0;
         struct timeslice_gpu *gpus = arena_alloc(a, (claim.n_results + 1) * sizeof *gpus);
@@ -159,8 +164,9 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
                 size_t ignored_index;
                 if (streq(r->driver, GPU_DRIVER) && !r->admin_access && d && d->kind == GPU_FULL &&
                     gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &config, &ignored_index, &ignored) == 0 &&
-                    config.sharing == GPU_TIME_SLICING)
-                        gpus[n++] = (struct timeslice_gpu){ d->uuid, GPU_INTERVAL_DEFAULT };
+                    config.sharing != GPU_EXCLUSIVE)
+                        gpus[n++] = (struct timeslice_gpu){ .uuid = d->uuid,
+                                                            .mode_only = config.sharing == GPU_MPS };
         }
         *ret = gpus;
         return n;
@@ -171,12 +177,13 @@ static size_t completed(const struct checkpoint_claim *entry, struct arena *a, s
         size_t n = 0;
         for (size_t i = 0; i < entry->n_devices; i++) {
                 const struct node_device *d = &entry->devices[i];
-                if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info ||
-                    !strstr(d->group_info, "\"timeSliceApplied\":true"))
+                if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info)
                         continue;
+                bool sliced = strstr(d->group_info, "\"timeSliceApplied\":true");
                 const char *uuid = record_uuid(d, a);
-                if (uuid && *uuid)
-                        gpus[n++] = (struct timeslice_gpu){ uuid, GPU_INTERVAL_DEFAULT };
+                /* The Go driver gives a GPU with an MPS daemon the mode EXCLUSIVE_PROCESS. */
+                if (uuid && *uuid && (sliced || foreign_mps_daemon(d, a)))
+                        gpus[n++] = (struct timeslice_gpu){ .uuid = uuid, .mode_only = !sliced };
         }
         *ret = gpus;
         return n;
@@ -214,6 +221,10 @@ void gpu_work_known(struct gpu *g) {
         }
 }
 
+static bool may_be_set(const char *status) {
+        return strstr(status, "\"TimeSlicing\"") || strstr(status, "\"MPS\"");
+}
+
 bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct gpu *g = u;
@@ -221,7 +232,7 @@ bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry)
         size_t n = 0;
         if (entry->state == CHECKPOINT_COMPLETED) {
                 n = completed(entry, a, &gpus);
-        } else if (strstr(arena_strndup(a, entry->status.p, entry->status.n), "\"TimeSlicing\"")) {
+        } else if (may_be_set(arena_strndup(a, entry->status.p, entry->status.n))) {
                 if (!g->devices) {
                         wait_for_gpus(g, op, entry->status);
                         return true;

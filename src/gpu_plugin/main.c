@@ -198,6 +198,11 @@ static void on_device_plugin(void *u, const char *offers) {
         report_device_plugin(&p->report, offers);
 }
 
+static void on_recorded(void *u, const struct checkpoint *table) {
+        struct plugin *p = u;
+        report_foreign(&p->report, table);
+}
+
 static bool hold(void *u) {
         const struct plugin *p = u;
         return gpus_hold(p->gpus);
@@ -289,6 +294,7 @@ static void *start(struct node_main *m) {
                 .no_gids = !p->gids,
                 .hold = hold,
                 .wanted = wanted,
+                .recorded = on_recorded,
                 .u = p });
         return p->driver;
 }

@@ -164,6 +164,27 @@ void report_refused(struct report *r, const char *device, const struct err *e) {
                      device, e->msg);
 }
 
+void report_foreign(struct report *r, const struct checkpoint *table) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct event_about node = about(r);
+        struct foreign_device *found;
+        size_t of_kind[FOREIGN_KINDS] = { 0 }, n = foreign_find(table, a, &found);
+        for (size_t i = 0; i < n; i++) {
+                of_kind[found[i].kind]++;
+                if (n <= r->foreign) /* claims end one after the other */
+                        continue;
+                log_warn("a claim was prepared by the Go driver in a way that this driver does not undo",
+                         kv_str("uid", found[i].uid), kv_str("device", found[i].device),
+                         kv_str("remedy", found[i].remedy));
+                event_record(r->events, &node, found[i].kind == FOREIGN_MIG ? EVENT_NORMAL : EVENT_WARNING,
+                             "PreparedByGoDriver", "%s of claim %s: %s", found[i].device, found[i].uid,
+                             found[i].remedy);
+        }
+        for (int kind = 0; kind < FOREIGN_KINDS; kind++)
+                gpu_metrics_foreign(r->metrics, foreign_names[kind], of_kind[kind]);
+        r->foreign = n;
+}
+
 void report_device_plugin(struct report *r, const char *offers) {
         struct event_about node = about(r);
         gpu_metrics_device_plugin(r->metrics, *offers);

@@ -2,6 +2,7 @@
 /* report: what people are told of this node's GPUs: log, metrics, and Events of the Node. */
 #pragma once
 
+#include "gpu_plugin/foreign.h"
 #include "gpu_plugin/gpu_metrics.h"
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/health.h"
@@ -15,7 +16,7 @@ struct report {
         char withheld[32]; /* the reason; "" none */
         bool stale, unmonitored, device_plugin;
         enum slice_taints taints;
-        size_t lost;
+        size_t lost, foreign;
         uint64_t offered, left_out; /* hashes of what is offered, and left out; 0: nothing */
 };
 
@@ -31,6 +32,9 @@ void report_health(struct report *r, const struct health *h, const struct gpu_de
 void report_untainted(struct report *r, enum slice_taints taken);
 /* The API server does not take a device. */
 void report_refused(struct report *r, const char *device, const struct err *e);
+/* What the Go driver has set up for claims and this driver does not manage; to be called at the start and
+ * when the table has changed. */
+void report_foreign(struct report *r, const struct checkpoint *table);
 /* What a device plugin gives out of this node, as device_plugin tells it; "" when there is none (any more).
  */
 void report_device_plugin(struct report *r, const char *offers);

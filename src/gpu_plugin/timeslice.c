@@ -133,6 +133,8 @@ static void on_ended(void *u, const struct child_result *r) {
 }
 
 static void next(struct timeslice *t) {
+        while (!sets_mode(t) && t->at < 2 * t->n && t->gpus[t->at % t->n].mode_only)
+                t->at++;
         if (t->at == 2 * t->n) {
                 finish(t);
                 return;
@@ -169,7 +171,7 @@ struct timeslice *timeslice_start(uv_loop_t *loop, const struct timeslice_option
         t->gpus = arena_alloc(t->arena, (t->n + 1) * sizeof *t->gpus);
         for (size_t i = 0; i < t->n; i++)
                 t->gpus[i] = (struct timeslice_gpu){ arena_strdup(t->arena, o->gpus[i].uuid),
-                                                     o->gpus[i].interval };
+                                                     o->gpus[i].interval, o->gpus[i].mode_only };
         loop_turn_init(&t->turn, loop, begin, t);
         loop_turn_start(&t->turn);
         return t;

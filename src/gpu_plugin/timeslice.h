@@ -20,6 +20,7 @@ typedef void(timeslice_done_fn)(void *u, const struct err *e);
 struct timeslice_gpu {
         const char *uuid; /* of a whole GPU */
         enum gpu_interval interval;
+        bool mode_only; /* its time slice is not touched */
 };
 struct timeslice_options {
         struct driver_root root;          /* borrowed to the end */

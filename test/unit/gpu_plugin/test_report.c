@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu_plugin/offer.h"
+#include "gpu_plugin/record.h"
 #include "gpu_plugin/report.h"
 
 /* In the place of the recorder's. */
@@ -204,14 +205,70 @@ static void what_is_offered_outlives_what_is_known(void **unused) {
         arena_free(c.arena);
 }
 
+/* As the Go driver leaves them, but for the name of the last one, which this driver has prepared. */
+static void what_the_go_driver_prepared_otherwise_is_told_with_the_remedy(void **unused) {
+        static const struct node_device mps[] = {
+                { .name = "gpu-0",
+                  .type = GPU_TYPE_FULL,
+                  .group_info = "{\"mpsControlDaemonID\":\"u1-0a1b2\",\"mpsApplied\":true}" },
+                { .name = "gpu-1",
+                  .type = GPU_TYPE_FULL,
+                  .group_info = "{\"mpsControlDaemonID\":\"u1-0a1b2\",\"mpsApplied\":true}" }
+        };
+        static const struct node_device vfio = { .name = "gpu-vfio-2",
+                                                 .type = "vfio",
+                                                 .info = "{\"uuid\":\"GPU-2\",\"pciBusID\":\"0000:41:00.0\"}",
+                                                 .group_info = "{}" };
+        static const struct node_device mig = { .name = "gpu-3-mig-1g10gb-19-0",
+                                                .type = GPU_TYPE_MIG,
+                                                .info = "{\"parentMinor\":3,\"giId\":7,\"ciId\":0,"
+                                                        "\"migUUID\":\"MIG-3\",\"parentUUID\":\"GPU-3\"}",
+                                                .group_info = "{}" };
+        const struct {
+                const char *uid, *name;
+                const struct node_device *devices;
+                size_t n;
+        } claims[] = {
+                { "u1", "", mps, 2 }, { "u2", "", &vfio, 1 }, { "u3", "", &mig, 1 }, { "u4", "c", &mig, 1 }
+        };
+        struct checkpoint table = { .codec = &record_codec, .dialect = RECORD_RELEASED };
+        for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+                struct checkpoint_claim *c =
+                        checkpoint_put(&table, claims[i].uid, "ns", claims[i].name, STR("{}"));
+                checkpoint_set_devices(c, claims[i].devices, claims[i].n);
+                c->state = CHECKPOINT_COMPLETED;
+        }
+        report_foreign(&report, &table);
+        assert_int_equal(n_events, 3);
+        assert_true(str_starts(events[0], "W PreparedByGoDriver: gpu-0 of claim u1: "));
+        assert_non_null(strstr(events[0], "kubectl delete deployment mps-control-daemon-u1-0a1b2"));
+        assert_true(str_starts(events[1], "W PreparedByGoDriver: gpu-vfio-2 of claim u2: "));
+        assert_non_null(strstr(events[1], "echo 0000:41:00.0 > /sys/bus/pci/drivers_probe"));
+        assert_true(str_starts(events[2], "N PreparedByGoDriver: gpu-3-mig-1g10gb-19-0 of claim u3: "));
+        assert_non_null(strstr(events[2], "nvidia-smi mig -dgi -i GPU-3 -gi 7"));
+        has_metric("nvidia_dra_gpu_foreign_devices{kind=\"mps\"} 1");
+        has_metric("nvidia_dra_gpu_foreign_devices{kind=\"mig\"} 1");
+        /* They end one after the other, which is no news. */
+        checkpoint_drop(&table, checkpoint_find(&table, "u1"));
+        report_foreign(&report, &table);
+        assert_int_equal(n_events, 3);
+        has_metric("nvidia_dra_gpu_foreign_devices{kind=\"mps\"} 0");
+        checkpoint_done(&table);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(why_nothing_is_offered_is_told_once),    T(that_what_is_known_is_old_is_told_once),
-                T(what_is_left_out_is_named_once),         T(failures_of_nvml_are_counted),
-                T(what_is_offered_outlives_what_is_known), T(an_xid_is_told_with_what_to_do),
-                T(that_nobody_watches_is_told_once),       T(lost_gpus_are_counted_and_told),
+                T(why_nothing_is_offered_is_told_once),
+                T(that_what_is_known_is_old_is_told_once),
+                T(what_is_left_out_is_named_once),
+                T(failures_of_nvml_are_counted),
+                T(what_is_offered_outlives_what_is_known),
+                T(an_xid_is_told_with_what_to_do),
+                T(that_nobody_watches_is_told_once),
+                T(lost_gpus_are_counted_and_told),
                 T(a_server_without_taints_is_told_once),
+                T(what_the_go_driver_prepared_otherwise_is_told_with_the_remedy),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,8 +135,23 @@ static void a_claim_goes_whatever_nvidia_smi_says(void **state) {
         unprepared_claim("one");
         assert_false(is_there(ONE));
         assert_null(node.claims->journal.table.claims);
-        assert_true(str_starts(node.event, "TimeSliceNotReset: a GPU may keep the time slice of claim " ONE));
+        assert_true(
+                str_starts(node.event,
+                           "TimeSliceNotReset: a GPU may keep the time slice or compute mode of claim " ONE));
         assert_non_null(strstr(node.event, "exit status 15: GPU is lost"));
+}
+
+/* The Go driver has prepared it with an MPS daemon; what is recorded of it is what that driver writes. */
+static void a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back(void **state) {
+        (void)state;
+        needs_nodes();
+        w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1");
+        smi("");
+        prepared_claim("one");
+        struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
+        entry->devices[0].group_info = "{\"mpsControlDaemonID\":\"" ONE "-12345\",\"mpsApplied\":true}";
+        unprepared_claim("one");
+        called_with("-i GPU-0 -c DEFAULT\n");
 }
 
 /* nvidia-smi takes its time: until the test lets it go on. */
@@ -262,6 +277,7 @@ int main(void) {
                 T(by_admin_access_no_time_slice_is_changed_and_that_is_said),
                 T(what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back),
                 T(a_claim_goes_whatever_nvidia_smi_says),
+                T(a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back),
                 T(others_are_served_while_a_time_slice_is_set),
                 T(who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back),
                 T(what_was_begun_is_set_back_by_the_next_process),
