@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "hook/commands.h"
+#include "hook/compat_note.h"
 #include "hook/in_root.h"
 #include "hook/say.h"
 
@@ -34,26 +36,37 @@ static unsigned long library_major(int folder, const char *name) {
         return major_of(name + strlen(prefix));
 }
 
-/* Of the one library there; 0 when there is none, or when nobody can tell which one counts. */
-static unsigned long compat_major(int root) {
+/* The library says which drivers it is for; one that does not is for all that are older. */
+static bool is_for(int folder, const char *name, unsigned long driver) {
+        int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+                return false;
+        int listed = compat_note_has(fd, driver);
+        close(fd);
+        return listed != 0 && library_major(folder, name) > driver;
+}
+
+/* The one library there is for that driver; false, too, if there are several, of which any may count. */
+static bool is_preferred(int root, unsigned long driver) {
         int fd = in_root(root, compat_folder, O_RDONLY | O_DIRECTORY, 0);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
-        unsigned long found = 0, n = 0;
+        char name[NAME_MAX + 1] = "";
+        unsigned n = 0;
         if (!dir) {
                 if (fd >= 0)
                         close(fd);
-                return 0;
+                return false;
         }
         while ((entry = readdir(dir))) {
-                unsigned long major = library_major(dirfd(dir), entry->d_name);
-                if (major) {
-                        found = major;
+                if (library_major(dirfd(dir), entry->d_name)) {
+                        snprintf(name, sizeof name, "%s", entry->d_name);
                         n++;
                 }
         }
+        bool yes = n == 1 && is_for(dirfd(dir), name, driver);
         closedir(dir);
-        return n == 1 ? found : 0;
+        return yes;
 }
 
 int enable_cuda_compat(int root, const struct options *o) {
@@ -61,7 +74,7 @@ int enable_cuda_compat(int root, const struct options *o) {
         unsigned long ours = o->driver_version ? major_of(o->driver_version) : 0;
         if (!ours)
                 return say("--host-driver-version: want the version of the host's driver, such as 580.95.05");
-        if (compat_major(root) <= ours)
+        if (!is_preferred(root, ours))
                 return 0;
         int folder = in_root_folder(root, "/etc/ld.so.conf.d");
         if (folder < 0)

@@ -17,6 +17,9 @@
 
 enum { FOLDERS_MAX = 64, TEXT_MAX = FOLDERS_MAX * (PATH_MAX + 1) };
 
+/* Not one of the *.conf files there, which configurations include. */
+#define WRAPPER "/etc/ld.so.conf.d/nvcr.wrapper"
+
 #if defined(__x86_64__)
 #define MACHINE "x86_64"
 #else
@@ -48,21 +51,42 @@ static int make_configuration(int root) {
         return r;
 }
 
-/* A file of our own in /etc/ld.so.conf.d. */
-static int place(int root, const char *before, const char *text) {
-        char name[NAME_MAX];
+static int place(int root, const char *name, const char *text) {
         int folder = in_root_folder(root, "/etc/ld.so.conf.d");
         if (folder < 0)
                 return -1;
-        int r = in_root_random_name(before, ".conf", name, sizeof name);
-        if (r == 0)
-                r = in_root_place_file(folder, name, text, 0644);
+        int r = in_root_place_file(folder, name, text, 0644);
         close(folder);
         return r;
 }
 
+/* Another file each time: several hooks may run in a container. */
+static int place_conf(int root, const char *before, const char *text) {
+        char name[NAME_MAX];
+        return in_root_random_name(before, ".conf", name, sizeof name) < 0 ? -1 : place(root, name, text);
+}
+
+/* For ldconfig, in the place of a configuration that includes no files. */
+static int place_wrapper(int root) {
+        static const char text[] = "include /etc/ld.so.conf.d/00-compat-*.conf\n"
+                                   "include /etc/ld.so.conf.d/00-nvcr-*.conf\n"
+                                   "include /etc/ld.so.conf\n"
+                                   "include /etc/ld.so.conf.d/zz-nvcr-*.conf\n";
+        return place(root, strrchr(WRAPPER, '/') + 1, text);
+}
+
+/* "a:b\nc" has the folder. */
+static bool has_folder(const char *list, const char *folder) {
+        size_t n = strlen(folder);
+        for (const char *p = list; (p = strstr(p, folder)); p += n) {
+                if ((p == list || strchr(":\n", p[-1])) && (!p[n] || strchr(":\n", p[n])))
+                        return true;
+        }
+        return false;
+}
+
 /* musl's loader has no cache but a list of folders. */
-static int tell_musl(int root, const struct options *o) {
+static int configure_musl(int root, const struct options *o) {
         static const char path[] = "/etc/ld-musl-" MACHINE ".path";
         static char text[LDCONF_FILE_BYTES + TEXT_MAX];
         if (!is_there(root, "/lib/ld-musl-" MACHINE ".so.1"))
@@ -75,8 +99,11 @@ static int tell_musl(int root, const struct options *o) {
                 got > 0 ? (size_t)got : (size_t)snprintf(text, sizeof text, "/lib:/usr/local/lib:/usr/lib");
         while (n && text[n - 1] == '\n')
                 n--;
-        for (size_t i = 0; i < o->n_folders; i++)
-                n += (size_t)snprintf(text + n, sizeof text - n, "\n%s", o->folders[i]);
+        text[n] = '\0';
+        for (size_t i = 0; i < o->n_folders; i++) {
+                if (!has_folder(text, o->folders[i]))
+                        n += (size_t)snprintf(text + n, sizeof text - n, "\n%s", o->folders[i]);
+        }
         snprintf(text + n, sizeof text - n, "\n");
         int etc = in_root_folder(root, "/etc");
         if (etc < 0)
@@ -86,41 +113,39 @@ static int tell_musl(int root, const struct options *o) {
         return r;
 }
 
-/* Folders that the loader of an image searches by itself, which the ldconfig of another distribution does not
- * know. */
+/* The folders that the loader of an image searches by itself, after all others. The ldconfig of another
+ * distribution does not know them. As the loaders of Debian and of Red Hat's distributions list them ("ld.so
+ * --help"). */
 static const char *system_folders(int root) {
         return is_there(root, "/etc/debian_version") ? "/lib/" MACHINE "-linux-gnu\n/usr/lib/" MACHINE
-                                                       "-linux-gnu\n"
-                                                     : "/lib64\n/usr/lib64\n";
+                                                       "-linux-gnu\n/lib\n/usr/lib\n"
+                                                     : "/lib64\n/usr/lib64\n/lib\n/usr/lib\n";
 }
 
-struct update {
-        const struct options *o;
-        char *argv[FOLDERS_MAX + 8];
-};
-
-/* In the sandbox. */
+/* In the sandbox. A folder that the image's own configuration or its loader has keeps its place: the driver's
+ * folder may be the system's, and what is in front of that in the image stays in front. */
 static char *const *configure(void *u, int root) {
         static char text[TEXT_MAX];
-        struct update *x = u;
+        static char name[] = "ldconfig", f[] = "-f", conf[] = "/etc/ld.so.conf", wrapper[] = WRAPPER,
+                    cache_option[] = "-C", cache[] = "/etc/ld.so.cache";
+        static char *const plain[] = { name, f, conf, cache_option, cache, NULL };
+        static char *const wrapped[] = { name, f, wrapper, cache_option, cache, NULL };
+        const struct options *o = u;
+        const char *system = system_folders(root);
         bool known[FOLDERS_MAX] = { false };
-        struct ldconf c = { .folders = x->o->folders, .n_folders = x->o->n_folders, .known = known };
-        size_t n = 0, n_args = 5; /* without folders */
+        struct ldconf c = { .folders = o->folders, .n_folders = o->n_folders, .known = known };
+        size_t n = 0;
         if (make_configuration(root) < 0)
                 return NULL;
         ldconf_read(&c, root);
-        for (size_t i = 0; i < x->o->n_folders; i++) {
-                if (!known[i])
-                        n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", x->o->folders[i]);
-                /* A configuration that includes no files must be told by hand. */
-                if (!c.includes_files)
-                        n_args++;
+        for (size_t i = 0; i < o->n_folders; i++) {
+                if (!known[i] && !has_folder(system, o->folders[i]))
+                        n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", o->folders[i]);
         }
-        x->argv[n_args] = NULL;
-        if ((n && place(root, "00-nvcr-", text) < 0) || place(root, "zz-nvcr-", system_folders(root)) < 0 ||
-            tell_musl(root, x->o) < 0)
+        if ((n && place_conf(root, "00-nvcr-", text) < 0) || place_conf(root, "zz-nvcr-", system) < 0 ||
+            configure_musl(root, o) < 0 || (!c.includes_files && place_wrapper(root) < 0))
                 return NULL;
-        return x->argv;
+        return c.includes_files ? plain : wrapped;
 }
 
 /* Each becomes a line of a file. */
@@ -148,24 +173,14 @@ static const char *find_ldconfig(void) {
 }
 
 int update_ldcache(int root, const char *path, const struct options *o) {
-        struct update x = { .o = o };
-        char *const words[] = { (char[]){ "ldconfig" }, (char[]){ "-f" }, (char[]){ "/etc/ld.so.conf" },
-                                (char[]){ "-C" }, (char[]){ "/etc/ld.so.cache" } };
+        struct options copy = *o;
         if (check_folders(o) < 0)
                 return -1;
-        memcpy(x.argv, words, sizeof words);
-        for (size_t i = 0; i < o->n_folders; i++) {
-                x.argv[5 + i] = strdup(o->folders[i]);
-                if (!x.argv[5 + i])
-                        return say("memory is out");
-        }
         /* Before anything of the container is looked at. */
         int program = sandbox_program(o->ldconfig ? o->ldconfig : find_ldconfig());
         if (program < 0)
                 return -1;
-        int r = sandbox_run(program, root, path, configure, &x);
+        int r = sandbox_run(program, root, path, configure, &copy);
         close(program);
-        for (size_t i = 0; i < o->n_folders; i++)
-                free(x.argv[5 + i]);
         return r;
 }

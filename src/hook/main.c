@@ -7,6 +7,7 @@
  * has written and may change meanwhile. So it takes no environment, holds nothing open, reads each path
  * through the kernel's own confined walk, and runs nothing of the container's. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@
 #include "hook/oci_state.h"
 #include "hook/say.h"
 
-enum { LIFE_S = 60, OPTIONS_MAX = 512 };
+/* Longer than a kubelet waits for a container to start (runtimeRequestTimeout, 2 minutes): what is slow, such
+ * as an image whose files are fetched when they are read, is its to judge. */
+enum { LIFE_S = 300, OPTIONS_MAX = 512 };
 
 enum command { CREATE_SYMLINKS, ENABLE_CUDA_COMPAT, UPDATE_LDCACHE, DISABLE_MODIFICATION, COMMANDS };
 static const char *const names[COMMANDS] = { "create-symlinks", "enable-cuda-compat", "update-ldcache",
@@ -101,10 +104,22 @@ static int parse(struct line *l, char **argv) {
 
 /* ---- the process ---- */
 
+static void on_alarm(int signal) {
+        static const char text[] =
+                "cdi-hook: not done within 300 s: the files of the image are read too slowly, "
+                "or the container has too little CPU\n";
+        (void)signal;
+        if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+                _exit(2);
+        _exit(1);
+}
+
 /* Nothing of who started us counts: its environment may be the container's, its working directory is. */
 static int become_nobody(void) {
         clearenv();
         umask(022);
+        if (sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL) < 0)
+                return say_errno("begin");
         alarm(LIFE_S);
         if (chdir("/") < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return say_errno("begin");

@@ -7,6 +7,7 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +109,8 @@ static int enter(int root, const char *path) {
         if (syscall(SYS_pivot_root, ".", ".") == 0) {
                 if (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0)
                         return say_errno("leave the host's files");
+        } else if (errno != EINVAL) {
+                return say_errno("pivot_root to the container's files");
         } else if (mount(".", "/", "", MS_MOVE, "") < 0 || chroot(".") < 0) {
                 /* An initramfs cannot be pivoted away; covered it is out of reach for who may not chroot. */
                 return say_errno("enter the container's files");
@@ -114,6 +118,23 @@ static int enter(int root, const char *path) {
         close(old);
         close(here);
         return chdir("/") < 0 ? say_errno("the root of the container") : 0;
+}
+
+/* The container's own, writable at this time: the runtime makes parts of them read-only after its hooks have
+ * run, and root may write most of what is in them without any capability (core_pattern, for one). */
+static int leave_kernel_files(void) {
+        static const char *const folders[] = { "/proc", "/sys", "/dev" };
+        struct statfs fs;
+        for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+                while (umount2(folders[i], MNT_DETACH) == 0)
+                        ;
+                if (errno != EINVAL && errno != ENOENT && errno != ENOTDIR)
+                        return say_errno("unmount %s", folders[i]);
+                if (statfs(folders[i], &fs) == 0 &&
+                    (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
+                        return say("%s of the container cannot be unmounted", folders[i]);
+        }
+        return 0;
 }
 
 static int drop_capabilities(void) {
@@ -135,8 +156,7 @@ static int limit(void) {
         static const struct {
                 __rlimit_resource_t what; /* as glibc declares the two calls */
                 rlim_t most;
-        } limits[] = { { RLIMIT_AS, 1UL << 30 },
-                       { RLIMIT_CPU, 20 },
+        } limits[] = { { RLIMIT_CPU, 20 }, /* none of memory: ldconfig maps whole libraries, of any size */
                        { RLIMIT_FSIZE, 256UL << 20 },
                        { RLIMIT_NOFILE, 256 },
                        { RLIMIT_CORE, 0 } };
@@ -208,7 +228,7 @@ static int run_inside(int program, int root, const char *path, char *const *(*pr
         int inside = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (inside < 0)
                 return say_errno("the root of the container");
-        if (limit() < 0 || drop_capabilities() < 0 || forbid_calls() < 0)
+        if (leave_kernel_files() < 0 || limit() < 0 || drop_capabilities() < 0 || forbid_calls() < 0)
                 return -1;
         char *const *argv = prepare(u, inside);
         if (!argv)

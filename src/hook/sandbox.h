@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox: one program of the host's runs on the files of a container, and can reach nothing else: it is a
- * sealed copy in memory, in namespaces of its own in which the host's files are not mounted any more, without
- * capabilities but to write as root of the container, with limits, and with the system calls that ldconfig
- * needs. */
+/* sandbox: one program of the host runs on the files of a container, and can reach nothing else. It is a
+ * sealed copy in memory, in its own namespaces, in which neither the host's files nor /proc, /sys and /dev of
+ * the container are mounted. It has no capability except to write as root of the container, it has limits,
+ * and it may use only the system calls that ldconfig needs. */
 #pragma once
 
 /* The copy, close-on-exec, or -1 with the reason said. Refuses what needs a loader: that would be the

@@ -21,6 +21,7 @@
 #include "driver_tree.h"
 #include "hook/commands.h"
 #include "hook/in_root.h"
+#include "note_library.h"
 #include "tree.h"
 
 enum { RACES = 10000 };
@@ -133,6 +134,20 @@ static void a_newer_compatibility_library_of_the_image_is_preferred(void **state
         driver_tree_link(root, "c/usr/local/cuda/compat/libcuda.so.1", "libcuda.so.580.10.2");
         assert_int_equal(enable_cuda_compat(fd, &o), 0);
         assert_int_equal(entries("c/etc/ld.so.conf.d"), 3);
+        /* A library with a list of drivers is for these alone. */
+        struct note_library l;
+        struct err e;
+        _cleanup_(freep) char *library = file_join(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2");
+        note_library_make(&l, ".note.cuda.fwd_compatibility", "NVIDIA Corporation",
+                          "{\"Driver\": [550, 580]}");
+        assert_int_equal(file_replace_volatile(library, (const char *)&l, sizeof l, 0644, &e), 0);
+        unsigned before = entries("c/etc/ld.so.conf.d");
+        assert_int_equal(enable_cuda_compat(fd, &o), 0); /* 570 */
+        assert_int_equal(entries("c/etc/ld.so.conf.d"), before);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "550.1" }), 0);
+        assert_int_equal(entries("c/etc/ld.so.conf.d"), before + 1);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "580.1" }), 0);
+        assert_int_equal(entries("c/etc/ld.so.conf.d"), before + 1); /* not newer */
         assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "new" }), -1);
         assert_int_equal(enable_cuda_compat(fd, &(struct options){ 0 }), -1);
 }

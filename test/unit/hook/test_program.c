@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -21,7 +24,7 @@
 #include "driver_tree.h"
 #include "tree.h"
 
-static char *program;
+static char *program, *probe;
 static char *root;
 static bool mounts; /* this machine lets us have our own */
 
@@ -54,11 +57,11 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* The status; what it says is in root/said. */
-static int run(char *const argv[], char *const envp[]) {
+/* What it says is in root/said. */
+static pid_t start(char *const argv[], char *const envp[]) {
         _cleanup_(freep) char *state = xasprintf("{\"ociVersion\":\"1.2.0\",\"bundle\":\"%s\"}", root);
         _cleanup_(freep) char *said = file_join(root, "said");
-        int fds[2], status = 0;
+        int fds[2];
         assert_int_equal(pipe(fds), 0);
         assert_int_equal(write(fds[1], state, strlen(state)), strlen(state));
         close(fds[1]);
@@ -72,6 +75,13 @@ static int run(char *const argv[], char *const envp[]) {
                 _exit(98);
         }
         close(fds[0]);
+        return child;
+}
+
+/* The status. */
+static int run(char *const argv[], char *const envp[]) {
+        int status = 0;
+        pid_t child = start(argv, envp);
         assert_int_equal(waitpid(child, &status, 0), child);
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -153,6 +163,61 @@ static void a_configuration_that_includes_nothing_has_the_folders_all_the_same(v
         assert_true(cache_has("/usr/lib64/lib"));
 }
 
+/* The value of the cache: ldconfig prints it in the order in which the loader looks. */
+static bool cache_prefers(const char *first, const char *second) {
+        _cleanup_(freep) char *path = file_join(root, "c/etc/ld.so.cache");
+        _cleanup_(freep) char *command = xasprintf("/sbin/ldconfig -p -C %s", path);
+        char line[4096];
+        int at_first = -1, at_second = -1, i = 0;
+        FILE *f = popen(command, "r");
+        assert_non_null(f);
+        for (; fgets(line, sizeof line, f); i++) {
+                if (strstr(line, first) && at_first < 0)
+                        at_first = i;
+                if (strstr(line, second) && at_second < 0)
+                        at_second = i;
+        }
+        assert_int_equal(pclose(f), 0);
+        return at_first >= 0 && at_second > at_first;
+}
+
+/* As images of Red Hat's distributions have it, on a host whose driver is in /usr/lib64, too. */
+static void a_library_that_the_image_prefers_to_the_systems_stays_preferred(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        static const char *const configurations[] = { "include ld.so.conf.d/*.conf\n", "/usr/local/lib\n" };
+        for (size_t i = 0; i < ARRAY_LEN(configurations); i++) {
+                tree_put(root, "c/etc/ld.so.conf", configurations[i]);
+                tree_put(root, "c/etc/ld.so.conf.d/local.conf", "/usr/local/lib\n");
+                put_library("c/usr/local/lib/libsame.so.1");
+                put_library("c/usr/lib64/libsame.so.1");
+                put_library("c/usr/lib/libother.so.1");
+                must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64")));
+                assert_true(cache_prefers("=> /usr/local/lib/lib", "=> /usr/lib64/lib"));
+                assert_true(cache_has("/usr/lib/lib"));
+                must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64")));
+                assert_true(cache_prefers("=> /usr/local/lib/lib", "=> /usr/lib64/lib"));
+        }
+        /* A folder that is not the system's comes first. */
+        put_library("c/opt/driver/libsame.so.1");
+        must_run(ARGV(A("update-ldcache"), A("--folder=/opt/driver")));
+        must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64"))); /* another claim's */
+        assert_true(cache_prefers("=> /opt/driver/lib", "=> /usr/local/lib/lib"));
+}
+
+static void a_library_of_more_than_a_gibibyte_stays_in_the_cache(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *path = file_join(root, "c/opt/big/libbig.so.1");
+        tree_put(root, "c/etc/ld.so.conf.d/big.conf", "/opt/big\n");
+        put_library("c/opt/big/libbig.so.1");
+        assert_int_equal(truncate(path, (off_t)1200 << 20), 0);
+        must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64")));
+        assert_true(cache_has("/opt/big/lib"));
+}
+
 static void musl_is_told_by_its_own_file(void **state) {
         (void)state;
         struct err e;
@@ -160,6 +225,7 @@ static void musl_is_told_by_its_own_file(void **state) {
                 skip();
         tree_put(root, "c/lib/ld-musl-x86_64.so.1", "");
         tree_put(root, "c/lib/ld-musl-aarch64.so.1", "");
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
         must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
         _cleanup_(freep) char *path =
                 file_join(root, is_there("c/etc/ld-musl-x86_64.path") ? "c/etc/ld-musl-x86_64.path"
@@ -299,6 +365,81 @@ static void it_takes_the_words_of_nvidias_programs(void **state) {
         assert_int_equal(lstat(link, &st), 0);
 }
 
+/* ---- a program in the place of ldconfig ---- */
+
+static char *read_said(void) {
+        struct err e;
+        _cleanup_(freep) char *path = file_join(root, "said");
+        char *text = NULL;
+        assert_int_equal(file_read(path, 1 << 16, &text, NULL, &e), 0);
+        return text;
+}
+
+static void mount_kernel_files(void) {
+        _cleanup_(freep) char *proc = file_join(root, "c/proc"), *sys = file_join(root, "c/sys"),
+                              *dev = file_join(root, "c/dev");
+        tree_put(root, "c/proc/x", "");
+        tree_put(root, "c/sys/x", "");
+        tree_put(root, "c/dev/x", "");
+        assert_int_equal(mount("proc", proc, "proc", 0, NULL), 0);
+        assert_int_equal(mount("/sys", sys, NULL, MS_BIND | MS_REC, NULL), 0);
+        assert_int_equal(mount("tmpfs", dev, "tmpfs", 0, NULL), 0);
+        tree_put(root, "c/dev/kmsg", "");
+        tree_put(root, "c/dev/mqueue/x", "");
+}
+
+static void what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *option = xasprintf("--ldconfig-path=@%s", probe);
+        char *const none[] = { NULL };
+        mount_kernel_files();
+        int status = run(ARGV(A("update-ldcache"), option), none);
+        _cleanup_(freep) char *said = read_said();
+        if (status || !strstr(said, "probe: done: well"))
+                fail_msg("status %d: %s", status, said);
+        /* The container itself still has them. */
+        assert_true(is_there("c/proc/self/status"));
+        assert_true(is_there("c/dev/kmsg"));
+}
+
+/* It reads a FIFO of the image for ever, as it would from a file server that does not answer. */
+static void a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *option = xasprintf("--ldconfig-path=@%s", probe),
+                              *fifo = file_join(root, "c/wait");
+        char *const none[] = { NULL }, byte[1];
+        int status = 0;
+        assert_int_equal(mkfifo(fifo, 0600), 0);
+        pid_t child = start(ARGV(A("update-ldcache"), option), none);
+        int fd = open(fifo, O_RDONLY); /* until the probe has opened it */
+        assert_true(fd >= 0);
+        /* In the place of the five minutes. */
+        assert_int_equal(kill(child, SIGALRM), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+        assert_int_equal(read(fd, byte, 1), 0); /* nobody has it open any more */
+        close(fd);
+        _cleanup_(freep) char *said = read_said();
+        assert_non_null(strstr(said, "cdi-hook: not done within 300 s"));
+}
+
+static void no_loader_of_the_image_is_named_by_the_hook(void **state) {
+        (void)state;
+        struct err e;
+        _cleanup_(freep) char *content = NULL;
+        size_t n = 0;
+        assert_int_equal(file_read(program, 64 << 20, &content, &n, &e), 0);
+        const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)content;
+        const Elf64_Phdr *s = (const Elf64_Phdr *)(const void *)(content + h->e_phoff);
+        assert_true(n > sizeof *h && h->e_phnum && h->e_phoff + h->e_phnum * sizeof *s <= n);
+        for (unsigned i = 0; i < h->e_phnum; i++)
+                assert_int_not_equal(s[i].p_type, PT_INTERP);
+}
+
 /* ---- under a runtime ---- */
 
 static bool copy_to(const char *from, const char *path) {
@@ -374,14 +515,17 @@ static void a_container_of_runc_knows_what_was_mounted(void **state) {
 }
 
 int main(int argc, char **argv) {
-        program = realpath(argv[argc - 1], NULL); /* it is started from another folder */
-        if (!program)
+        program = realpath(argv[argc - 2], NULL); /* it is started from another folder */
+        probe = realpath(argv[argc - 1], NULL);
+        if (!program || !probe)
                 return 1;
         mounts = unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_PRIVATE | MS_REC, "") == 0;
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(the_loader_finds_what_was_mounted),
                 T(a_configuration_that_includes_nothing_has_the_folders_all_the_same),
+                T(a_library_that_the_image_prefers_to_the_systems_stays_preferred),
+                T(a_library_of_more_than_a_gibibyte_stays_in_the_cache),
                 T(musl_is_told_by_its_own_file),
                 T(folders_of_the_image_that_are_links_stay_in_it),
                 T(a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image),
@@ -390,11 +534,15 @@ int main(int argc, char **argv) {
                 T(cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader),
                 T(cve_2025_23266_the_environment_of_the_container_is_nothing_to_it),
                 T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
+                T(what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev),
+                T(a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig),
+                T(no_loader_of_the_image_is_named_by_the_hook),
                 T(what_it_does_not_know_it_refuses),
                 T(it_takes_the_words_of_nvidias_programs),
                 T(a_container_of_runc_knows_what_was_mounted),
         };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         free(program);
+        free(probe);
         return r;
 }

@@ -59,9 +59,8 @@ static void cover_twice(void) {
         EXPECT(params_mask_unshared(FOLDER, FILE_NAME, why) == 0);
         reads(PATH, text);
         EXPECT(strcmp(text, "ModifyDeviceFiles: 0\n") == 0);
-        EXPECT(statvfs(PATH, &v) == 0 &&
-               (v.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC)) ==
-                       (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC));
+        EXPECT(statvfs(PATH, &v) == 0 && (v.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC)) ==
+                                                 (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC));
         EXPECT(open(PATH, O_WRONLY) < 0);
         unsigned n = mounts_there();
         int folder = open("/proc/" FOLDER, O_PATH | O_DIRECTORY);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hook/compat_note.h"
+#include "note_library.h"
+
+#define SECTION ".note.cuda.fwd_compatibility"
+#define OWNER "NVIDIA Corporation"
+/* As cuda-compat 13.1 has it. */
+#define TEXT                                                                                                 \
+        "{\"Format\": 1, \"CUDA Version\": \"13.1\", \"Driver\": [535, 550, 570, 575, 580, 590], "           \
+        "\"Device\": [1, 2, 7, 565]}"
+
+static int has(const void *data, size_t n, unsigned long driver) {
+        int fd = memfd_create("library", MFD_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, data, n), n);
+        int r = compat_note_has(fd, driver);
+        close(fd);
+        return r;
+}
+
+static int note_has(const char *section, const char *owner, const char *text, unsigned long driver) {
+        struct note_library l;
+        note_library_make(&l, section, owner, text);
+        return has(&l, sizeof l, driver);
+}
+
+static void the_list_says_which_drivers(void **state) {
+        (void)state;
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 570), 1);
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 535), 1);
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 590), 1);
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 565), 0); /* a device, no driver */
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 57), 0);
+}
+
+static void a_note_without_a_list_says_nothing(void **state) {
+        (void)state;
+        assert_int_equal(note_has(SECTION, OWNER, "{\"Format\": 1}", 570), -1);
+        assert_int_equal(note_has(SECTION, OWNER, "{\"Driver\": []}", 570), -1);
+        assert_int_equal(note_has(SECTION, OWNER, "{\"Driver\": \"570\"}", 570), -1);
+        assert_int_equal(note_has(SECTION, OWNER, "{\"Driver\": [", 570), -1);
+        assert_int_equal(note_has(SECTION, OWNER, "{\"Driver\": [535, ", 570), 0);
+        assert_int_equal(note_has(SECTION, "NVIDIA Corporal", TEXT, 570), -1);
+        assert_int_equal(note_has(".note.other", OWNER, TEXT, 570), -1);
+}
+
+static void what_is_cut_off_or_no_library_says_nothing(void **state) {
+        (void)state;
+        struct note_library l;
+        note_library_make(&l, SECTION, OWNER, TEXT);
+        for (size_t n = 0; n < offsetof(struct note_library, text); n++)
+                assert_int_equal(has(&l, n, 570), -1);
+        l.note.n_descsz = UINT32_MAX;
+        assert_int_equal(has(&l, sizeof l, 570), -1);
+        note_library_make(&l, SECTION, OWNER, TEXT);
+        l.note.n_namesz = UINT32_MAX;
+        assert_int_equal(has(&l, sizeof l, 570), -1);
+        note_library_make(&l, SECTION, OWNER, TEXT);
+        l.sections[1].sh_offset = UINT64_MAX;
+        assert_int_equal(has(&l, sizeof l, 570), -1);
+        note_library_make(&l, SECTION, OWNER, TEXT);
+        l.head.e_shstrndx = 3;
+        assert_int_equal(has(&l, sizeof l, 570), -1);
+        note_library_make(&l, SECTION, OWNER, TEXT);
+        l.head.e_ident[EI_CLASS] = ELFCLASS32;
+        assert_int_equal(has(&l, sizeof l, 570), -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_list_says_which_drivers),
+                cmocka_unit_test(a_note_without_a_list_says_nothing),
+                cmocka_unit_test(what_is_cut_off_or_no_library_says_nothing),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
