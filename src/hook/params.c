@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "hook/commands.h"
@@ -9,20 +11,28 @@
 #include "hook/say.h"
 #include "nvidia/params_mask.h"
 
-/* The tests have another file of the kernel's, with a text that they choose: no driver is where they run. */
-#ifndef PARAMS_FOLDER
+/* The tests have another file of the kernel's (commands.h): no driver is where they run. */
+#ifdef HOOK_OF_TESTS
+#define PARAMS_FOLDER SELF_TEST_FOLDER
+#define PARAMS_FILE SELF_TEST_FILE
+#else
 #define PARAMS_FOLDER PARAMS_MASK_FOLDER
 #define PARAMS_FILE PARAMS_MASK_FILE
 #endif
 
-int disable_device_node_modification(int root) {
-        char why[PARAMS_MASK_WHY];
-        int folder = in_root(root, "/proc/" PARAMS_FOLDER, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
-        if (folder < 0 && (errno == ENOENT || errno == ENOTDIR))
+int mask_params(int root, const char *folder, const char *file) {
+        char path[PATH_MAX], why[PARAMS_MASK_WHY];
+        snprintf(path, sizeof path, "/proc/%s", folder);
+        int fd = in_root(root, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+        if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
                 return 0;
-        if (folder < 0)
-                return say_errno("open /proc/" PARAMS_FOLDER " in the container");
-        int r = params_mask(folder, PARAMS_FILE, why);
-        close(folder);
-        return r < 0 ? say("cover /proc/" PARAMS_FOLDER "/" PARAMS_FILE " in the container: %s", why) : 0;
+        if (fd < 0)
+                return say_errno("open '%s' in the container", path);
+        int r = params_mask(fd, file, why);
+        close(fd);
+        return r < 0 ? say("cover '%s/%s' in the container: %s", path, file, why) : 0;
+}
+
+int disable_device_node_modification(int root) {
+        return mask_params(root, PARAMS_FOLDER, PARAMS_FILE);
 }

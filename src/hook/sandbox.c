@@ -61,7 +61,7 @@ static int copy(int from, const char *path) {
         off_t at = 0;
         int to = new_memfd();
         if (to < 0)
-                return say_errno("memory for '%s'", path);
+                return say_errno("memfd_create for '%s'", path);
         if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX) {
                 say("'%s' is no program", path);
         } else {
@@ -97,7 +97,7 @@ int sandbox_program(const char *path) {
 static int enter(int root, const char *path) {
         struct stat was, is;
         if (mount("", "/", "", MS_SLAVE | MS_REC, "") < 0)
-                return say_errno("mounts of our own");
+                return say_errno("mount (propagation)");
         int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
             here = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (old < 0 || here < 0 || fstat(root, &was) < 0 || fstat(here, &is) < 0)
@@ -108,12 +108,12 @@ static int enter(int root, const char *path) {
                 return say_errno("the root of the container");
         if (syscall(SYS_pivot_root, ".", ".") == 0) {
                 if (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0)
-                        return say_errno("leave the host's files");
+                        return say_errno("umount2 of the host's files");
         } else if (errno != EINVAL) {
                 return say_errno("pivot_root to the container's files");
         } else if (mount(".", "/", "", MS_MOVE, "") < 0 || chroot(".") < 0) {
                 /* An initramfs cannot be pivoted away; covered it is out of reach for who may not chroot. */
-                return say_errno("enter the container's files");
+                return say_errno("mount of the container's files as /");
         }
         close(old);
         close(here);
@@ -144,11 +144,11 @@ static int drop_capabilities(void) {
         for (int i = 0; i < 64; i++) {
                 if (i != CAP_DAC_OVERRIDE && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1 &&
                     prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
-                        return say_errno("drop capabilities");
+                        return say_errno("prctl (drop capabilities)");
         }
         (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if (syscall(SYS_capset, &head, data) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return say_errno("drop capabilities");
+                return say_errno("capset (drop capabilities)");
         return 0;
 }
 
@@ -167,7 +167,7 @@ static int limit(void) {
                 if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < most.rlim_max)
                         continue;
                 if (setrlimit(limits[i].what, &most) < 0)
-                        return say_errno("limits");
+                        return say_errno("setrlimit");
         }
         return 0;
 }
@@ -215,7 +215,7 @@ static int forbid_calls(void) {
         f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
         struct sock_fprog program = { (unsigned short)n, f };
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
-                return say_errno("forbid system calls");
+                return say_errno("prctl of a seccomp filter");
         return 0;
 }
 
@@ -234,14 +234,14 @@ static int run_inside(int program, int root, const char *path, char *const *(*pr
         if (!argv)
                 return -1;
         syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
-        return say_errno("run %s in the container", argv[0]);
+        return say_errno("execveat of %s in the container", argv[0]);
 }
 
 int sandbox_run(int program, int root, const char *path, char *const *(*prepare)(void *u, int root),
                 void *u) {
         int status = 0;
         if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) < 0)
-                return say_errno("namespaces of our own");
+                return say_errno("unshare of namespaces");
         pid_t child = fork();
         if (child < 0)
                 return say_errno("fork");

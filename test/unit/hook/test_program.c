@@ -8,12 +8,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -427,6 +429,40 @@ static void a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig(void *
         assert_non_null(strstr(said, "cdi-hook: not done within 300 s"));
 }
 
+/* What the plugin runs before it publishes a GPU. */
+static void the_self_test_passes_and_leaves_nothing(void **state) {
+        (void)state;
+        struct err e;
+        _cleanup_(freep) char *before = NULL, *after = NULL;
+        if (!mounts)
+                skip();
+        assert_int_equal(file_read("/proc/self/mountinfo", 1 << 20, &before, NULL, &e), 0);
+        must_run(ARGV(A("self-test")));
+        assert_int_equal(file_read("/proc/self/mountinfo", 1 << 20, &after, NULL, &e), 0);
+        assert_string_equal(before, after);
+        assert_true(access("/sys/kernel", F_OK) == 0);
+}
+
+static void a_self_test_that_may_not_mount_names_the_call(void **state) {
+        (void)state;
+        int status = 0;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *path = file_join(root, "said");
+        pid_t child = fork();
+        if (child == 0) {
+                int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                if (prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) < 0 || dup2(fd, 2) < 0)
+                        _exit(99);
+                execl(program, "cdi-hook", "self-test", (char *)NULL);
+                _exit(98);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+        _cleanup_(freep) char *said = read_said();
+        assert_string_equal(said, "cdi-hook: unshare of mount and UTS namespace: Operation not permitted\n");
+}
+
 static void no_loader_of_the_image_is_named_by_the_hook(void **state) {
         (void)state;
         struct err e;
@@ -536,6 +572,8 @@ int main(int argc, char **argv) {
                 T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
                 T(what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev),
                 T(a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig),
+                T(the_self_test_passes_and_leaves_nothing),
+                T(a_self_test_that_may_not_mount_names_the_call),
                 T(no_loader_of_the_image_is_named_by_the_hook),
                 T(what_it_does_not_know_it_refuses),
                 T(it_takes_the_words_of_nvidias_programs),
