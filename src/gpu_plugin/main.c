@@ -20,6 +20,7 @@
 #include "gpu_plugin/device_plugin.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "gpu_plugin/gpus.h"
+#include "gpu_plugin/hook_check.h"
 #include "gpu_plugin/hook_install.h"
 #include "gpu_plugin/monitor.h"
 #include "gpu_plugin/offer.h"
@@ -32,7 +33,14 @@
 #define HOOK_PROGRAM "cdi-hook"
 #define DEFAULT_NAMESPACE "default"
 #define DEFAULT_HOST_ROOT "/host-root"
-enum { RETRY_MS = 5000 };
+enum { RETRY_MS = 5000, CHECK_AGAIN_MS = 60000 };
+
+enum hook_state {
+        HOOK_MISSING, /* it could not be copied */
+        HOOK_UNTRIED,
+        HOOK_FAILS,
+        HOOK_WORKS,
+};
 
 struct plugin {
         struct node_main main;
@@ -50,41 +58,95 @@ struct plugin {
         char *proc_driver, *sys, *dev;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
-        bool hook_there;
-        char hook_error[400];
+        enum hook_state hook_state;
+        struct hook_check *hook_check;
+        char hook_error[400]; /* why it is missing or fails */
         struct loop_timer hook_retry;
 };
 
 /* ---- the hook ---- */
 
+static void tell_driver(struct plugin *p);
+static void publish(struct plugin *p);
+
+/* A node on which it fails offers no GPU, because pods that got one would never start. What forbids it may be
+ * a setting of the node. */
+static void hook_fails(struct plugin *p, const char *reason, const char *problem) {
+        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
+        char error[sizeof p->hook_error];
+        snprintf(error, sizeof error, "the CDI hook does not work on this node: %s", problem);
+        if (!streq(p->hook_error, error)) {
+                log_error("no GPU is published, because the CDI hook does not work on this node",
+                          kv_str("hook", p->hook), kv_str("problem", problem));
+                event_record(
+                        p->main.events, &node, EVENT_WARNING, reason,
+                        "no GPU of this node is published, because containers with GPUs would not start: "
+                        "%s",
+                        error);
+        }
+        snprintf(p->hook_error, sizeof p->hook_error, "%s", error);
+        p->hook_state = HOOK_FAILS;
+        loop_timer_start(&p->hook_retry, CHECK_AGAIN_MS);
+}
+
+static void on_hook_checked(void *u, const char *problem) {
+        struct plugin *p = u;
+        hook_check_free(TAKE(p->hook_check));
+        if (*problem) {
+                hook_fails(p, "HookFailsSelfTest", problem);
+        } else {
+                p->hook_state = HOOK_WORKS;
+                *p->hook_error = '\0';
+        }
+        publish(p);
+        tell_driver(p);
+}
+
+/* One of NVIDIA's is in the host's files, which are seen here if they have the driver. */
+static void check_hook(struct plugin *p) {
+        bool nvidias = *p->flags.cdi_hook;
+        if (nvidias && !streq(p->flags.root_host, "/")) {
+                log_info("the CDI hook is not checked: the host's files are not seen from here",
+                         kv_str("hook", p->hook));
+                p->hook_state = HOOK_WORKS;
+                return;
+        }
+        if (p->hook_state == HOOK_MISSING)
+                p->hook_state = HOOK_UNTRIED;
+        p->hook_check = hook_check_start(
+                &p->main.loop, &(struct hook_check_options){ .program = p->hook,
+                                                             .root = nvidias ? p->flags.root_here : NULL,
+                                                             .done = on_hook_checked,
+                                                             .u = p });
+}
+
 /* Without it no claim can be prepared, and all that is can be unprepared. */
 static void install_hook(struct plugin *p) {
-        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         struct err e;
         if (*p->flags.cdi_hook) {
                 free(p->hook);
                 p->hook = xstrdup(p->flags.cdi_hook);
-                p->hook_there = true;
+                check_hook(p);
                 return;
         }
         if (hook_install(p->hook_program, p->main.plugin_dir, &p->hook, &e) < 0) {
                 if (!streq(p->hook_error, e.msg))
                         log_error("cannot install the CDI hook", kv_err(&e));
                 snprintf(p->hook_error, sizeof p->hook_error, "%s", e.msg);
-                if (p->hook) /* else the image lacks it, which no time mends */
+                if (p->hook) /* else the image lacks it, and a later try would find the same */
                         loop_timer_start(&p->hook_retry, RETRY_MS);
                 return;
         }
-        p->hook_there = true;
         hook_sweep(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);
         if (hook_folder_is_noexec(p->main.plugin_dir)) {
-                log_warn("the plugin's folder is mounted noexec: containers with GPUs will not start",
-                         kv_str("folder", p->main.plugin_dir));
-                event_record(p->main.events, &node, EVENT_WARNING, "HookNotExecutable",
-                             "containers with GPUs will not start on this node: '%s' is mounted noexec; "
-                             "mount it without, or name a CDI hook of the host's by nvidiaCDIHookPath",
-                             p->main.plugin_dir);
+                _cleanup_(freep) char *problem = xasprintf(
+                        "'%s' is mounted noexec; mount it without, or name a CDI hook of the host by "
+                        "nvidiaCDIHookPath",
+                        p->main.plugin_dir);
+                hook_fails(p, "HookNotExecutable", problem);
+                return;
         }
+        check_hook(p);
 }
 
 /* ---- the GPUs ---- */
@@ -95,8 +157,8 @@ static void tell_driver(struct plugin *p) {
         const struct gpu_devices *d = gpus_devices(p->gpus);
         if (!s->known || (*s->reason && !d->driver_version))
                 gpu_driver_know(p->driver, NULL, s->message);
-        else if (!p->hook_there)
-                gpu_driver_know(p->driver, NULL, p->hook_error);
+        else if (p->hook_state != HOOK_WORKS)
+                gpu_driver_know(p->driver, NULL, str_or(p->hook_error, "the CDI hook is being checked"));
         else
                 gpu_driver_know(p->driver, d, "");
 }
@@ -104,9 +166,10 @@ static void tell_driver(struct plugin *p) {
 static void publish(struct plugin *p) {
         const struct gpu_devices *d = gpus_devices(p->gpus);
         const struct health *h = p->monitor ? monitor_health(p->monitor) : NULL;
-        if (!gpus_get(p->gpus)->known)
+        static const struct gpu_devices none;
+        if (!gpus_get(p->gpus)->known || p->hook_state == HOOK_UNTRIED)
                 return;
-        struct slice_content content = gpu_offer_content(d, h);
+        struct slice_content content = gpu_offer_content(p->hook_state == HOOK_FAILS ? &none : d, h);
         slice_set(p->main.slices, &content);
         if (h)
                 report_health(&p->report, h, d);
@@ -302,6 +365,7 @@ static void *start(struct node_main *m) {
 static void stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         loop_timer_done(&p->hook_retry);
+        hook_check_free(p->hook_check);
         monitor_free(p->monitor);
         device_plugin_free(p->device_plugin);
         gpus_free(p->gpus);

@@ -92,6 +92,24 @@ static void a_claim_is_prepared_with_our_hook_and_unprepared(void **state) {
         world_end(w);
 }
 
+static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void **state) {
+        struct world *w = *state;
+        tree_put(w->dir, "bin/cdi-hook",
+                 "#!/bin/sh\necho 'cdi-hook: fsopen of tmpfs: Function not implemented' >&2\nexit 1\n");
+        world_put_node(w, "root/dev/nvidia0", 0);
+        world_start(w, NULL);
+        UNTIL(w, w->writes == 1 && w->events == 1);
+        assert_non_null(strstr(buf_str(&w->slice), "\"devices\":[]"));
+        assert_non_null(strstr(w->event, "HookFailsSelfTest"));
+        assert_non_null(strstr(w->event, "fsopen of tmpfs: Function not implemented"));
+        struct answer a = world_ask(w, "prepare");
+        assert_int_not_equal(a.status, 0);
+        assert_non_null(strstr(a.text, "fsopen of tmpfs: Function not implemented"));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+}
+
 static unsigned sessions(const struct world *w) {
         _cleanup_(freep) char *path = file_join(w->dir, "root/usr/lib64/libnvidia-ml.sessions"), *text = NULL;
         unsigned n = 0;
@@ -269,6 +287,7 @@ int main(int argc, char **argv) {
                 T(a_node_offers_its_gpus_and_follows_what_becomes_of_them),
                 T(a_node_without_driver_says_so_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
+                T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so),
                 T(what_is_kept_of_health_may_be_unreadable_or_not_be_written),

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "gpu_plugin/hook_check.h"
+#include "../kube/fake_server.h"
+#include "tree.h"
+
+static char *dir, *program;
+static char problem[4096];
+static bool done;
+static uv_loop_t loop;
+
+static int setup(void **state) {
+        (void)state;
+        dir = tree_new();
+        program = file_join(dir, "hook");
+        done = false;
+        return uv_loop_init(&loop);
+}
+
+static int teardown(void **state) {
+        (void)state;
+        free(program);
+        tree_remove(dir);
+        loop_end(&loop);
+        return 0;
+}
+
+static void on_checked(void *u, const char *text) {
+        (void)u;
+        snprintf(problem, sizeof problem, "%s", text);
+        done = true;
+}
+
+/* What is wrong with it. `root`: NULL for a hook of ours. */
+static const char *check(const char *path, const char *root) {
+        struct hook_check *c = hook_check_start(
+                &loop, &(struct hook_check_options){ .program = path, .root = root, .done = on_checked });
+        RUN_UNTIL(&loop, done);
+        hook_check_free(c);
+        return problem;
+}
+
+static void a_hook_that_passes_its_self_test_is_used(void **state) {
+        (void)state;
+        tree_put(dir, "hook", "#!/bin/sh\n[ \"$*\" = self-test ]\n");
+        assert_string_equal(check(program, NULL), "");
+}
+
+static void a_self_test_that_fails_says_which_call(void **state) {
+        (void)state;
+        tree_put(dir, "hook",
+                 "#!/bin/sh\necho 'cdi-hook: fsopen of tmpfs: Function not implemented' >&2\nexit 1\n");
+        assert_string_equal(check(program, NULL), "cdi-hook: fsopen of tmpfs: Function not implemented");
+}
+
+static void a_self_test_that_says_nothing_is_named_by_its_end(void **state) {
+        (void)state;
+        tree_put(dir, "hook", "#!/bin/sh\nkill -SYS $$\n");
+        assert_non_null(strstr(check(program, NULL), "its self-test ended with status -1, signal 31"));
+}
+
+static void a_hook_that_is_not_there_is_named(void **state) {
+        (void)state;
+        assert_non_null(strstr(check("/nowhere/hook", NULL), "'/nowhere/hook' cannot be run"));
+}
+
+/* nvidia-cdi-hook lists its commands in its help; before 1.17.8 it lacks one. */
+static void a_hook_of_nvidias_must_have_all_commands(void **state) {
+        (void)state;
+        tree_put(
+                dir, "hook",
+                "#!/bin/sh\n[ \"$*\" = --help ] && echo create-symlinks update-ldcache enable-cuda-compat\n");
+        const char *text = check(program, "/");
+        assert_non_null(strstr(text, "(nvidiaCDIHookPath) has no command disable-device-node-modification"));
+        assert_non_null(strstr(text, "1.17.8 or newer"));
+        done = false;
+        tree_put(dir, "hook",
+                 "#!/bin/sh\necho create-symlinks update-ldcache enable-cuda-compat "
+                 "disable-device-node-modification\n");
+        assert_string_equal(check(program, "/"), "");
+        done = false;
+        assert_non_null(
+                strstr(check("/nowhere/nvidia-cdi-hook", "/"), "'/nowhere/nvidia-cdi-hook' cannot be run"));
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(a_hook_that_passes_its_self_test_is_used),
+                T(a_self_test_that_fails_says_which_call),
+                T(a_self_test_that_says_nothing_is_named_by_its_end),
+                T(a_hook_that_is_not_there_is_named),
+                T(a_hook_of_nvidias_must_have_all_commands),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
