@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "imex/imex_settings.h"
 
 enum { FLAG_COUNT = 40 };
 
@@ -43,6 +44,9 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "who runs the IMEX daemons: driverManaged or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
                      "what keeps workloads apart: domain or channel"),
+                FLAG(STR, "imex-config", &c->imex_config,
+                     "settings of nvidia-imex for daemons that start from now on, as a JSON object of "
+                     "strings"),
                 FLAG(BOOL, "imex-agents", &c->agents,
                      "run the IMEX of ComputeDomains that are formed from now on by an agent on each node"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
@@ -53,7 +57,7 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "make a ComputeDomain of each rack, here and in namespaces "
                      "labelled " CD_LABEL_RACK_DOMAINS "=enabled"),
                 FLAG(BOOL, "apply-crds", &c->apply_crds,
-                     "make the two CustomResourceDefinitions, and bring them up to date"),
+                     "make the CustomResourceDefinitions of the driver, and bring them up to date"),
                 FLAG(STR, "http-endpoint", &c->http_endpoint,
                      "address for /metrics, /healthz and /readyz; empty: none"),
                 FLAG(STR, "metrics-path", &c->metrics_path, "path of the metrics"),
@@ -89,6 +93,7 @@ static void defaults(struct config *c, struct raw *r) {
                 .lease_name = "nvidia-compute-domain-controller",
                 .lease_ns = "default",
                 .priority_class = "",
+                .imex_config = "",
                 .pull_policy = "IfNotPresent",
                 .max_nodes = 18,
                 .qps = 1000,
@@ -162,13 +167,22 @@ static int load_metadata(struct config *c, const char *text, struct err *e) {
         return 0;
 }
 
+static int check_imex_config(const struct config *c, struct err *e) {
+        struct imex_settings settings;
+
+        if (imex_settings_parse(c->imex_config, c->arena, &settings, e) < 0)
+                return err_wrap(e, "--imex-config (IMEX_CONFIG)");
+        return 0;
+}
+
 static int derive(struct config *c, const struct raw *r, struct err *e) {
         struct buf b = BUF_INIT(4096);
         gates_init(&c->gates);
         if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
         if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, c->agents, &c->mode, e) < 0 ||
-            load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0)
+            load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0 ||
+            check_imex_config(c, e) < 0)
                 return -1;
         if (!streq(c->pull_policy, "Always") && !streq(c->pull_policy, "IfNotPresent") &&
             !streq(c->pull_policy, "Never"))

@@ -22,6 +22,7 @@ struct config {
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
         bool leader_election, apply_crds, gpu_clique_label, racks, agents, json_log, help;
         const char *priority_class, *pull_policy; /* of the daemon pods */
+        const char *imex_config;                  /* settings of nvidia-imex, as JSON; "" for none */
         struct gates gates;
 
         /* Derived. */

@@ -111,6 +111,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
                         .pull_secrets = config->pull_secrets,
                         .n_pull_secrets = config->n_pull_secrets,
                         .priority_class = config->priority_class,
+                        .imex_config = config->imex_config,
                         .requests = config->requests,
                         .limits = config->limits,
                         .pull_policy = config->pull_policy,

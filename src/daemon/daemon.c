@@ -35,7 +35,7 @@ static struct supervisor_config config = {
                   .own_ip = "",
                   .term_grace_ms = TERM_GRACE_MS },
 };
-static const char *gates_text = "", *log_format_text = "text";
+static const char *gates_text = "", *log_format_text = "text", *imex_config = "";
 static const char *domain_name = "", *domain_ns = "default"; /* for people who read the environment */
 static int64_t verbosity, max_nodes;
 
@@ -54,6 +54,8 @@ static const struct flag flags[] = {
         FLAG(STR, "pod-name", &config.pod, "name of this pod"),
         FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
         FLAG(INT, "max-nodes-per-imex-domain", &max_nodes, "slots of an IMEX domain, 0 for 18"),
+        FLAG(STR, "imex-config", &imex_config,
+             "settings of nvidia-imex beside the driver's own, as a JSON object of strings"),
         FLAG(STR, "kubeconfig", &config.kubeconfig, "kubeconfig file, empty inside a cluster"),
         { .name = NULL },
 };
@@ -63,10 +65,24 @@ static void usage(FILE *to) {
         flags_usage(flags, to);
 }
 
+/* For the life of the process. */
+static int load_settings(struct err *e) {
+        static struct imex_settings settings;
+        static struct arena *arena;
+
+        arena = arena_new(256);
+        if (imex_settings_parse(imex_config, arena, &settings, e) < 0)
+                return err_wrap(e, "--imex-config (IMEX_CONFIG)");
+        config.imex.settings = &settings;
+        return 0;
+}
+
 static int validate(struct gates *gates, struct err *e) {
         gates_init(gates);
         if (gates_parse(gates, gates_text, e) < 0 || gates_validate(gates, e) < 0)
                 return err_wrap(e, "feature gates");
+        if (load_settings(e) < 0)
+                return -1;
         if (!*config.domain_uid)
                 return err_set(e, ERR_INVALID, 0,
                                "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the "

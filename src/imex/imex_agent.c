@@ -299,7 +299,7 @@ static int write_text(const char *path, const struct buf *text, struct err *e) {
 static int write_config(struct imex_agent *a, const struct imex_members *m, struct err *e) {
         _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
 
-        imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, &config);
+        imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, a->o.settings, &config);
         if (a->o.dns_names)
                 imex_nodes_render_names(m->infix, a->o.max_nodes, &nodes);
         else

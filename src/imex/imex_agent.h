@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "imex/imex_recovery.h"
+#include "imex/imex_settings.h"
 
 struct imex_agent;
 
@@ -59,6 +60,8 @@ struct imex_agent_options {     /* the strings are borrowed until imex_agent_fre
         const char *identity; /* whose members.json may be loaded: see imex_members.h */
         unsigned max_nodes;
         bool dns_names; /* gate IMEXDaemonsWithDNSNames; off: nodes.cfg holds IPs and is fixed once started */
+
+        const struct imex_settings *settings; /* of the operator; borrowed as the strings are; NULL: none */
 
         /* Of nvidia-imex, for the kernel's choice of whom to end when memory is short (proc(5)); not below
          * what ours began with. NULL: it has ours. */

@@ -18,41 +18,68 @@
 #define UNUSED_SLOT_IP "127.0.0.2"
 #define INFIX_MAX 32
 
+/* The keys in the order of NVIDIA's own file. NULL: the value is an argument of imex_config_render(). */
+static const struct jd_pair defaults[] = {
+        { "LOG_LEVEL", "4" },
+        { "LOG_FILE_NAME", "" },
+        { "STATS_FILE_NAME", "/var/log/nvidia-imex-stats.log" },
+        { "LOG_APPEND_TO_LOG", "0" },
+        { "LOG_FILE_MAX_SIZE", "1024" },
+        { "LOG_MAX_ROTATE_COUNT", "10" },
+        { "LOG_USE_SYSLOG", "0" },
+        { "DAEMONIZE", "0" },
+        { "BIND_INTERFACE_IP", "" },
+        { "SERVER_PORT", NULL },
+        { "IMEX_NODE_CONFIG_FILE", NULL },
+        { "NETWORK_INTERFACE", "" },
+        { "IMEX_WAIT_FOR_QUORUM", "RECOVERY" },
+        { "IMEX_ENABLE_AUTH_ENCRYPTION", "0" },
+        { "IMEX_AUTH_ENCRYPTION_MODE", "SSL_TLS" },
+        { "IMEX_AUTH_SOURCE", "" },
+        { "IMEX_SERVER_KEY", "" },
+        { "IMEX_SERVER_CERT", "" },
+        { "IMEX_SERVER_CERT_AUTH", "" },
+        { "IMEX_CLIENT_KEY", "" },
+        { "IMEX_CLIENT_CERT", "" },
+        { "IMEX_CLIENT_CERT_AUTH", "" },
+        { "IMEX_SECURITY_TARGET_OVERRIDE", "" },
+        { "IMEX_GSS_SERVICE_NAME", "host" },
+        { "IMEX_GSS_TIMEOUT_SEC", "30" },
+        { "IMEX_GSS_RETRY_INTERVAL_SEC", "5" },
+        { "IMEX_GSS_SEC_CONTEXT_LIFETIME_SEC", "-1" },
+        { "IMEX_GSS_SHUTDOWN_ON_FAILURE", "0" },
+        { "IMEX_CMD_ENABLED", "1" },
+        { "IMEX_CMD_BIND_INTERFACE_IP", NULL },
+        { "IMEX_CMD_PORT", "50005" },
+        { "IMEX_CMD_UNIX_DOMAIN_PATH", "" },
+        { "IMEX_NODE_DISCONNECTED_GRACE_TIME", "-1" },
+};
+
 void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
-                        struct buf *out) {
-        buf_adds(out, "LOG_LEVEL=4\n"
-                      "LOG_FILE_NAME=\n"
-                      "STATS_FILE_NAME=/var/log/nvidia-imex-stats.log\n"
-                      "LOG_APPEND_TO_LOG=0\n"
-                      "LOG_FILE_MAX_SIZE=1024\n"
-                      "LOG_MAX_ROTATE_COUNT=10\n"
-                      "LOG_USE_SYSLOG=0\n"
-                      "DAEMONIZE=0\n"
-                      "BIND_INTERFACE_IP=\n");
-        buf_addf(out, "SERVER_PORT=%u\n", server_port);
-        buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", nodes_file);
-        buf_adds(out, "NETWORK_INTERFACE=\n"
-                      "IMEX_WAIT_FOR_QUORUM=RECOVERY\n"
-                      "IMEX_ENABLE_AUTH_ENCRYPTION=0\n"
-                      "IMEX_AUTH_ENCRYPTION_MODE=SSL_TLS\n"
-                      "IMEX_AUTH_SOURCE=\n"
-                      "IMEX_SERVER_KEY=\n"
-                      "IMEX_SERVER_CERT=\n"
-                      "IMEX_SERVER_CERT_AUTH=\n"
-                      "IMEX_CLIENT_KEY=\n"
-                      "IMEX_CLIENT_CERT=\n"
-                      "IMEX_CLIENT_CERT_AUTH=\n"
-                      "IMEX_SECURITY_TARGET_OVERRIDE=\n"
-                      "IMEX_GSS_SERVICE_NAME=host\n"
-                      "IMEX_GSS_TIMEOUT_SEC=30\n"
-                      "IMEX_GSS_RETRY_INTERVAL_SEC=5\n"
-                      "IMEX_GSS_SEC_CONTEXT_LIFETIME_SEC=-1\n"
-                      "IMEX_GSS_SHUTDOWN_ON_FAILURE=0\n"
-                      "IMEX_CMD_ENABLED=1\n");
-        buf_addf(out, "IMEX_CMD_BIND_INTERFACE_IP=%s\n", cmd_bind_ip);
-        buf_adds(out, "IMEX_CMD_PORT=50005\n"
-                      "IMEX_CMD_UNIX_DOMAIN_PATH=\n"
-                      "IMEX_NODE_DISCONNECTED_GRACE_TIME=-1\n");
+                        const struct imex_settings *settings, struct buf *out) {
+        static const struct imex_settings none;
+        const struct imex_settings *s = settings ?: &none;
+
+        for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
+                const char *key = defaults[i].key, *value = jd_pair_get(s->pairs, s->n_pairs, key);
+
+                if (streq(key, "SERVER_PORT"))
+                        buf_addf(out, "SERVER_PORT=%u\n", server_port);
+                else if (streq(key, "IMEX_NODE_CONFIG_FILE"))
+                        buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", nodes_file);
+                else if (streq(key, "IMEX_CMD_BIND_INTERFACE_IP"))
+                        buf_addf(out, "IMEX_CMD_BIND_INTERFACE_IP=%s\n", cmd_bind_ip);
+                else
+                        buf_addf(out, "%s=%s\n", key, value ?: defaults[i].value);
+        }
+        for (size_t i = 0; i < s->n_pairs; i++) {
+                bool known = false;
+
+                for (size_t j = 0; j < ARRAY_LEN(defaults); j++)
+                        known = known || streq(s->pairs[i].key, defaults[j].key);
+                if (!known)
+                        buf_addf(out, "%s=%s\n", s->pairs[i].key, s->pairs[i].value);
+        }
 }
 
 void imex_slot_name(const char *infix, unsigned i, struct buf *out) {

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "imex/imex_settings.h"
 
 /* Somebody else's seat as nvidia-imex is told of it. Not model/seat: what runs IMEX knows of indices and
  * addresses, and nothing of cliques or of who writes down that a node is ready. */
@@ -26,9 +27,10 @@ struct imex_peer {
 
 enum { IMEX_SERVER_PORT = 50000 };
 
-/* All keys of reference 12.3. */
+/* All keys of reference 12.3, with the values of `settings` (NULL: none) where it has them, and its other
+ * keys behind them. */
 void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
-                        struct buf *out);
+                        const struct imex_settings *settings, struct buf *out);
 
 /* Name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the names of the Go
  * driver. */

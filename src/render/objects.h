@@ -25,6 +25,7 @@ struct objects_settings {
         const char *const *pull_secrets;
         size_t n_pull_secrets;
         const char *priority_class;  /* "" for none */
+        const char *imex_config;     /* settings of nvidia-imex, as JSON; "" for none */
         struct str requests, limits; /* JSON objects of the daemon container's resources; empty for none */
         const char *pull_policy;     /* NULL: IfNotPresent */
         bool json_log;

@@ -538,7 +538,7 @@ int main(int argc, char **argv) {
                                   .plugin_selector = "",
                                   .max_nodes = CLIQUE,
                                   .gpu_clique_label = true,
-                                  .priority_class = "system-node-critical",
+                                  .priority_class = "system-node-critical", .imex_config = "",
                                   .gates_text = "IMEXDaemonsWithDNSNames=true,",
                                   .daemon_verbosity_text = "4",
                                   .namespaces = namespaces,

@@ -22,6 +22,7 @@ static void clear_env(void) {
                                              "LOGGING_FORMAT",
                                              "ADDITIONAL_NAMESPACES",
                                              "IMEX_MODE",
+                                             "IMEX_CONFIG",
                                              "IMEX_ISOLATION",
                                              "FEATURE_GATES",
                                              "LEADER_ELECTION_RENEW_DEADLINE" };
@@ -168,6 +169,8 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
                 { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
+                { "IMEX_CONFIG", "{\"IMEX_NODE_CONFIG_FILE\":\"/tmp/x\"}",
+                  "IMEX_NODE_CONFIG_FILE belongs to the driver" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"app\":\"mine\"}}",
                   "label \"app\" is the driver's own" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"resource.nvidia.com/computeDomain\":\"x\"}}",

@@ -90,7 +90,7 @@ static void all_settings(void **state) {
                                                        .log_verbosity = "6",
                                                        .gates = "IMEXDaemonsWithDNSNames=false,",
                                                        .max_nodes = 18,
-                                                       .priority_class = "system-node-critical",
+                                                       .priority_class = "system-node-critical", .imex_config = "",
                                                        .pull_secrets = secrets,
                                                        .n_pull_secrets = ARRAY_LEN(secrets),
                                                        .requests = STR("{\"cpu\":\"10m\"}"),

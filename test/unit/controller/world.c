@@ -34,7 +34,7 @@ void world_init(struct world *w) {
                               .log_verbosity = "1",
                               .gates = "IMEXDaemonsWithDNSNames=true,",
                               .max_nodes = 4,
-                              .priority_class = "" },
+                              .priority_class = "", .imex_config = "" },
         };
         for (size_t i = 0; i < WORLD_NODES; i++)
                 w->nodes[i] = (struct world_node){

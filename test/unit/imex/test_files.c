@@ -58,12 +58,71 @@ static void test_config(void **state) {
         };
         size_t n = 0;
 
-        imex_config_render("10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, &b);
+        imex_config_render("10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL, &b);
         for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
                 assert_non_null(strstr(buf_str(&b), lines[i]));
                 n += strlen(lines[i]);
         }
         assert_int_equal(n, b.n);
+}
+
+static void test_settings_replace_defaults(void **state) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(256);
+        _cleanup_(buf_done) struct buf plain = BUF_INIT(65536), b = BUF_INIT(65536);
+        struct imex_settings settings;
+        struct err e;
+
+        imex_config_render("10.1.0.5", "/nodes", 28000, NULL, &plain);
+        assert_int_equal(imex_settings_parse("", a, &settings, &e), 0);
+        imex_config_render("10.1.0.5", "/nodes", 28000, &settings, &b);
+        assert_string_equal(buf_str(&b), buf_str(&plain));
+        buf_clear(&b);
+
+        assert_int_equal(imex_settings_parse("{\"IMEX_NODE_DISCONNECTED_GRACE_TIME\": \"60\", "
+                                             "\"IMEX_OF_TOMORROW\": \"a b=c\"}",
+                                             a, &settings, &e),
+                         0);
+        imex_config_render("10.1.0.5", "/nodes", 28000, &settings, &b);
+        assert_non_null(
+                strstr(buf_str(&b), "\nIMEX_NODE_DISCONNECTED_GRACE_TIME=60\nIMEX_OF_TOMORROW=a b=c\n"));
+        assert_null(strstr(buf_str(&b), "GRACE_TIME=-1"));
+        assert_non_null(strstr(buf_str(&b), "SERVER_PORT=28000\nIMEX_NODE_CONFIG_FILE=/nodes\n"));
+}
+
+static void test_settings_refused(void **state) {
+        static const struct {
+                const char *text, *why;
+        } cases[] = {
+                { "{\"IMEX_CMD_BIND_INTERFACE_IP\": \"1.2.3.4\"}",
+                  "IMEX_CMD_BIND_INTERFACE_IP belongs to the driver" },
+                { "{\"IMEX_NODE_CONFIG_FILE\": \"/tmp/x\"}", "IMEX_NODE_CONFIG_FILE belongs to the driver" },
+                { "{\"SERVER_PORT\": \"1\"}", "SERVER_PORT belongs to the driver" },
+                { "{\"LOG_LEVEL\": \"0\"}", "LOG_LEVEL belongs to the driver" },
+                { "{\"DAEMONIZE\": \"1\"}", "DAEMONIZE belongs to the driver" },
+                { "{\"IMEX_GSS_TIMEOUT_SEC\": \"1\\nDAEMONIZE=1\"}",
+                  "IMEX_GSS_TIMEOUT_SEC has a line break" },
+                { "{\"IMEX_GSS_SERVICE_NAME\": \"$(POD_IP)\"}", "contains \"$(\"" },
+                { "{\"A=B\": \"1\"}", "\"A=B\" is not a key" },
+                { "{\"a\": \"1\"}", "\"a\" is not a key" },
+                { "{\"\": \"1\"}", "\"\" is not a key" },
+                { "{\"IMEX_WAIT_FOR_QUORUM\": \"FULL\"}", "use RECOVERY or NONE" },
+                { "{\"A\": \"1\", \"A\": \"2\"}", "A is set twice" },
+                { "{\"A\": 1}", "A" },
+                { "[]", "config" },
+                { "{", "not JSON" },
+                { "{}, \"x\": {}", "x" },
+        };
+        _cleanup_(arena_freep) struct arena *a = arena_new(256);
+        struct imex_settings settings;
+        struct err e;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                assert_int_equal(imex_settings_parse(cases[i].text, a, &settings, &e), -1);
+                assert_int_equal(e.kind, ERR_INVALID);
+                if (!strstr(e.msg, cases[i].why))
+                        fail_msg("%s: %s", cases[i].text, e.msg);
+                assert_int_equal(settings.n_pairs, 0);
+        }
 }
 
 static void test_names(void **state) {
@@ -241,6 +300,8 @@ static void test_hosts_write_in_place(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_config),
+                cmocka_unit_test(test_settings_replace_defaults),
+                cmocka_unit_test(test_settings_refused),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_two_domains_share_no_name),
                 cmocka_unit_test(test_ip_list_is_sorted_by_index),

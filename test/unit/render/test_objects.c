@@ -14,6 +14,7 @@ static const struct objects_settings settings = {
         .gates = "A=true,",
         .max_nodes = 18,
         .priority_class = "",
+        .imex_config = "",
 };
 
 /* The value at a path such as "spec.template.spec.containers.0.image", as JSON text. */
@@ -107,6 +108,7 @@ static void daemonset_options(void **state) {
         s.pull_secrets = secrets;
         s.n_pull_secrets = 2;
         s.priority_class = "high";
+        s.imex_config = "{\"A\":\"1\"}";
         s.requests = STR("{\"cpu\":\"10m\"}");
         s.limits = STR("{\"memory\":\"1Gi\"}");
         objects_daemonset(&s, UID_A, s.gates, 18, &b);
@@ -117,6 +119,12 @@ static void daemonset_options(void **state) {
                             "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{"
                             "\"name\":\"compute-domain-daemon\"}]}");
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"IfNotPresent\"");
+        assert_non_null(
+                strstr(buf_str(&b), "{\"name\":\"IMEX_CONFIG\",\"value\":\"{\\\"A\\\":\\\"1\\\"}\"}"));
+        buf_clear(&b);
+        objects_agents(&s, &b);
+        assert_non_null(
+                strstr(buf_str(&b), "{\"name\":\"IMEX_CONFIG\",\"value\":\"{\\\"A\\\":\\\"1\\\"}\"}"));
         buf_done(&b);
         arena_free(a);
 }
