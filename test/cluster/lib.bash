@@ -9,7 +9,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/compute-domains
 
 # CD_KUBERNETES names another of the minor versions that there is a module file for (1.32); all of them share one main.go.
 kubernetes_modules=$here/programs/kube/go.mod
-[[ -z ${CD_KUBERNETES:-} || $CD_KUBERNETES == 1.36 ]] || kubernetes_modules=$here/programs/kube/v$CD_KUBERNETES.mod
+[[ -z ${CD_KUBERNETES:-} || $CD_KUBERNETES == 1.37 ]] || kubernetes_modules=$here/programs/kube/v$CD_KUBERNETES.mod
 kubernetes_version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' "$kubernetes_modules")
 # newer MINOR: whether the cluster is of Kubernetes 1.MINOR or newer.
 newer() { [[ $kubernetes_version =~ ^v1\.([0-9]+)\. ]] && ((BASH_REMATCH[1] >= $1)); }
