@@ -94,6 +94,13 @@ int gates_validate(const struct gates *g, struct err *e) {
                 { GATE_PASSTHROUGH_SUPPORT, GATE_NVML_DEVICE_HEALTH_CHECK, false },
                 { GATE_DEVICE_METADATA, GATE_PASSTHROUGH_SUPPORT, true },
         };
+        /* It would switch on both host-managed modes, and features of GPUs that exclude each other. */
+        if (g->on[GATE_ALL_ALPHA])
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "feature gate AllAlpha=true switches on gates that exclude each other: set the "
+                        "ones that you need by name (HostManagedIMEX or HostManagedIMEXDaemon, "
+                        "NVMLDeviceHealthCheck, TimeSlicingSettings)");
         for (size_t i = 0; i < ARRAY_LEN(rules); i++)
                 if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
                         return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s",

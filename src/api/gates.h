@@ -39,7 +39,8 @@ void gates_init(struct gates *g); /* defaults */
 /* "Name=true,Other=false,": unknown names and values are ERR_INVALID; empty segments are fine. AllAlpha and
  * AllBeta apply to gates that are not named. */
 int gates_parse(struct gates *g, const char *text, struct err *e);
-int gates_validate(const struct gates *g, struct err *e); /* the dependencies of 4.3 */
+/* The dependencies of 4.3; and AllAlpha is refused, which they make useless. */
+int gates_validate(const struct gates *g, struct err *e);
 void gates_render(const struct gates *g,
                   struct buf *out); /* all gates, sorted by name, each followed by a comma (4.1) */
 void gates_force_off(struct gates *g,

@@ -12,7 +12,7 @@ go_gpus() {
 	rm -rf "$copy"
 	cp -r "$checkout/test/cluster/go-chart" "$copy"
 	cp "$BATS_TEST_DIRNAME/values/go-chart-defaults.yaml" "$copy/values.yaml"
-	helm template gpus "$copy" --kube-version 1.36.0 --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false \
+	helm template gpus "$copy" --kube-version 1.37.0 --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false \
 		--namespace "$@" >"$BATS_TEST_TMPDIR/go.yaml"
 	objects=$(to_json "$BATS_TEST_TMPDIR/go.yaml")
 	identities

@@ -2,6 +2,8 @@
 # Shared by the chart's tests. They need helm (the one that HELM names, or that of the test cluster), promtool (likewise) and jq.
 checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 chart=$checkout/deploy/chart/compute-domains
+# The only value without a default.
+image=(--values "$checkout/test/chart/values/image.yaml")
 
 helm() {
 	local helm=${HELM:-}
@@ -35,7 +37,7 @@ render() {
 }
 
 run_helm() {
-	helm template compute-domains "$chart" --namespace nvidia-compute-domains --kube-version 1.36.0 "$@"
+	helm template compute-domains "$chart" --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$@"
 }
 
 # What filters can say of the objects.

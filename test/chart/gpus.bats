@@ -124,7 +124,6 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 		refused "feature gate $gate is on, but this version does nothing of it for GPUs: switch it off" "${on[@]}" --set featureGates.$gate=true
 	done
 	render "${on[@]}" --set featureGates.DynamicMIG=false
-	refused "but this version does nothing of it for GPUs" "${on[@]}" --set featureGates.AllAlpha=true
 	render --set featureGates.DynamicMIG=true
 	refused "this driver does not share GPUs by consumable capacity yet" "${on[@]}" --set consumableShares=4
 	render "${on[@]}" --set consumableShares=disabled
@@ -155,7 +154,7 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 		.matchConstraints.resourceRules[0].operations == ["CREATE"])'
 	is '[kind("ValidatingAdmissionPolicyBinding")[] | select(.metadata.name | test("-gpu-")).spec.validationActions] == [["Deny"], ["Deny"]]'
 	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
-	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${on[@]}" --set admission.gpus.enabled=true "$chart"
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "${on[@]}" --set admission.gpus.enabled=true "$chart"
 }
 
 # The plugin's own sentence, and nothing that it would take.

@@ -83,9 +83,6 @@ in_both_modes() {
 		"${gate[@]}" "${waiting[@]}"
 	refused "resources.computeDomains.imex.mode=hostManaged (IMEX_MODE) requires feature gate HostManagedIMEXDaemon=true, which is false" \
 		--set resources.computeDomains.imex.mode=hostManaged
-	refused "requires feature gate HostManagedIMEXDaemon=true" --set resources.computeDomains.imex.mode=hostManaged \
-		--set featureGates.AllAlpha=true --set featureGates.HostManagedIMEXDaemon=false --set featureGates.HostManagedIMEX=false
-	refused "two different host-managed modes" --set resources.computeDomains.imex.mode=hostManaged --set featureGates.AllAlpha=true
 	refused "ComputeDomainCliques cannot work without" "${waiting[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false
 	! grep -q "resources.computeDomains" "$checkout/src/model/mode.c" || false # the chart's sentences are the programs', after that prefix
 	local sentence
@@ -133,7 +130,7 @@ in_both_modes() {
 
 @test "both modes render nothing twice, and lint" {
 	in_both_modes is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
-	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"
 }
 
 @test "the kubelet plugin's network policy lets it ask the hosts' IMEX" {

@@ -108,3 +108,17 @@ recorded_fires() {
 		recorded_fires "$file" || { echo "$file"; return 1; }
 	done
 }
+
+@test "each alert has a row in docs/metrics.md that its runbook_url leads to" {
+	local alert
+	render --set metrics.prometheusRule.enabled=true
+	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[].annotations | has("runbook_url")] | any | not'
+	render --set metrics.prometheusRule.enabled=true --set resources.gpus.enabled=true --set featureGates.HostManagedIMEX=true \
+		--set metrics.prometheusRule.runbookURL=https://wiki.example.com/metrics
+	for alert in $(all_alerts); do
+		is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[] | select(.alert == $a).annotations.runbook_url] ==
+			["https://wiki.example.com/metrics#" + ($a | ascii_downcase)]' --arg a "$alert"
+		grep -qF "| <a id=\"${alert,,}\"></a>\`$alert\` |" "$checkout/docs/metrics.md"
+	done
+	refused "runbookURL" --set metrics.prometheusRule.runbookURL=wiki
+}

@@ -13,7 +13,7 @@ load chart.bash
 }
 
 @test "helm lint has nothing to say" {
-	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "$chart"
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$chart"
 }
 
 @test "image and pods are those that others rely on" {

@@ -13,8 +13,8 @@ controller=policy-test-service-account-controller
 daemon=compute-domain-daemon-service-account
 
 render() {
-	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test \
-		--kube-version 1.36.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
+	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test --set image.repository=compute-domains/compute-domains \
+		--kube-version 1.37.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
 		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
 		--show-only "templates/policy-resourceslices.yaml"
 }

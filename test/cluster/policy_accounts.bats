@@ -16,7 +16,7 @@ image=example.org/mirror/compute-domains:v2
 # The driver that may be installed counts as an earlier installation of this one, so that its own daemons are not refused.
 render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-accounts "$chart" --namespace $ns --set nameOverride=policy-accounts "$@" \
-		--kube-version 1.36.0 --set image.repository=example.org/mirror/compute-domains \
+		--kube-version 1.37.0 --set image.repository=example.org/mirror/compute-domains \
 		--set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
 		--set 'controller.containers.computeDomain.env[0].value=nvidia-compute-domains' \
 		--show-only "templates/policy-controller.yaml" --show-only "templates/policy-events.yaml" \

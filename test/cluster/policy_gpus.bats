@@ -9,8 +9,8 @@ load policy.bash
 ns=policy-gpus-test
 
 render() {
-	"$BATS_TEST_DIRNAME/helm" template policy-gpus-test "$chart" --namespace $ns --set nameOverride=policy-gpus-test \
-		--set "resourceApiVersion=resource.k8s.io/$(resource_version)" --kube-version 1.36.0 --set resources.gpus.enabled=true \
+	"$BATS_TEST_DIRNAME/helm" template policy-gpus-test "$chart" --namespace $ns --set nameOverride=policy-gpus-test --set image.repository=compute-domains/compute-domains \
+		--set "resourceApiVersion=resource.k8s.io/$(resource_version)" --kube-version 1.37.0 --set resources.gpus.enabled=true \
 		--set admission.gpus.enabled=true --show-only templates/policy-gpu-claims.yaml "$@"
 }
 

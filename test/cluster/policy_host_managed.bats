@@ -11,9 +11,9 @@ plugin=policy-host-test-service-account-kubeletplugin
 controller=policy-host-test-service-account-controller
 
 render() {
-	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test \
+	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test --set image.repository=compute-domains/compute-domains \
 		--set "resourceApiVersion=resource.k8s.io/$(resource_version)" "$@" \
-		--kube-version 1.36.0 --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true \
+		--kube-version 1.37.0 --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true \
 		--show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-kubelet-plugin.yaml" \
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
 }

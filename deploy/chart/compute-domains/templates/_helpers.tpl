@@ -355,3 +355,59 @@ true
 true
 {{- end -}}
 {{- end -}}
+
+{{/* The names of all feature gates, as a JSON array. */}}
+{{- define "compute-domains.gates" -}}
+{{- list "AllAlpha" "AllBeta" "ComputeDomainCliques" "ConsumableShares" "ContextualLogging" "CrashOnNVLinkFabricErrors" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "HostManagedIMEX" "HostManagedIMEXDaemon" "IMEXDaemonsWithDNSNames" "LoggingAlphaOptions" "LoggingBetaOptions" "MPSSupport" "NVMLDeviceHealthCheck" "PassthroughSupport" "TimeSlicingSettings" | toJson -}}
+{{- end -}}
+
+{{/* resources.computeDomains.imex.config as JSON, all values as strings; empty without any, and where the hosts run IMEX. */}}
+{{- define "compute-domains.imexConfig" -}}
+{{- $config := dig "config" dict (.Values.resources.computeDomains.imex | default dict) | default dict -}}
+{{- if and $config (not (include "compute-domains.hostManaged" .)) -}}
+{{- $strings := dict -}}
+{{- range $key, $value := $config -}}
+{{- /* A number of a values file is a float64 here, which prints large ones with an exponent. */ -}}
+{{- $whole := and (kindIs "float64" $value) (eq (float64 (int64 $value)) $value) -}}
+{{- $_ := set $strings $key (ternary (printf "%d" (int64 (ternary $value 0 $whole))) (toString $value) $whole) -}}
+{{- end -}}
+{{- toJson $strings -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses what the programs refuse of resources.computeDomains.imex.config (imex_settings_parse). */}}
+{{- define "compute-domains.refuseIMEXConfig" -}}
+{{- $where := "resources.computeDomains.imex.config" -}}
+{{- range $key, $value := include "compute-domains.imexConfig" . | default "{}" | fromJson -}}
+{{- if not (regexMatch "^[A-Z_][A-Z0-9_]{0,63}$" $key) -}}
+{{- fail (printf "%s: %q is not a key of nvidia-imex: want capital letters, digits and _." $where $key) -}}
+{{- end -}}
+{{- with get (include "compute-domains.imexOwnedKeys" $ | fromYaml) $key -}}
+{{- fail (printf "%s: %s belongs to the driver: %s; leave it out." $where $key .) -}}
+{{- end -}}
+{{- if not (regexMatch "^[ -~]{0,512}$" $value) -}}
+{{- fail (printf "%s: the value of %s has a line break, a character that is not ASCII, or more than 512 characters." $where $key) -}}
+{{- end -}}
+{{- if contains "$(" $value -}}
+{{- fail (printf "%s: the value of %s contains \"$(\"." $where $key) -}}
+{{- end -}}
+{{- if and (eq $key "IMEX_WAIT_FOR_QUORUM") (eq $value "FULL") -}}
+{{- fail (printf "%s: IMEX_WAIT_FOR_QUORUM=FULL waits for the slots of nodes that are not in the domain; use RECOVERY or NONE." $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "compute-domains.imexOwnedKeys" -}}
+BIND_INTERFACE_IP: nvidia-imex listens on the pod's address
+DAEMONIZE: nvidia-imex stays a child of the daemon
+IMEX_CMD_BIND_INTERFACE_IP: the command service listens on the pod's address
+IMEX_CMD_ENABLED: the driver asks nvidia-imex for its state by the command service
+IMEX_CMD_PORT: the network policy opens port 50005
+IMEX_CMD_UNIX_DOMAIN_PATH: the driver asks nvidia-imex for its state by port 50005
+IMEX_NODE_CONFIG_FILE: the driver writes the list of nodes
+LOG_FILE_NAME: the log of nvidia-imex is the log of the pod
+LOG_LEVEL: the driver reads the node's id from lines of level 4
+LOG_USE_SYSLOG: the log of nvidia-imex is the log of the pod
+NETWORK_INTERFACE: nvidia-imex listens on the pod's address
+SERVER_PORT: the driver chooses the port, and the network policy follows
+{{- end -}}

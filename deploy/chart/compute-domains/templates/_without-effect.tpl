@@ -6,9 +6,13 @@ refused instead (validation.yaml).
 {{- define "compute-domains.withoutEffect" -}}
 {{- $values := .Values -}}
 {{- $gpus := include "compute-domains.gpus" . -}}
-{{- $tag := toString (.Values.image.tag | default "") -}}
-{{- if and $tag (eq .Values.image.repository "compute-domains/compute-domains") (ne (trimPrefix "v" $tag) .Chart.AppVersion) }}
-image.tag: {{ $tag }} is another version than the chart's; a tag of the other driver's image names none of this one: leave it out
+{{- if and (dig "imex" "config" dict .Values.resources.computeDomains | default dict) (include "compute-domains.hostManaged" .) }}
+resources.computeDomains.imex.config: the hosts run nvidia-imex; edit their /etc/nvidia-imex/config.cfg
+{{- end }}
+{{- range $name := list "computeDomains" "gpus" }}
+{{- if eq (toString (dig "containers" $name "healthcheckPort" "" $values.kubeletPlugin)) "0" }}
+kubeletPlugin.containers.{{ $name }}.healthcheckPort: 0 means no probe here, as in the Go driver 0.5.0; its main branch reads 0 as "on" since 2026-09-01: write -1 for no probe, or a port
+{{- end }}
 {{- end }}
 {{- if and .Values.consumableShares (not $gpus) }}
 consumableShares: it is about GPUs, which are not allocated here
