@@ -11,7 +11,7 @@ static void fetched_some(struct op *op);
 
 static void on_domains_retry(void *u, const struct err *e) {
         struct op *op = u;
-        if (op->phase != OP_BATCH)
+        if (!op_is_held(op))
                 snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
 }
 
@@ -20,7 +20,7 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         struct gathered *g = op->own;
         g->lookup = NULL;
         /* It was asked for while the claim waited, and the claim waits no longer. */
-        if (op->phase == OP_BATCH) {
+        if (op_is_held(op)) {
                 lookup_list_free(l);
                 return;
         }
@@ -78,7 +78,7 @@ static bool noted(struct op *op) {
 static void on_fabric_failed(void *u, const struct err *e) {
         struct op *op = u;
         const struct cd *cd = op->c->o.u;
-        if (op->phase != OP_BATCH)
+        if (!op_is_held(op))
                 snprintf(op->msg, sizeof op->msg, "cannot read ComputeDomainFabric '%s': %s",
                          fabric_watch_clique(cd->o.fabric), e->msg);
 }
@@ -88,7 +88,7 @@ static void on_fabric(void *u, const struct err *e) {
         if (e)
                 on_fabric_failed(op, e);
         /* A claim that is prepared has its channel, whatever the fabric says now. */
-        if (e && op->phase != OP_BATCH && !op_prepared_before(op))
+        if (e && !op_is_held(op) && !op_prepared_before(op))
                 op_fail(op, op->msg);
         else if (op->phase == OP_FETCHING)
                 fetched_some(op);
@@ -134,7 +134,7 @@ static void fetched_some(struct op *op) {
 
 void gather_noted(struct op *op) {
         const struct gathered *g = op->own;
-        if (!g || !g->noting || op->phase == OP_BATCH)
+        if (!g || !g->noting || op_is_held(op))
                 return;
         fetched_some(op);
 }

@@ -73,9 +73,10 @@ static void supersede(struct op *unprepare) {
         TAILQ_FOREACH (op, &unprepare->c->ops, link) {
                 if (op->unprepare || op->number > unprepare->number || !streq(op->uid, unprepare->uid))
                         continue;
-                if (op->phase != OP_BATCH)
+                if (op->phase != OP_BATCH) {
                         node_metrics_attempt(op->c->o.metrics, true, 1);
-                op->phase = OP_BATCH;
+                        op_set_phase(op, OP_BATCH);
+                }
                 op->verdict = VERDICT_FAIL;
                 snprintf(op->msg, sizeof op->msg, "the claim was unprepared while it was being prepared");
         }
@@ -93,7 +94,7 @@ static void take_queued(struct batch *b) {
         TAILQ_FOREACH (op, &b->c->ops, link) {
                 if (op->phase != OP_QUEUED || ops_working(b->c, op->uid))
                         continue;
-                op->phase = OP_BATCH;
+                op_set_phase(op, OP_BATCH);
                 node_metrics_attempt(b->c->o.metrics, !op->unprepare, 1);
         }
 }
@@ -103,14 +104,28 @@ static void take_queued(struct batch *b) {
 static bool comes_too_early(struct batch *b, struct op *op) {
         if (!ops_working(b->c, op->uid))
                 return false;
-        op->phase = OP_QUEUED;
+        op_set_phase(op, OP_QUEUED);
         node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
         return true;
 }
 
+/* This batch carries out another Prepare of its claim. What the table says of the claim is revoked if that
+ * fails, so it is no answer yet: the next batch looks again. */
+static bool comes_second(struct batch *b, struct op *op) {
+        const struct op *other;
+        TAILQ_FOREACH (other, &b->c->ops, link) {
+                if (other != op && other->task && streq(other->uid, op->uid)) {
+                        op_queue(op);
+                        node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
+                        return true;
+                }
+        }
+        return false;
+}
+
 /* It leaves the batch until the driver has done what it began. */
 static void leave(struct batch *b, struct op *op) {
-        op->phase = OP_WORKING;
+        op_set_phase(op, OP_WORKING);
         node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
 }
 
@@ -203,7 +218,7 @@ static void judge_one(struct batch *b, struct op *op, const struct err *e) {
  * get the same device; the file says so when it is true. */
 static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
         struct err failed;
-        if (op->unprepare || op->verdict != VERDICT_GO || comes_too_early(b, op))
+        if (op->unprepare || op->verdict != VERDICT_GO || comes_too_early(b, op) || comes_second(b, op))
                 return;
         /* Again, because an operation before it in this batch may have taken its device. */
         op->verdict = judge(op);

@@ -40,7 +40,7 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
                  kv_str("state", op->msg));
-        if (op->unprepare || op->phase == OP_BATCH || op->phase == OP_WORKING)
+        if (op->unprepare || op_is_held(op))
                 op_let_go(op);
         else
                 op_drop(op);

@@ -42,7 +42,8 @@ static int take(struct op *op, yyjson_val *obj, struct err *e) {
 
 static void on_claim_retry(void *u, const struct err *e) {
         struct op *op = u;
-        snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", e->msg);
+        if (!op_is_held(op))
+                snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", e->msg);
 }
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
@@ -50,6 +51,8 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
         struct err e;
         op->get = NULL;
         op->get_ns = uv_hrtime() - op->began_ns;
+        if (op_is_held(op)) /* its claim was unprepared meanwhile, and the batch ends it */
+                return;
         if (error) {
                 on_claim_retry(op, error);
                 op_fail(op, op->msg);
@@ -84,7 +87,7 @@ static void start_get(struct op *op) {
 }
 
 void fetch_start(struct op *op) {
-        op->phase = OP_FETCHING;
+        op_set_phase(op, OP_FETCHING);
         start_get(op);
         op->c->o.driver->fetch(op->c->o.u, op); /* not after the claim but beside it */
 }

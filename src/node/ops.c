@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/ops.h"
 
+#include "base/diag.h"
 #include "base/log.h"
 
 /* ---- all of them ---- */
@@ -101,12 +102,39 @@ struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const ch
         return op;
 }
 
+bool op_may_become(enum op_phase from, enum op_phase to) {
+        static const bool allowed[N_OP_PHASES][N_OP_PHASES] = {
+                /* Everything that it needs is there, or it needs nothing; it was superseded. */
+                [OP_FETCHING] = { [OP_FETCHING] = true, [OP_QUEUED] = true, [OP_BATCH] = true },
+                [OP_QUEUED] = { [OP_QUEUED] = true, [OP_BATCH] = true },
+                /* Another operation of its claim comes first; the claim must be read; it waits or works. */
+                [OP_BATCH] = { [OP_QUEUED] = true,
+                               [OP_FETCHING] = true,
+                               [OP_WORKING] = true,
+                               [OP_WAITING] = true },
+                [OP_WORKING] = { [OP_QUEUED] = true },
+                /* It can go on; it was superseded. */
+                [OP_WAITING] = { [OP_QUEUED] = true, [OP_BATCH] = true },
+        };
+        return allowed[from][to];
+}
+
+void op_set_phase(struct op *op, enum op_phase to) {
+        BUG_ON(!op_may_become(op->phase, to));
+        op->phase = to;
+}
+
+bool op_is_held(const struct op *op) {
+        return op->phase == OP_BATCH || op->phase == OP_WORKING;
+}
+
 void op_queue(struct op *op) {
-        op->phase = OP_QUEUED;
+        op_set_phase(op, OP_QUEUED);
         ops_kick(op->c);
 }
 
 void op_fetched(struct op *op) {
+        BUG_ON(op_is_held(op));
         if (op->progress < OP_FETCHED)
                 op->progress = OP_FETCHED;
         op->msg[0] = '\0';
@@ -114,6 +142,7 @@ void op_fetched(struct op *op) {
 }
 
 void op_worked(struct op *op, const struct err *e) {
+        BUG_ON(op->phase != OP_WORKING);
         if (e)
                 op->work_failed = *e;
         op_queue(op);
@@ -164,7 +193,7 @@ void op_let_go(struct op *op) {
 
 static void answer(struct op *op) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
-        size_t n = entry ? entry->n_devices : 0;
+        size_t n = entry->n_devices;
         struct dra_device *devices = xnew_n(struct dra_device, n + 1);
         for (size_t i = 0; i < n; i++) {
                 const struct node_device *d = &entry->devices[i];
@@ -180,6 +209,10 @@ static void answer(struct op *op) {
 }
 
 void op_succeed(struct op *op) {
+        if (!op->unprepare && !op_prepared_before(op)) {
+                op_fail(op, "the claim's record was revoked before it was answered; the kubelet retries");
+                return;
+        }
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         if (op->unprepare) {
                 log_info("unprepared claim", kv_str("claim", claim), kv_str("uid", op->uid),

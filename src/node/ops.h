@@ -32,12 +32,13 @@ struct claims_options {
 };
 
 enum op_phase {
-        OP_FETCHING,
-        OP_QUEUED,  /* for the next batch */
-        OP_BATCH,   /* in the one that is under way: only batch.c moves it on */
-        OP_WORKING, /* between two batches: the driver does what takes long */
+        OP_FETCHING, /* also a new one */
+        OP_QUEUED,   /* for the next batch */
+        OP_BATCH,    /* in the one that is under way: only batch.c moves it on */
+        OP_WORKING,  /* between two batches: the driver does what takes long */
         OP_WAITING,
 };
+#define N_OP_PHASES (OP_WAITING + 1)
 
 /* How far a Prepare has come, which is never taken back. */
 enum op_progress {
@@ -109,9 +110,18 @@ bool ops_active(const struct claims *c, const char *uid); /* an operation for th
 /* The driver works for this claim; for a Prepare that has, or will have, this device. NULL: it does not. */
 const struct op *ops_working(const struct claims *c, const char *uid);
 const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device);
-loop_fn ops_kick;               /* a batch, even an empty one; `u`: the claims */
+loop_fn ops_kick; /* a batch, even an empty one; `u`: the claims */
+
+/* The steps that an operation can take. op_set_phase() is the only place that writes the phase, and ends the
+ * process at any other step. */
+bool op_may_become(enum op_phase from, enum op_phase to);
+void op_set_phase(struct op *op, enum op_phase to);
+/* A batch or the driver's work has it. Answers that arrive meanwhile, to questions that were asked before,
+ * must not move or end it: who receives them asks here first. */
+bool op_is_held(const struct op *op);
+
 void op_queue(struct op *op);   /* to the next batch */
-void op_fetched(struct op *op); /* to the next batch, with all that is needed */
+void op_fetched(struct op *op); /* to the next batch, with all that is needed; not while it is held */
 
 /* The driver has done what it began in work() or unwork(), or what of a Prepare has failed. */
 void op_worked(struct op *op, const struct err *e);
@@ -120,7 +130,7 @@ void op_worked(struct op *op, const struct err *e);
  * disturb who uses it. */
 bool op_prepared_before(const struct op *op);
 
-/* These end it. */
+/* These end it. A Prepare succeeds only with a record that says PrepareCompleted, and fails otherwise. */
 void op_succeed(struct op *op);
 void op_fail(struct op *op, const char *msg);
 void op_answer_failed(struct op *op, const char *msg); /* only tells it */

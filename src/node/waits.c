@@ -70,7 +70,7 @@ void waits_wait(struct op *op) {
         begin_to_wait(op);
         if (op->patience == OP_LATE)
                 waits_look_closer(op);
-        op->phase = OP_WAITING;
+        op_set_phase(op, OP_WAITING);
 }
 
 void waits_tell(struct claims *c) {

@@ -15,6 +15,7 @@ struct kube_call {
         struct loop_turn turn;
         char name[64];
         kube_done_fn *done;
+        kube_retry_fn *retry;
         void *u;
 };
 
@@ -39,17 +40,39 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         (void)c;
         snprintf(call->name, sizeof call->name, "%s", r->name);
         call->done = r->done;
+        call->retry = r->retry;
         call->u = r->u;
         loop_turn_init(&call->turn, &node.loop, on_turn, call);
-        loop_turn_start(&call->turn);
+        if (node.hold_gets)
+                node.held = call;
+        else
+                loop_turn_start(&call->turn);
         return call;
 }
 
 void kube_cancel(struct kube_call *call) {
         if (!call)
                 return;
+        if (node.held == call)
+                node.held = NULL;
         loop_turn_done(&call->turn);
         free(call);
+}
+
+void node_world_answer(bool fails, bool retry) {
+        struct kube_call *call = node.held;
+        struct err e;
+        err_set(&e, ERR_RETRY, 0, "the server is busy");
+        assert_non_null(call);
+        if (retry) {
+                call->retry(call->u, &e);
+        } else if (fails) {
+                node.held = NULL;
+                call->done(call->u, NULL, &e);
+                kube_cancel(call);
+        } else {
+                on_turn(call);
+        }
 }
 
 const char *kube_resource_api(const struct kube_client *c) {

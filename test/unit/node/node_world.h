@@ -34,7 +34,9 @@ struct node_world {
          * the caller frees. */
         char *(*claim)(const char *name, const char **ret_uid);
         const char *boot; /* NULL: the first */
-        unsigned gets;    /* claims that were read */
+        unsigned gets; /* claims that were read */
+        bool hold_gets;   /* no claim is read until node_world_answer() */
+        struct kube_call *held; /* the last of these */
         char event[600];  /* the last one */
 };
 extern struct node_world node;
@@ -46,6 +48,9 @@ int node_world_end(void);
 
 /* The plugin's process begins; that of before is gone (claims_free). */
 void node_world_start(const struct node_driver *driver, void *u);
+
+/* Answers the one that is held, or fails it with ERR_RETRY; retry: only its `retry` is called. */
+void node_world_answer(bool fails, bool retry);
 
 void prepare_claim(struct dra_op *op, const char *name);
 void unprepare_claim(struct dra_op *op, const char *name);

@@ -3,11 +3,15 @@
  * folder. */
 #include "node_world.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "faults.h"
 #include "node/judge.h"
+#include "node/waits.h"
 
 static unsigned n_answered; /* news of prepared claims */
 
@@ -271,6 +275,165 @@ static void what_it_refuses_fails_at_once(void **state) {
         assert_string_equal(op.text, "that is no toy");
 }
 
+/* ---- two Prepares of one claim ---- */
+
+static struct node_driver with_files; /* the same, and each device changes the container */
+
+static int plan_env(void *u, const struct op *op, const struct node_want *want, struct arena *a,
+                    struct node_effect *ret, struct err *e) {
+        static const char *const env[] = { "TOY=1", NULL };
+        ret->edits.env = env;
+        return plan(u, op, want, a, ret, e);
+}
+
+static int setup_with_files(void **state) {
+        static const char *const types[] = { "toy", NULL };
+        with_files = toys;
+        with_files.plan = plan_env;
+        node_world_begin("toys.example.com", types, claim);
+        node_world_start(&with_files, NULL);
+        return 0;
+}
+
+static void check_answer(const struct dra_op *op, const char *call, unsigned n) {
+        if (op->answer == PREPARED && !str_starts(op->text, "r/n0/toy-0"))
+                fail_msg("call %u of %s failed, and the kubelet got the devices '%s'", n, call, op->text);
+        assert_true(op->answer == PREPARED || (op->answer == FAILED && *op->text));
+}
+
+/* Pods that share a claim, whose Prepares are in one batch. Whatever fails, each gets its devices or an error,
+ * and the devices only by a record that stays. */
+static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
+        static const char *const calls[] = { "mkdir", "open64",  "write",    "fsync",  "rename",
+                                             "fstat64", "stat64", "lstat64", "fchmod", "unlink" };
+        unsigned failures = 0;
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+                for (unsigned n = 1;; n++) {
+                        struct dra_op one, two;
+                        faults_at(calls[i], n);
+                        prepare_claim(&one, "toy-0");
+                        prepare_claim(&two, "toy-0");
+                        while (one.answer == PENDING || two.answer == PENDING)
+                                uv_run(&node.loop, UV_RUN_ONCE);
+                        bool hit = faults_off();
+                        check_answer(&one, calls[i], n);
+                        check_answer(&two, calls[i], n);
+                        const struct checkpoint_claim *entry =
+                                checkpoint_find(&node.claims->journal.table, ONE);
+                        if (one.answer == PREPARED || two.answer == PREPARED) {
+                                assert_int_equal(entry->state, CHECKPOINT_COMPLETED);
+                                assert_int_equal(entry->n_devices, 1);
+                        }
+                        prepared_claim("toy-0");
+                        unprepared_claim("toy-0");
+                        *node.event = '\0'; /* an unreadable checkpoint is reported */
+                        if (!hit)
+                                break;
+                        failures++;
+                }
+        }
+        assert_in_range(failures, 15, 200);
+}
+
+/* ---- what arrives late ---- */
+
+static void a_prepare_that_was_superseded_stays_so(void **state) {
+        struct dra_op one, un;
+        node.hold_gets = true;
+        prepare_claim(&one, "toy-0");
+        faults_hold("unlink"); /* the CDI file's */
+        unprepare_claim(&un, "toy-0");
+        while (!faults_held())
+                uv_run(&node.loop, UV_RUN_NOWAIT);
+        node_world_answer(false, false);
+        for (unsigned i = 0; i < 5; i++)
+                uv_run(&node.loop, UV_RUN_NOWAIT);
+        faults_release();
+        until(&un, UNPREPARED);
+        until(&one, FAILED);
+        assert_string_equal(one.text, "the claim was unprepared while it was being prepared");
+        struct buf b = BUF_INIT(1 << 20);
+        metrics_render(node.registry, &b);
+        assert_null(strstr(buf_str(&b), "requests_inflight{driver_name=\"toys.example.com\",operation=\"prepare\"} 1"));
+        assert_non_null(strstr(buf_str(&b), "requests_inflight"));
+        buf_done(&b);
+}
+
+/* By steps that are allowed. */
+static void move(struct op *op, enum op_phase to) {
+        static const enum op_phase way[N_OP_PHASES][4] = {
+                [OP_FETCHING] = { OP_FETCHING, OP_FETCHING },
+                [OP_QUEUED] = { OP_QUEUED, OP_QUEUED },
+                [OP_BATCH] = { OP_QUEUED, OP_BATCH },
+                [OP_WORKING] = { OP_BATCH, OP_WORKING },
+                [OP_WAITING] = { OP_BATCH, OP_WAITING },
+        };
+        op_set_phase(op, way[to][0]);
+        op_set_phase(op, way[to][1]);
+}
+
+static void is_read(struct op *op) {
+        node_world_answer(false, false);
+}
+static void read_fails(struct op *op) {
+        node_world_answer(true, false);
+}
+static void read_is_retried(struct op *op) {
+        node_world_answer(false, true);
+}
+static void is_cancelled(struct op *op) {
+        claims_cancelled(node.claims, op->dra, op);
+}
+static void is_late(struct op *op) {
+        op->patience = OP_LOOKED;
+        waits_late(op);
+}
+
+/* Each callback of a Prepare in each of its phases. */
+static void what_a_batch_or_the_driver_has_is_moved_by_nothing_else(void **state) {
+        enum outcome { STAYS, SAYS, QUEUES, ANSWERED, DROPPED, LET_GO, ANSWERED_AND_LET_GO };
+        static const struct {
+                void (*callback)(struct op *op);
+                enum outcome want[N_OP_PHASES]; /* fetching, queued, batch, working, waiting */
+        } rows[] = {
+                { is_read, { QUEUES, QUEUES, STAYS, STAYS, QUEUES } },
+                { read_fails, { ANSWERED, ANSWERED, STAYS, STAYS, ANSWERED } },
+                { read_is_retried, { SAYS, SAYS, STAYS, STAYS, SAYS } },
+                { is_cancelled, { DROPPED, DROPPED, LET_GO, LET_GO, DROPPED } },
+                { is_late, { ANSWERED, ANSWERED, ANSWERED_AND_LET_GO, ANSWERED_AND_LET_GO, ANSWERED } },
+        };
+        node.hold_gets = true;
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                for (enum op_phase phase = 0; phase <= OP_WAITING; phase++) {
+                        struct dra_op dra;
+                        enum outcome want = rows[i].want[phase];
+                        prepare_claim(&dra, "toy-0");
+                        struct op *op = TAILQ_FIRST(&node.claims->ops);
+                        move(op, phase);
+                        rows[i].callback(op);
+                        bool alive = !TAILQ_EMPTY(&node.claims->ops);
+                        assert_int_equal(alive, want != ANSWERED && want != DROPPED);
+                        assert_int_equal(dra.answer, want == ANSWERED || want == ANSWERED_AND_LET_GO
+                                                             ? FAILED
+                                                             : PENDING);
+                        if (!alive)
+                                continue;
+                        assert_int_equal(op->phase, want == QUEUES ? OP_QUEUED : phase);
+                        assert_int_equal(*op->msg != '\0', want == SAYS);
+                        assert_int_equal(!op->dra, want == LET_GO || want == ANSWERED_AND_LET_GO);
+                        if (phase == OP_WORKING)
+                                op_set_phase(op, OP_QUEUED);
+                        op_drop(op);
+                }
+        }
+        /* And there is no other way into a batch or out of the driver's work. */
+        for (enum op_phase from = 0; from <= OP_WAITING; from++)
+                assert_int_equal(op_may_become(OP_WORKING, from), from == OP_QUEUED);
+        assert_false(op_may_become(OP_FETCHING, OP_WORKING));
+        assert_false(op_may_become(OP_QUEUED, OP_WAITING));
+        assert_false(op_may_become(OP_WAITING, OP_WORKING));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -279,6 +442,11 @@ int main(void) {
                 T(a_device_that_is_held_is_waited_for),
                 T(what_its_codec_recorded_is_answered_by_the_next_process),
                 T(what_it_refuses_fails_at_once),
+                T(two_of_one_claim_are_answered_by_a_record_that_stays),
+                cmocka_unit_test_setup_teardown(two_of_one_claim_are_answered_by_a_record_that_stays,
+                                                setup_with_files, teardown),
+                T(a_prepare_that_was_superseded_stays_so),
+                T(what_a_batch_or_the_driver_has_is_moved_by_nothing_else),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
