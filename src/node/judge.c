@@ -2,7 +2,10 @@
 #include "node/judge.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "node/sweep.h"
 
 enum verdict judge_say(struct op *op, enum verdict v, const char *fmt, ...) {
         va_list ap;
@@ -42,11 +45,22 @@ const struct checkpoint_claim *judge_holder(struct op *op, const struct node_wan
         const struct checkpoint_claim *other =
                 op_prepared_before(op) || w->result->admin_access ? NULL : holder(op, w);
         op->waits_for = other ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
+        free(TAKE(op->holder));
+        if (other)
+                op->holder = xstrdup(other->uid);
         return other;
+}
+
+/* The driver has named the holder; what the API server answers about it follows. */
+static void add_whereabouts(struct op *op) {
+        size_t n = strlen(op->msg);
+        if (op->holder)
+                sweep_explain(op->c->sweep, op->holder, op->msg + n, sizeof op->msg - n);
 }
 
 enum verdict judge(struct op *op) {
         const struct node_driver *driver = op->c->o.driver;
+        free(TAKE(op->holder));
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         op->waits_for = WAITS_FOR_NOTHING;
         if (op->progress == OP_RECORDED && (!entry || entry->state == CHECKPOINT_ABORTED))
@@ -69,6 +83,8 @@ enum verdict judge(struct op *op) {
         for (node_step_fn *const *step = driver->steps; *step; step++) {
                 for (size_t i = 0; i < op->n_wants; i++) {
                         enum verdict v = (*step)(op->c->o.u, op, &op->wants[i]);
+                        if (v == VERDICT_WAIT)
+                                add_whereabouts(op);
                         if (v != VERDICT_GO)
                                 return v;
                 }

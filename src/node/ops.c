@@ -66,6 +66,7 @@ static void op_free(struct op *op) {
         free(op->ns);
         free(op->name);
         free(op->uid);
+        free(op->holder);
         free(op);
 }
 

@@ -78,6 +78,7 @@ struct op {
         size_t n_wants;
         enum verdict verdict;
         unsigned waits_for;
+        char *holder; /* the UID of the claim whose device it wants; NULL: none */
         struct disk_task *task; /* what the thread does for it now */
         bool worked, unworked;  /* the driver has done what takes long, and undone it */
         struct err work_failed; /* ERR_NONE: it has not */

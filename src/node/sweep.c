@@ -201,6 +201,50 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
 
 /* ---- claims whose object is gone ---- */
 
+enum whereabouts {
+        HERE,      /* or it cannot be told */
+        DELETED,   /* there is no such object */
+        ELSEWHERE, /* the claim exists, and has none of the devices that are recorded here */
+        UNKNOWN,   /* no answer of an API server */
+};
+
+static bool has(const struct claims *c, const struct checkpoint_claim *entry, yyjson_val *result) {
+        const char *driver = yyjson_get_str(yyjson_obj_get(result, "driver"));
+        const char *pool = yyjson_get_str(yyjson_obj_get(result, "pool"));
+        const char *device = yyjson_get_str(yyjson_obj_get(result, "device"));
+        if (!driver || !pool || !device)
+                return true;
+        if (!streq(driver, c->o.driver->name))
+                return false;
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                const struct node_device *d = &entry->devices[i];
+                if (!d->name || (streq(d->name, device) && streq(str_or(d->pool, c->o.node), pool)))
+                        return true;
+        }
+        return !entry->n_devices; /* one that was begun, of which no device is recorded */
+}
+
+/* `obj` and `e` as kube_start() answers for the claim that has this UID here. */
+static enum whereabouts whereabouts(const struct claims *c, const char *uid, yyjson_val *obj,
+                                    const struct err *e) {
+        const char *found = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
+        yyjson_val *allocation = yyjson_obj_get(yyjson_obj_get(obj, "status"), "allocation"), *result;
+        yyjson_val *results = yyjson_obj_get(yyjson_obj_get(allocation, "devices"), "results");
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        size_t i, max;
+        if (e ? e->kind != ERR_NOT_FOUND : !found)
+                return UNKNOWN;
+        if (e || !streq(found, uid))
+                return DELETED;
+        if (!entry)
+                return HERE;
+        yyjson_arr_foreach (results, i, max, result) {
+                if (has(c, entry, result))
+                        return HERE;
+        }
+        return ELSEWHERE;
+}
+
 struct suspect {
         const char *ns, *name, *uid;
         bool gone;          /* so says the answer of this round */
@@ -215,7 +259,19 @@ struct round {
         size_t n;
 };
 
+/* At a claim for whose device a Prepare waits. */
+struct look {
+        LIST_ENTRY(look) link;
+        struct sweep *s;
+        char *ns, *name, *uid;
+        struct kube_call *call;
+        struct loop_timer again;
+        enum whereabouts found; /* by the first look */
+        uint64_t due_ms;        /* the second one; 0: it is not known to be needed */
+};
+
 struct sweep {
+        LIST_HEAD(, look) looks;
         struct claims *c;
         struct loop_timer timer;
         struct kube_call *call;
@@ -229,21 +285,21 @@ static void drop_round(struct round *r) {
         *r = (struct round){ 0 };
 }
 
-/* Gone by two answers of a healthy API server, a period apart. */
-static void unprepare_gone(struct sweep *s, const struct suspect *x) {
-        struct claims *c = s->c;
-        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, x->uid);
-        _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
-        if (!entry || ops_active(c, x->uid) || !c->o.driver->may_go(c->o.u, entry))
+/* Gone by two answers of a healthy API server. */
+static void unprepare_gone(struct claims *c, const char *ns, const char *name, const char *uid) {
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", ns, name);
+        if (!entry || ops_active(c, uid) || !c->o.driver->may_go(c->o.u, entry))
                 return;
-        log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
-        op_queue(op_new(c, NULL, true, x->ns, x->name, x->uid, NULL));
+        log_info("unpreparing a claim that is gone from this node", kv_str("claim", claim),
+                 kv_str("uid", uid));
+        op_queue(op_new(c, NULL, true, ns, name, uid, NULL));
 }
 
 static void end_round(struct sweep *s) {
         for (struct suspect *x = s->now.list; x < s->now.list + s->now.n; x++) {
                 if (x->gone && x->gone_before && s->now_ms - x->before_ms >= SWEEP_APART_MS)
-                        unprepare_gone(s, x);
+                        unprepare_gone(s->c, x->ns, x->name, x->uid);
                 if (!x->gone_before)
                         x->before_ms = s->now_ms;
         }
@@ -262,31 +318,41 @@ static void look_up_next(struct sweep *s);
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
         struct sweep *s = u;
-        const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
+        struct suspect *x = &s->now.list[s->asked++];
+        enum whereabouts where = whereabouts(s->c, x->uid, obj, e);
         s->call = NULL;
-        if (e ? e->kind != ERR_NOT_FOUND : !uid) {
+        if (where == UNKNOWN) {
                 log_v(2, "recorded claims cannot be looked up now: none is taken for gone",
                       kv_str("err", e ? e->msg : "the answer is no object"));
                 give_up_round(s);
                 return;
         }
-        struct suspect *x = &s->now.list[s->asked++];
-        x->gone = e || !streq(uid, x->uid);
+        x->gone = where != HERE;
         look_up_next(s);
+}
+
+/* All of the claim, of which its allocation is needed; one at a time, and freed before the next. */
+static struct kube_call *ask(struct claims *c, const char *ns, const char *name, kube_done_fn *done,
+                             void *u) {
+        return kube_start(c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                             .res = &kube_resource_claims,
+                                                             .ns = ns,
+                                                             .name = name,
+                                                             .done = done,
+                                                             .u = u });
 }
 
 static void look_up_next(struct sweep *s) {
         const struct suspect *x = &s->now.list[s->asked];
         if (s->asked < s->now.n)
-                s->call = kube_start(s->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
-                                                                           .res = &kube_resource_claims,
-                                                                           .ns = x->ns,
-                                                                           .name = x->name,
-                                                                           .metadata_only = true,
-                                                                           .done = on_claim,
-                                                                           .u = s });
+                s->call = ask(s->c, x->ns, x->name, on_claim, s);
         else
                 end_round(s);
+}
+
+/* Entries of old versions have no name. */
+static bool can_be_asked_for(const struct checkpoint_claim *e) {
+        return e->ns && *e->ns && e->name && *e->name && e->state != CHECKPOINT_ABORTED;
 }
 
 void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
@@ -298,9 +364,7 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
         s->now_ms = now_ms;
         s->asked = 0;
         for (const struct checkpoint_claim *e = claims; e; e = e->hh.next) {
-                /* Entries of old versions have no name to ask for. */
-                if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
-                    ops_active(s->c, e->uid))
+                if (!can_be_asked_for(e) || ops_active(s->c, e->uid))
                         continue;
                 struct suspect *x = &s->now.list[s->now.n++];
                 *x = (struct suspect){ arena_strdup(a, e->ns), arena_strdup(a, e->name),
@@ -316,6 +380,76 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
         look_up_next(s);
 }
 
+/* ---- the claim in whose way another one is ---- */
+
+static void drop_look(struct look *l) {
+        LIST_REMOVE(l, link);
+        kube_cancel(l->call);
+        loop_timer_done(&l->again);
+        free(l->ns);
+        free(l->name);
+        free(l->uid);
+        free(l);
+}
+
+static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
+        struct look *l = u;
+        struct claims *c = l->s->c;
+        enum whereabouts where = whereabouts(c, l->uid, obj, e);
+        l->call = NULL;
+        if (where == HERE || where == UNKNOWN) {
+                drop_look(l);
+        } else if (!l->due_ms) {
+                l->found = where;
+                l->due_ms = loop_now_ms(c->o.loop) + SWEEP_HOLDER_MS;
+                loop_timer_at(&l->again, l->due_ms);
+                ops_kick(c); /* those who wait have a reason to give */
+        } else {
+                unprepare_gone(c, l->ns, l->name, l->uid);
+                drop_look(l);
+        }
+}
+
+static void look_again(void *u) {
+        struct look *l = u;
+        l->call = ask(l->s->c, l->ns, l->name, on_holder, l);
+}
+
+static struct look *find_look(const struct sweep *s, const char *uid) {
+        struct look *l;
+        LIST_FOREACH (l, &s->looks, link) {
+                if (streq(l->uid, uid))
+                        return l;
+        }
+        return NULL;
+}
+
+void sweep_holder(struct sweep *s, const char *uid) {
+        const struct checkpoint_claim *entry = checkpoint_find(&s->c->journal.table, uid);
+        if (!entry || !can_be_asked_for(entry) || ops_active(s->c, uid) || find_look(s, uid))
+                return;
+        struct look *l = xnew(struct look);
+        l->s = s;
+        l->ns = xstrdup(entry->ns);
+        l->name = xstrdup(entry->name);
+        l->uid = xstrdup(uid);
+        loop_timer_init(&l->again, s->c->o.loop, look_again, l);
+        LIST_INSERT_HEAD(&s->looks, l, link);
+        look_again(l);
+}
+
+void sweep_explain(const struct sweep *s, const char *uid, char *ret, size_t size) {
+        const struct look *l = find_look(s, uid);
+        *ret = '\0';
+        if (!l || !l->due_ms)
+                return;
+        uint64_t now = loop_now_ms(s->c->o.loop);
+        snprintf(ret, size, "; %s: the device is released in %u s if that is still so",
+                 l->found == DELETED ? "the API server no longer has that claim"
+                                     : "that claim is not allocated to this device any more",
+                 (unsigned)(l->due_ms > now ? (l->due_ms - now + 999) / 1000 : 0));
+}
+
 static void on_timer(void *u) {
         struct sweep *s = u;
         sweep_gone_claims(s, uv_now(s->c->o.loop));
@@ -325,12 +459,15 @@ static void on_timer(void *u) {
 struct sweep *sweep_new(struct claims *c) {
         struct sweep *s = xnew(struct sweep);
         s->c = c;
+        LIST_INIT(&s->looks);
         loop_timer_init(&s->timer, c->o.loop, on_timer, s);
         loop_timer_start(&s->timer, backoff_spread(FIRST_MS));
         return s;
 }
 
 void sweep_free(struct sweep *s) {
+        while (!LIST_EMPTY(&s->looks))
+                drop_look(LIST_FIRST(&s->looks));
         kube_cancel(s->call);
         give_up_round(s);
         loop_timer_done(&s->timer);

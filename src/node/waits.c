@@ -8,8 +8,10 @@ void waits_look_closer(struct op *op) {
         struct claims *c = op->c;
         op->patience = OP_LOOKED;
         c->o.driver->look_closer(c->o.u, op);
-        /* Whoever holds the device may be a claim that the kubelet has forgotten. */
-        if (op->waits_for == WAITS_FOR_CLAIM)
+        /* What is in the way may be of a claim that the kubelet has forgotten. */
+        if (op->holder)
+                sweep_holder(c->sweep, op->holder);
+        else if (op->waits_for == WAITS_FOR_CLAIM)
                 sweep_gone_claims(c->sweep, uv_now(c->o.loop));
         /* And what it waits for may have come without notice, where the kernel has no watch left for us. */
         ops_kick(c);
@@ -56,6 +58,8 @@ void waits_start(struct op *op) {
 }
 
 static void begin_to_wait(struct op *op) {
+        if (op->holder)
+                sweep_holder(op->c->sweep, op->holder);
         if (op->waits_for >= WAITS_FOR_DRIVER)
                 op->c->o.driver->waits(op->c->o.u, op);
 }
@@ -87,6 +91,7 @@ void waits_reevaluate(struct claims *c) {
         struct op *op;
         TAILQ_FOREACH (op, &c->ops, link) {
                 unsigned before = op->waits_for;
+                _cleanup_(freep) char *holder = op->holder ? xstrdup(op->holder) : NULL;
                 if (op->phase != OP_WAITING)
                         continue;
                 if (judge(op) != VERDICT_WAIT) {
@@ -94,7 +99,8 @@ void waits_reevaluate(struct claims *c) {
                                 op->waited_ns += uv_hrtime() - op->waiting_since_ns;
                         op->waiting_since_ns = 0;
                         op_queue(op);
-                } else if (op->waits_for != before) {
+                } else if (op->waits_for != before ||
+                           (op->holder && !streq(op->holder, str_or(holder, "")))) {
                         begin_to_wait(op);
                 }
         }

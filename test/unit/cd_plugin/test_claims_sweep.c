@@ -74,6 +74,116 @@ static void claim_of_the_same_name_with_another_uid_counts_likewise(void **state
         gone(CLAIM_1);
 }
 
+/* The whole life of a Prepare, in virtual time. */
+static void wait_long(struct dra_op *op, enum answer want) {
+        while (op->answer == PENDING) {
+                world_turn();
+                if (op->answer == PENDING)
+                        uv_run(&w.loop, UV_RUN_ONCE);
+        }
+        if (op->answer != want)
+                fail_msg("%s", op->msg);
+}
+
+/* A claim made by name that is allocated on another node now, while its kubelet was reset. */
+static void claim_that_is_allocated_elsewhere_counts_likewise(void **state) {
+        static const char *const allocations[] = {
+                "null",
+                "{}",
+                "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\","
+                "\"pool\":\"n1\",\"device\":\"channel-0\"}]}}",
+                "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\","
+                "\"pool\":\"n0\",\"device\":\"channel-1\"}]}}",
+                "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"other.example.com\","
+                "\"pool\":\"n0\",\"device\":\"channel-0\"}]}}",
+        };
+        daemon_ready();
+        for (unsigned i = 0; i < ARRAY_LEN(allocations); i++) {
+                struct dra_op op = { 0 };
+                _cleanup_(freep) char *json =
+                        xasprintf("{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                                  "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":%s}}",
+                                  allocations[i]);
+                api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+                sweep_after(10 * i);
+                prepare(&op, "c1", CLAIM_1);
+                world_wait(&op, PREPARED);
+                api_claim_json("user", "c1", json);
+                sweep_after(10 * i + 1);
+                still_prepared(CLAIM_1);
+                sweep_after(10 * i + 2);
+                gone(CLAIM_1);
+        }
+        still_prepared(DAEMON_1);
+}
+
+static void claim_that_has_one_of_its_devices_left_stays_prepared(void **state) {
+        prepared_channel();
+        api_claim_json("user", "c1",
+                       "{\"metadata\":{\"uid\":\"" CLAIM_1 "\"},\"status\":{\"allocation\":{\"devices\":"
+                       "{\"results\":[{\"request\":\"g\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\","
+                       "\"device\":\"gpu-0\"},{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\","
+                       "\"pool\":\"n0\",\"device\":\"channel-0\"}]}}}}");
+        for (unsigned i = 0; i < 3; i++)
+                sweep_after(i);
+        still_prepared(CLAIM_1);
+}
+
+/* The scheduler has given its device to another claim: two looks are enough, within one Prepare. */
+static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state) {
+        for (unsigned i = 0; i < 2; i++) {
+                struct dra_op two = { 0 }, un = { 0 };
+                api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+                if (i == 0) {
+                        prepared_channel();
+                        api_remove_claim("user", "c1");
+                } else {
+                        struct dra_op op = { 0 };
+                        prepare(&op, "c1", CLAIM_1);
+                        world_wait(&op, PREPARED);
+                        api_claim("user", "c1", CLAIM_1, "channel-7", CHANNEL, DOMAIN_A, "");
+                }
+                uint64_t began_ms = uv_now(&w.loop);
+                prepare(&two, "c2", CLAIM_2);
+                world_turn();
+                still_prepared(CLAIM_1);
+                assert_non_null(strstr(w.claims->ops.tqh_first->msg,
+                                       i == 0 ? "; the API server no longer has that claim: the device is "
+                                                "released in 35 s"
+                                              : "; that claim is not allocated to this device any more: the "
+                                                "device is released in 35 s"));
+                wait_long(&two, PREPARED);
+                assert_in_range(uv_now(&w.loop) - began_ms, SWEEP_HOLDER_MS, 44000);
+                gone(CLAIM_1);
+                still_prepared(DAEMON_1);
+                kubelet_unprepare(w.claims, &un, "user", "c2", CLAIM_2);
+                world_wait(&un, UNPREPARED);
+        }
+}
+
+static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
+        struct dra_op two = { 0 }, again = { 0 };
+        prepared_channel();
+        prepare(&two, "c2", CLAIM_2);
+        wait_long(&two, FAILED);
+        still_prepared(CLAIM_1);
+        assert_null(strstr(two.msg, "released in"));
+        /* Missing for one look, and for one that no API server answers. */
+        api_remove_claim("user", "c1");
+        prepare(&again, "c2", CLAIM_2);
+        world_turn();
+        w.api_fails_for = "c1";
+        w.api_fails_with = ERR_RETRY;
+        wait_long(&again, FAILED);
+        w.api_fails_for = NULL;
+        still_prepared(CLAIM_1);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        again = (struct dra_op){ 0 };
+        prepare(&again, "c2", CLAIM_2);
+        wait_long(&again, FAILED);
+        still_prepared(CLAIM_1);
+}
+
 /* Of two claims one is answered by something that is no API server: no word of that round counts, nor the
  * earlier ones. */
 static void api_server_in_trouble_makes_no_claim_gone(void **state) {
@@ -174,6 +284,10 @@ int main(void) {
                 T(claim_that_is_missing_once_stays_prepared),
                 T(claim_that_is_missing_for_a_period_is_unprepared),
                 T(claim_of_the_same_name_with_another_uid_counts_likewise),
+                T(claim_that_is_allocated_elsewhere_counts_likewise),
+                T(claim_that_has_one_of_its_devices_left_stays_prepared),
+                T(holder_that_is_gone_is_unprepared_while_a_prepare_waits),
+                T(holder_that_exists_or_comes_back_keeps_its_device),
                 T(api_server_in_trouble_makes_no_claim_gone),
                 T(claim_of_a_daemon_that_lives_stays_prepared),
                 T(claims_that_a_restored_checkpoint_does_not_know_are_kept),
