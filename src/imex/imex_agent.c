@@ -54,6 +54,10 @@ struct imex_agent {
         struct loop_timer recovery_turn;
         uint64_t informed_since; /* loop time; 0: the members may be old */
         char awaited[IMEX_AWAITED_MAX];
+        /* Why it is not known who is connected: no answer of this life to -N has reported it. "": one has, or
+         * none was asked for. */
+        char unseen[160];
+        bool connections_known; /* an answer of this life has reported them */
         bool forget; /* start the next life with nothing remembered */
         unsigned renewals;
 
@@ -175,6 +179,19 @@ static void explain_contradiction(const struct imex_agent *a, char *s, size_t n)
                  (long long)expected_id(a));
 }
 
+/* Nobody counts as connected then, which must not be reported of the nodes. */
+static bool nobody_can_be_seen(const struct imex_agent *a) {
+        return streq(a->status, "WAITING_FOR_RECOVERY") && *a->unseen;
+}
+
+static void explain_unseen(const struct imex_agent *a, char *s, size_t n) {
+        snprintf(s, n,
+                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to since, "
+                 "because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and the node's "
+                 "load",
+                 a->status, a->unseen);
+}
+
 static void explain_recovery(const struct imex_agent *a, char *s, size_t n) {
         snprintf(s, n,
                  "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
@@ -201,6 +218,8 @@ static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, siz
                 snprintf(s, n, "nvidia-imex is being started");
         else if (contradicted(a))
                 explain_contradiction(a, s, n);
+        else if (nobody_can_be_seen(a))
+                explain_unseen(a, s, n);
         else if (*a->status && *a->awaited)
                 explain_recovery(a, s, n);
         else if (*a->status && !streq(a->status, "READY"))
@@ -365,6 +384,8 @@ static void recover(struct imex_agent *a) {
                 return;
         imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
         memcpy(a->awaited, v.awaited, sizeof a->awaited);
+        if (nobody_can_be_seen(a))
+                *a->awaited = '\0';
         if (v.again_ms)
                 loop_timer_start(&a->recovery_turn, v.again_ms);
         if (!v.anew)
@@ -387,7 +408,8 @@ static int prepare(void *u, struct err *e) {
         *a->version = '\0';
         a->fault = NULL;
         a->notify = false;
-        *a->silence = '\0';
+        *a->silence = *a->unseen = '\0';
+        a->connections_known = false;
         end_recovery(a);
         if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
                 return -1;
@@ -623,7 +645,12 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
                 a->connected = imex_ctl_connected(own);
                 snprintf(a->version, sizeof a->version, "%s", own->version);
                 note_seen(a, own);
+                a->connections_known = true;
         }
+        snprintf(a->unseen, sizeof a->unseen, "%s",
+                 a->connections_known ? ""
+                 : d                  ? "its answer does not have this node"
+                                      : why);
         judge(a);
 }
 
@@ -714,6 +741,7 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
                                                 .first_ms = a->o.ask_first_ms,
                                                 .slow_ms = a->o.ask_slow_ms,
                                                 .idle_ms = a->o.ask_idle_ms,
+                                                .slots = a->o.max_nodes,
                                                 .timeout_ms = a->o.ask_timeout_ms,
                                                 .status = on_status,
                                                 .domain = on_domain,

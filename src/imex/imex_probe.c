@@ -76,15 +76,22 @@ static void on_domain(void *u, const struct child_result *r) {
         struct imex_ctl_domain d;
         struct err e;
         char why[160] = "";
+        bool answered = !r->err && !r->timed_out && r->exit_status == 0;
         bool ok = !r->err && !r->timed_out && imex_ctl_parse_domain(r->out, a, &d, &e) == 0;
 
         p->child = NULL;
         p->domain_at = from_now(p, p->domain_ms);
         p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
         schedule(p);
-        if (!ok)
+        if (!ok && answered)
+                snprintf(why, sizeof why, "nvidia-imex-ctl: %.100s", e.msg);
+        else if (!ok)
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->o.domain(p->o.u, ok ? &d : NULL, why);
+}
+
+size_t imex_probe_max_output(unsigned slots) {
+        return ((size_t)64 << 10) + slots * ((size_t)1024 + (size_t)slots * 192);
 }
 
 static void on_timer(void *u) {
@@ -99,6 +106,7 @@ static void on_timer(void *u) {
                                         : config_argv,
                 .chroot = p->o.chroot,
                 .timeout_ms = p->o.timeout_ms,
+                .max_output = domain ? imex_probe_max_output(p->o.slots) : 0,
                 .done = domain ? on_domain : on_status,
                 .u = p,
         };

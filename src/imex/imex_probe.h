@@ -18,13 +18,19 @@ struct imex_probe_options {
          * socket_path the status is asked for there, else where the configuration says. The paths are those
          * in the folder `chroot`, when that is not NULL. */
         const char *ctl_path, *config_path, *socket_path, *chroot;
+        unsigned slots; /* how many nodes the configured list has; needed with a config_path */
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
         /* IMEX's word, or "" and `why`, a sentence fragment. */
         void (*status)(void *u, const char *word, const char *why);
-        /* The domain, valid during the call; or NULL and `why`. */
+        /* The domain, valid during the call; or NULL and `why`, a sentence fragment. */
         void (*domain)(void *u, const struct imex_ctl_domain *d, const char *why);
         void *u;
 };
+
+/* How much of the answer about a domain of so many nodes is read. The answer has each pair of nodes, in fewer
+ * than 100 bytes as nvidia-imex-ctl 580 prints it with names of ours: 122 KiB for 36 nodes, 1.9 MB for 144,
+ * 96 MB for 1,024. */
+size_t imex_probe_max_output(unsigned slots);
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o);
 void imex_probe_free(struct imex_probe *p); /* allowed inside the callbacks; NULL is allowed */

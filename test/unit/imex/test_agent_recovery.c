@@ -33,7 +33,10 @@ static void go_on(void) {
         assert_true(within(5000, asked_four_more));
 }
 
-static void wait_for_importers(void) {
+/* An answer to -N in which nobody is connected. */
+#define ALONE "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{}}}}"
+
+static void begin_to_wait(void) {
         _cleanup_(freep) char *run = in_dir("run");
 
         make();
@@ -43,6 +46,11 @@ static void wait_for_importers(void) {
         put("id", "0", 0644);
         members_in("b1", "b2");
         imex_agent_set_current(agent, true);
+}
+
+static void wait_for_importers(void) {
+        put("domain", ALONE, 0644);
+        begin_to_wait();
         assert_true(within(5000, names_both));
 }
 
@@ -94,18 +102,17 @@ static void test_recovery_believes_no_old_news(void **state) {
         assert_true(within(5000, is_ready));
 }
 
-/* What nvidia-imex remembers is removed before it starts, or it does not start. */
+/* What nvidia-imex remembers is removed before it starts, whatever it is. */
 static void test_recovery_starts_with_nothing_remembered(void **state) {
         _cleanup_(freep) char *inner = in_dir("run/inner");
 
         wait_for_importers();
         assert_int_equal(mkdir(inner, 0755), 0);
+        put("run/inner/file", "n1", 0644);
         members_in(NULL, NULL);
-        assert_true(within(5000, is_backoff));
-        assert_non_null(strstr(last_reason, "run/inner"));
-        assert_int_equal(count("events", "start"), 1);
-        rmdir(inner);
         assert_true(within(5000, is_ready));
+        assert_int_equal(access(inner, F_OK), -1);
+        assert_int_equal(count("events", "start"), 2);
 }
 
 static void test_recovery_that_ends_by_itself_disturbs_nothing(void **state) {
@@ -119,6 +126,35 @@ static void test_recovery_that_ends_by_itself_disturbs_nothing(void **state) {
         assert_int_equal(last.renewals, 0);
 }
 
+static bool says_nothing_is_known(void) {
+        return strstr(last_reason, "It is not known which nodes it has connected to since") != NULL;
+}
+
+/* "No answer" is not "not connected". */
+static void test_recovery_without_an_answer_names_nobody(void **state) {
+        static const char *const answers[] = { NULL, "{\"nodes\":{", "{\"nodes\":{}}" };
+
+        put("domain", str_or(answers[0], "not JSON"), 0644);
+        begin_to_wait();
+        assert_true(within(5000, says_nothing_is_known));
+        go_on(); /* the patience of 200 ms is over by then */
+        go_on();
+        assert_non_null(strstr(last_reason, "gives no answer (nvidia-imex-ctl"));
+        assert_string_equal(last_awaited, "");
+        for (size_t i = 1; i < ARRAY_LEN(answers); i++) {
+                put("domain", answers[i], 0644);
+                go_on();
+                assert_true(says_nothing_is_known());
+                assert_string_equal(last_awaited, "");
+        }
+        put("domain", ALONE, 0644);
+        assert_true(within(15000, names_both));
+        /* From then on it is known who has been seen. */
+        put("domain", "not JSON", 0644);
+        go_on();
+        assert_string_equal(last_awaited, "n1, n2");
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, finish)
         const struct CMUnitTest tests[] = {
@@ -126,6 +162,7 @@ int main(void) {
                 T(test_recovery_counts_who_has_connected),
                 T(test_recovery_believes_no_old_news),
                 T(test_recovery_starts_with_nothing_remembered),
+                T(test_recovery_without_an_answer_names_nobody),
                 T(test_recovery_that_ends_by_itself_disturbs_nothing),
         };
 

@@ -3,11 +3,94 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "imex/imex_ctl.h"
+#include "imex/imex_probe.h"
+
+/* As nvidia-imex-ctl -N -j prints a list of so many names of ours. */
+static void print_domain(unsigned slots, FILE *f) {
+        fputs("{\"nodes\":{", f);
+        for (unsigned i = 0; i < slots; i++) {
+                fprintf(f,
+                        "%s\"%u\":{\"status\":\"READY\",\"host\":\"compute-domain-daemon-0123456789-%04u\","
+                        "\"hostName\":\"node\",\"version\":\"580.95.05\",\"connections\":{",
+                        i ? "," : "", i, i);
+                for (unsigned j = 0; j < slots; j++)
+                        fprintf(f,
+                                "%s\"%u\":{\"host\":\"compute-domain-daemon-0123456789-%04u\","
+                                "\"status\":\"NEVER_CONNECTED\",\"changed\":true}",
+                                j ? "," : "", j, j);
+                fputs("}}", f);
+        }
+        fputs("},\"timestamp\":\"1/1/2026 00:00:00.000\",\"status\":\"DOWN\"}\n", f);
+}
+
+struct asked {
+        unsigned nodes, calls;
+        size_t connections;
+        char why[160];
+        struct imex_probe *probe;
+};
+
+static void on_domain(void *u, const struct imex_ctl_domain *d, const char *text) {
+        struct asked *a = u;
+
+        a->calls++;
+        a->nodes = d ? (unsigned)d->n_nodes : 0;
+        a->connections = d && d->n_nodes ? d->nodes[d->n_nodes - 1].n_connections : 0;
+        snprintf(a->why, sizeof a->why, "%s", text);
+        imex_probe_stop(a->probe);
+        uv_stop(uv_default_loop());
+}
+
+static void on_status(void *u, const char *word, const char *text) {
+}
+
+/* Its answer grows with the square of the slots. */
+static void test_domain_of_many_slots_is_read(void **state) {
+        static const unsigned slots[] = { 18, 64, 144, 1024 };
+
+        for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
+                char answer[] = "/tmp/imex-domain-XXXXXX", ctl[] = "/tmp/imex-ctl-XXXXXX";
+                int fd = mkstemp(answer), ctl_fd = mkstemp(ctl);
+                FILE *f = fdopen(fd, "w");
+                struct asked asked = { 0 };
+
+                print_domain(slots[i], f);
+                fclose(f);
+                dprintf(ctl_fd, "#!/bin/sh\nexec cat %s\n", answer);
+                assert_int_equal(fchmod(ctl_fd, 0700), 0);
+                close(ctl_fd);
+                asked.probe = imex_probe_new(uv_default_loop(), &(struct imex_probe_options){
+                                                                        .ctl_path = ctl,
+                                                                        .config_path = "config",
+                                                                        .slots = slots[i],
+                                                                        .first_ms = 1,
+                                                                        .slow_ms = 1000,
+                                                                        .idle_ms = 1000,
+                                                                        .timeout_ms = 60000,
+                                                                        .status = on_status,
+                                                                        .domain = on_domain,
+                                                                        .u = &asked });
+                imex_probe_domain(asked.probe, 0);
+                uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+                assert_int_equal(asked.calls, 1);
+                assert_string_equal(asked.why, "");
+                assert_int_equal(asked.nodes, slots[i]);
+                assert_int_equal(asked.connections, slots[i]);
+                imex_probe_free(asked.probe);
+                uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+                unlink(answer);
+                unlink(ctl);
+        }
+}
 
 static void test_status(void **state) {
         assert_string_equal(imex_ctl_parse_status(STR("READY\n")), "READY");
@@ -91,6 +174,7 @@ static void test_domain_refused(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_status),
+                cmocka_unit_test(test_domain_of_many_slots_is_read),
                 cmocka_unit_test(test_status_unknown),
                 cmocka_unit_test(test_domain),
                 cmocka_unit_test(test_domain_refused),
