@@ -186,8 +186,8 @@ static bool nobody_can_be_seen(const struct imex_agent *a) {
 
 static void explain_unseen(const struct imex_agent *a, char *s, size_t n) {
         snprintf(s, n,
-                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to since, "
-                 "because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and the node's "
+                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
+                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and the node's "
                  "load",
                  a->status, a->unseen);
 }

@@ -2,13 +2,12 @@
 #include "imex/imex_recovery.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/diag.h"
-#include "base/file.h"
 
 enum { NAMED_AT_MOST = 3 };
 
@@ -105,14 +104,12 @@ void imex_recovery_look(struct imex_recovery *r, const struct imex_members *memb
                 r->before = imex_members_copy(r->a, members);
 }
 
-static int forget_one(void *u, int folder, const char *name, struct err *e) {
-        if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
-                return err_errno(e, errno, "remove '%s/%.100s'", (const char *)u, name);
-        return 0;
+static int forget_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        return f->level > 0 && remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
 int imex_recovery_forget(const char *run_dir, struct err *e) {
-        if (file_each(run_dir, forget_one, (void *)(uintptr_t)run_dir, e) < 0 && e->kind != ERR_NOT_FOUND)
-                return -1;
+        if (nftw(run_dir, forget_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "remove what nvidia-imex keeps in '%s'", run_dir);
         return 0;
 }

@@ -63,6 +63,7 @@ void imex_recovery_saw(struct imex_recovery *r, const char *node);
 void imex_recovery_look(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
                         uint64_t informed_since_ms, uint64_t patience_ms, struct imex_recovery_verdict *ret);
 
-/* Removes what nvidia-imex remembers: the files in its folder, which itself may be a mount and stays. A
- * folder that is not there holds nothing. */
+/* Removes what nvidia-imex remembers: all that is in its folder, also folders, because the format is its own.
+ * Links are removed and not followed. The folder itself may be a mount and stays; one that is not there holds
+ * nothing. */
 int imex_recovery_forget(const char *run_dir, struct err *e);

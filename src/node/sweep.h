@@ -25,8 +25,8 @@ void sweep_files(struct claims *c);
  * A claim is gone from this node when the server answers that there is no such object (ERR_NOT_FOUND), that
  * its name has another UID, or that the claim is not allocated to any of the recorded devices (driver, pool
  * and device are compared): a claim that was made by name may be allocated again, on another node. Two
- * rounds, at least SWEEP_APART_MS apart, must have found the same. A round in which one answer is anything else proves
- * nothing, nor does what was found before it. The driver has the last word. now_ms: uv_now(). */
+ * rounds, at least SWEEP_APART_MS apart, must have found the same. A round in which one answer is anything
+ * else proves nothing, nor does what was found before it. The driver has the last word. now_ms: uv_now(). */
 enum { SWEEP_APART_MS = 450000 /* the shortest that the spread makes of the ten minutes */ };
 void sweep_gone_claims(struct sweep *s, uint64_t now_ms);
 

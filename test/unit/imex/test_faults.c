@@ -14,6 +14,7 @@
 #include "imex/imex_grants.h"
 #include "imex/imex_members.h"
 #include "imex/imex_process.h"
+#include "imex/imex_recovery.h"
 #include "imex/imex_state.h"
 #include "faults.h"
 #include "programs.h"
@@ -200,11 +201,25 @@ static void grants_that_cannot_be_read_are_no_absence(void **unused) {
         assert_int_equal(imex_grants_remove(dir, claim, false, &e), 0);
 }
 
+static int forget(void *u, struct err *e) {
+        _cleanup_(freep) char *run = in_dir("run"), *inner = in_dir("run/inner");
+
+        (void)!(mkdir(run, 0755) | mkdir(inner, 0755));
+        return imex_recovery_forget(run, e);
+}
+
+/* What nvidia-imex remembers is removed before it starts, or it does not start. */
+static void what_cannot_be_forgotten_is_reported(void **unused) {
+        assert_in_range(faults_each(&(struct faults){ .op = forget, .names = "/run'", .survives = "mkdir " }),
+                        2, 10);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, remove_dir)
         const struct CMUnitTest tests[] = {
                 T(test_state), T(test_members), T(test_read_state),
-                T(test_hosts), T(test_process), T(grants_that_cannot_be_read_are_no_absence)
+                T(test_hosts), T(test_process), T(grants_that_cannot_be_read_are_no_absence),
+                T(what_cannot_be_forgotten_is_reported)
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
