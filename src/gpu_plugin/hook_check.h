@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hook_check: whether the CDI hook that CDI files name works on this node, before a container needs it.
  *
- * Ours runs its self-test (hook/commands.h): what it does in containers, in mount namespaces of its own. One
+ * Ours runs its self-test (hook/commands.h): what it does in containers, in its own mount namespaces. One
  * of NVIDIA's is asked for the names of its commands, because older ones lack some that CDI files have. */
 #pragma once
 

@@ -26,16 +26,16 @@ int enable_cuda_compat(int root, const struct options *o);
 int update_ldcache(int root, const char *path, const struct options *o);
 
 /* Makes NVML in the container create no device nodes: covers the driver's parameters in the container's /proc
- * with a copy that says so (nvidia/params_mask.h). mask_params() does that with any file there. */
+ * with a changed copy (nvidia/params_mask.h). mask_params() does that with any file there. */
 int disable_device_node_modification(int root);
 int mask_params(int root, const char *folder, const char *file);
 
-/* A file of /proc whose text a process may choose, in a UTS namespace of its own: the domain name. It stands
+/* A file of /proc whose text a process may choose, in its own UTS namespace: the domain name. It stands
  * for the driver's parameters where there is no driver. */
 #define SELF_TEST_FOLDER "sys/kernel"
 #define SELF_TEST_FILE "domainname"
 #define SELF_TEST_DOMAIN "ModifyDeviceFiles: 1"
 
-/* Runs all commands, twice, on a container that it makes in mount and UTS namespaces of its own. The process
+/* Runs all commands, twice, on a container that it makes in its own mount and UTS namespaces. The process
  * must end afterwards. */
 int self_test(void);

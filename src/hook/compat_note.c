@@ -41,7 +41,7 @@ static bool find_section(int fd, Elf64_Shdr *ret) {
         return false;
 }
 
-/* What the note says, with a byte 0 behind it. */
+/* The text of the note, with a byte 0 behind it. */
 static bool read_note(int fd, const Elf64_Shdr *section, char ret[static NOTE_MAX + 1]) {
         static char data[NOTE_MAX];
         Elf64_Nhdr h;
@@ -80,7 +80,7 @@ static int list_has(const char *p, unsigned long driver) {
                 char *end;
                 p = skip_blanks(p);
                 if (*p < '0' || *p > '9')
-                        return any ? 0 : -1; /* a list without an entry says nothing */
+                        return any ? 0 : -1; /* an empty list is as good as none */
                 if (strtoul(p, &end, 10) == driver)
                         return 1;
                 any = true;

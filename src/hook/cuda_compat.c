@@ -36,7 +36,7 @@ static unsigned long library_major(int folder, const char *name) {
         return major_of(name + strlen(prefix));
 }
 
-/* The library says which drivers it is for; one that does not is for all that are older. */
+/* A library without a list of drivers is for all that are older. */
 static bool is_for(int folder, const char *name, unsigned long driver) {
         int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)

@@ -120,8 +120,8 @@ static int enter(int root, const char *path) {
         return chdir("/") < 0 ? say_errno("the root of the container") : 0;
 }
 
-/* The container's own, writable at this time: the runtime makes parts of them read-only after its hooks have
- * run, and root may write most of what is in them without any capability (core_pattern, for one). */
+/* The container's own. They are still writable: the runtime makes parts of them read-only after its hooks
+ * have run. Root may write most files there without any capability, core_pattern for example. */
 static int leave_kernel_files(void) {
         static const char *const folders[] = { "/proc", "/sys", "/dev" };
         struct statfs fs;

@@ -13,8 +13,8 @@
 #include "hook/in_root.h"
 #include "hook/say.h"
 
-/* Covered by a container of our own, for this process alone: each Linux has it, and the test needs none of
- * it. */
+/* The container is mounted here, for this process alone. Every Linux has this folder, and the test needs
+ * nothing in it. */
 #define PLACE "/sys"
 #define ROOT PLACE "/root"
 
@@ -27,7 +27,7 @@ static int make_file(const char *path, const char *text) {
         return n == (ssize_t)strlen(text) ? 0 : say_errno("write '%s'", path);
 }
 
-/* As a runtime has it when it runs the hooks: the root a mount of its own, with /proc. */
+/* As it is when a runtime runs the hooks: the root is a mount, and has /proc. */
 static int make_container(void) {
         static const char *const folders[] = { ROOT,
                                                ROOT "/proc",
@@ -86,7 +86,7 @@ static int params(int root) {
         return n > 0 && strchr(text, '0') ? 0 : say("what covers a file of /proc cannot be read");
 }
 
-/* In a process of its own, as a runtime does it. */
+/* Each in its own process, as a runtime runs them. */
 static int run(command_fn *command) {
         int status = 0;
         pid_t child = fork();

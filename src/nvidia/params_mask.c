@@ -123,7 +123,7 @@ static int mask_file(int file, int folder, const char *name, char *why) {
                 if (is_digit(value, '0')) /* covered before, by us or by another hook */
                         return 0;
                 snprintf(why, PARAMS_MASK_WHY,
-                         "it is not the kernel's file, and does not say ModifyDeviceFiles: 0");
+                         "it is not the kernel's file, and does not contain ModifyDeviceFiles: 0");
                 return -1;
         }
         if (!is_digit(value, '1'))

@@ -17,8 +17,8 @@ enum { PARAMS_MASK_WHY = 160 };
 /* Covers the file `name` of `folder`, a descriptor of a folder of a /proc that is mounted in the caller's
  * mount namespace. The tmpfs is mounted on `folder` itself for a moment: a file system that is mounted
  * nowhere cannot be cloned before Linux 6.15. Nothing is done if there is no such file, if its text does not
- * say "ModifyDeviceFiles: 1", or if it was covered before. Refuses a file that is neither the kernel's nor
- * says "ModifyDeviceFiles: 0".
+ * contain the line "ModifyDeviceFiles: 1", or if it was covered before. Refuses a file that is not the
+ * kernel's, unless it contains "ModifyDeviceFiles: 0".
  *
  * 0, or -1 with the system call that failed and its error in `why`. The working directory is "/" afterwards
  * if something was covered. */

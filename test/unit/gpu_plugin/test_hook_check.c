@@ -57,14 +57,14 @@ static void a_hook_that_passes_its_self_test_is_used(void **state) {
         assert_string_equal(check(program, NULL), "");
 }
 
-static void a_self_test_that_fails_says_which_call(void **state) {
+static void the_call_that_fails_in_the_self_test_is_reported(void **state) {
         (void)state;
         tree_put(dir, "hook",
                  "#!/bin/sh\necho 'cdi-hook: fsopen of tmpfs: Function not implemented' >&2\nexit 1\n");
         assert_string_equal(check(program, NULL), "cdi-hook: fsopen of tmpfs: Function not implemented");
 }
 
-static void a_self_test_that_says_nothing_is_named_by_its_end(void **state) {
+static void a_self_test_that_prints_nothing_is_reported_by_its_status(void **state) {
         (void)state;
         tree_put(dir, "hook", "#!/bin/sh\nkill -SYS $$\n");
         assert_non_null(strstr(check(program, NULL), "its self-test ended with status -1, signal 31"));
@@ -98,8 +98,8 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_hook_that_passes_its_self_test_is_used),
-                T(a_self_test_that_fails_says_which_call),
-                T(a_self_test_that_says_nothing_is_named_by_its_end),
+                T(the_call_that_fails_in_the_self_test_is_reported),
+                T(a_self_test_that_prints_nothing_is_reported_by_its_status),
                 T(a_hook_that_is_not_there_is_named),
                 T(a_hook_of_nvidias_must_have_all_commands),
         };

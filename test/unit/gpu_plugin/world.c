@@ -200,8 +200,8 @@ void world_conf(struct world *w, const char *text) {
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.conf", text);
 }
 
-/* It needs the rights to mount, and a kernel of its own architecture. Where it has neither, a program that
- * does nothing is in its place: what it does is for other tests. */
+/* The hook needs the right to mount, and a kernel of its architecture. Otherwise a program that does nothing
+ * takes its place: other tests check what the hook does. */
 static void put_hook(struct world *w) {
         static int works = -1;
         if (works < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program in the place of ldconfig: tries what a library of an image could have ldconfig do by a defect of
- * its. Ends with 1 if it reaches what it must not. If the image has a FIFO /wait, it opens that for writing
+/* A program in the place of ldconfig: tries what a library of an image could make ldconfig do by a defect in
+ * it. Ends with 1 if it reaches what it must not. If the image has a FIFO /wait, it opens that for writing
  * and waits. */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int main(void) {
         int fd = open("/wait", O_WRONLY | O_CLOEXEC);
         char byte;
         if (fd >= 0) {
-                /* A pipe of its own cannot be made here, and this one is never written to. */
+                /* Nothing is ever written to it. */
                 int in = open("/wait", O_RDONLY | O_CLOEXEC);
                 return in < 0 || read(in, &byte, 1) < 0 ? 1 : 0;
         }

@@ -32,7 +32,7 @@ static int note_has(const char *section, const char *owner, const char *text, un
         return has(&l, sizeof l, driver);
 }
 
-static void the_list_says_which_drivers(void **state) {
+static void only_the_drivers_of_the_list_are_supported(void **state) {
         (void)state;
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 570), 1);
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 535), 1);
@@ -41,7 +41,7 @@ static void the_list_says_which_drivers(void **state) {
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 57), 0);
 }
 
-static void a_note_without_a_list_says_nothing(void **state) {
+static void a_note_without_a_list_is_ignored(void **state) {
         (void)state;
         assert_int_equal(note_has(SECTION, OWNER, "{\"Format\": 1}", 570), -1);
         assert_int_equal(note_has(SECTION, OWNER, "{\"Driver\": []}", 570), -1);
@@ -52,7 +52,7 @@ static void a_note_without_a_list_says_nothing(void **state) {
         assert_int_equal(note_has(".note.other", OWNER, TEXT, 570), -1);
 }
 
-static void what_is_cut_off_or_no_library_says_nothing(void **state) {
+static void a_truncated_or_foreign_file_is_ignored(void **state) {
         (void)state;
         struct note_library l;
         note_library_make(&l, SECTION, OWNER, TEXT);
@@ -76,9 +76,9 @@ static void what_is_cut_off_or_no_library_says_nothing(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_list_says_which_drivers),
-                cmocka_unit_test(a_note_without_a_list_says_nothing),
-                cmocka_unit_test(what_is_cut_off_or_no_library_says_nothing),
+                cmocka_unit_test(only_the_drivers_of_the_list_are_supported),
+                cmocka_unit_test(a_note_without_a_list_is_ignored),
+                cmocka_unit_test(a_truncated_or_foreign_file_is_ignored),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* What it says is in root/said. */
+/* Its output is in root/said. */
 static pid_t start(char *const argv[], char *const envp[]) {
         _cleanup_(freep) char *state = xasprintf("{\"ociVersion\":\"1.2.0\",\"bundle\":\"%s\"}", root);
         _cleanup_(freep) char *said = file_join(root, "said");
@@ -406,8 +406,8 @@ static void what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev(void **sta
         assert_true(is_there("c/dev/kmsg"));
 }
 
-/* It reads a FIFO of the image for ever, as it would from a file server that does not answer. */
-static void a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig(void **state) {
+/* The probe reads a FIFO of the image forever, like a file on a server that does not answer. */
+static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -423,7 +423,7 @@ static void a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig(void *
         assert_int_equal(kill(child, SIGALRM), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-        assert_int_equal(read(fd, byte, 1), 0); /* nobody has it open any more */
+        assert_int_equal(read(fd, byte, 1), 0); /* it is not open any more */
         close(fd);
         _cleanup_(freep) char *said = read_said();
         assert_non_null(strstr(said, "cdi-hook: not done within 300 s"));
@@ -571,7 +571,7 @@ int main(int argc, char **argv) {
                 T(cve_2025_23266_the_environment_of_the_container_is_nothing_to_it),
                 T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
                 T(what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev),
-                T(a_hook_that_takes_too_long_says_so_and_ends_with_its_ldconfig),
+                T(a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig),
                 T(the_self_test_passes_and_leaves_nothing),
                 T(a_self_test_that_may_not_mount_names_the_call),
                 T(no_loader_of_the_image_is_named_by_the_hook),

@@ -86,7 +86,7 @@ static void in_a_child(void (*f)(void)) {
         assert_int_equal(status, 0);
 }
 
-static void the_file_says_0_in_that_namespace_alone(void **state) {
+static void the_file_is_covered_in_that_namespace_only(void **state) {
         char text[256];
         (void)state;
         unsigned n = mounts_there();
@@ -132,16 +132,16 @@ static void refuse_what_is_not_the_kernels(void) {
         _exit(0);
 }
 
-static void a_file_that_is_not_the_kernels_is_refused_unless_it_says_0(void **state) {
+static void a_file_that_is_not_the_kernels_is_refused_unless_it_contains_0(void **state) {
         (void)state;
         in_a_child(refuse_what_is_not_the_kernels);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_file_says_0_in_that_namespace_alone),
+                cmocka_unit_test(the_file_is_covered_in_that_namespace_only),
                 cmocka_unit_test(other_texts_and_missing_files_are_left_alone),
-                cmocka_unit_test(a_file_that_is_not_the_kernels_is_refused_unless_it_says_0),
+                cmocka_unit_test(a_file_that_is_not_the_kernels_is_refused_unless_it_contains_0),
         };
         namespaces = unshare(CLONE_NEWUTS) == 0;
         return cmocka_run_group_tests(tests, NULL, NULL);
