@@ -17,9 +17,10 @@ enum gpu_kind { GPU_FULL, GPU_MIG };
 
 struct gpu_device {
         enum gpu_kind kind;
-        const char *name;    /* "gpu-0"; a MIG device "gpu-0-mig-1g10gb-19-0" */
-        const char *uuid;    /* "GPU-...", "MIG-..." */
-        unsigned minor;      /* of /dev/nvidia<minor>; of a MIG device its parent's, as the next */
+        const char *name; /* "gpu-0"; a MIG device "gpu-0-mig-1g10gb-19-0", with several compute instances in
+                             one GPU instance "gpu-0-mig-1c3g40gb-9-0" and "gpu-0-mig-1c3g40gb-9-0-1" */
+        const char *uuid; /* "GPU-...", "MIG-..." */
+        unsigned minor;   /* of /dev/nvidia<minor>; of a MIG device its parent's, as the next */
         const char *address; /* on the PCI bus, "0000:16:00.0"; NULL: not known */
         /* Of MIG devices only. */
         const char *parent_uuid;
@@ -42,6 +43,8 @@ struct gpu_devices {
         size_t n;
         struct gpu_left_out *left_out;
         size_t n_left_out;
+        bool incomplete;          /* something is left out because NVML could not describe it this time */
+        size_t n_persistence_off; /* GPUs without persistence mode */
 };
 
 /* NULL: there is none of that name. */

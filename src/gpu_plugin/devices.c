@@ -12,7 +12,7 @@ enum {
         VALUE_MAX = 64,  /* bytes of a text: the API refuses the whole slice for one that is longer, */
         VALUES_MAX = 32, /* or for a device with more attributes and capacities */
         ATTRIBUTES = 16,
-        CAPACITIES = 7 + INVENTORY_MIG_MAX,
+        CAPACITIES = VALUES_MAX + 7,
         VERSION_SIZE = 40,
         QUANTITY_SIZE = 24,
 };
@@ -191,9 +191,13 @@ static void leave_out(struct builder *b, const char *what, const char *why) {
 }
 
 static void leave_out_failed(struct builder *b, const char *what, const struct inventory_failure *f) {
-        char why[160];
-        snprintf(why, sizeof why, "%s: NVML error %lld", f->call, (long long)f->error);
+        char why[400];
+        if (f->odd)
+                snprintf(why, sizeof why, "what NVML says of it cannot be: %s", f->odd);
+        else
+                snprintf(why, sizeof why, "%s: NVML error %lld", f->call, (long long)f->error);
         leave_out(b, what, why);
+        b->ret->incomplete = true;
 }
 
 static struct gpu_device *add_device(struct builder *b, struct gpu_device device, int64_t profile_id,
@@ -250,7 +254,7 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
                          const char *address, const char *what) {
         struct arena *a = b->ret->arena;
         char profile[INVENTORY_TEXT_MAX + 1], in_name[40];
-        if (m->failure.call) {
+        if (inventory_failed(&m->failure)) {
                 leave_out_failed(b, what, &m->failure);
                 return;
         }
@@ -261,6 +265,10 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
         gpu_profile_in_name(profile, in_name, sizeof in_name);
         const char *name = arena_printf(a, "gpu-%u-mig-%s-%lld-%lld", (unsigned)g->minor, in_name,
                                         (long long)m->profile_id, (long long)m->start);
+        /* Several compute instances share a GPU instance and its place. The Go driver has no names for them.
+         * The first one keeps the name without a number, whichever others there are. */
+        if (m->compute_slices < m->gpu_slices && m->compute_instance)
+                name = arena_printf(a, "%s-%lld", name, (long long)m->compute_instance);
         if (!str_is_dns_label(name)) {
                 leave_out(b, what, arena_printf(a, "'%s' is no name that Kubernetes takes", name));
                 return;
@@ -305,10 +313,11 @@ static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         /* Display adapters of DGX machines are no compute GPUs. */
         if (streq(g->name, "DGX Display") || streq(g->name, "NVIDIA DGX Display"))
                 return;
-        if (g->failure.call) {
+        if (inventory_failed(&g->failure)) {
                 leave_out_failed(b, what, &g->failure);
                 return;
         }
+        b->ret->n_persistence_off += g->persistence_off;
         const char *known = pci_address(g->pci_bus_id, address) ? arena_strdup(b->ret->arena, address) : NULL;
         if (g->pci_bus_id && !known) {
                 char why[INVENTORY_TEXT_MAX + 80];
@@ -323,6 +332,11 @@ static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         for (size_t i = 0; i < g->n_mig; i++) {
                 snprintf(what, sizeof what, "MIG device %zu of gpu-%u", i, (unsigned)g->minor);
                 describe_mig(b, g, &g->mig[i], known, what);
+        }
+        if (g->n_mig_more) {
+                snprintf(what, sizeof what, "MIG device %zu of gpu-%u and those after it", g->n_mig,
+                         (unsigned)g->minor);
+                leave_out(b, what, "this driver knows of no GPU with more");
         }
 }
 
@@ -349,7 +363,7 @@ static void sort(struct builder *b) {
 
 void gpu_devices_describe(const struct inventory *in, const char *sys, struct gpu_devices *ret) {
         struct arena *a = arena_new(4096);
-        size_t most = in->n_gpus; /* each may be left out, and its address */
+        size_t most = 2 * in->n_gpus; /* each may be left out, its address, and what it has too much */
         for (size_t i = 0; i < in->n_gpus; i++)
                 most += in->gpus[i].n_mig;
         *ret = (struct gpu_devices){ .arena = a,
@@ -402,7 +416,8 @@ static bool device_equal(const struct gpu_device *a, const struct gpu_device *b)
 }
 
 bool gpu_devices_equal(const struct gpu_devices *a, const struct gpu_devices *b) {
-        if (!streq(a->driver_version, b->driver_version) || a->n != b->n || a->n_left_out != b->n_left_out)
+        if (!streq(a->driver_version, b->driver_version) || a->n != b->n || a->n_left_out != b->n_left_out ||
+            a->n_persistence_off != b->n_persistence_off)
                 return false;
         for (size_t i = 0; i < a->n; i++)
                 if (!device_equal(&a->items[i], &b->items[i]))

@@ -43,6 +43,8 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                                       "Prepared devices that the Go driver has set up in a way that this "
                                       "driver does not undo.",
                                       by_kind, NULL, 0),
+                .persistence_off = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_persistence_mode_off",
+                                              "GPUs of this node without persistence mode.", NULL, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
@@ -50,6 +52,7 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         gpu_metrics_offered(m, 0, 0, "DriverNotAskedYet");
         gpu_metrics_stale(m, false);
         gpu_metrics_device_plugin(m, false);
+        gpu_metrics_persistence_off(m, 0);
 }
 
 void gpu_metrics_done(struct gpu_metrics *m) {
@@ -84,4 +87,8 @@ void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n) {
 
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active) {
         metric_set(m->device_plugin, active ? 1 : 0, NULL);
+}
+
+void gpu_metrics_persistence_off(struct gpu_metrics *m, size_t gpus) {
+        metric_set(m->persistence_off, (double)gpus, NULL);
 }

@@ -8,7 +8,8 @@ struct gpu_metrics {
         struct metrics *registry;
         struct node_metrics_options options;
         struct node_metrics node;
-        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin, *foreign;
+        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin, *foreign,
+                *persistence_off;
 };
 
 /* m must not move. */
@@ -26,5 +27,7 @@ void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *e
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
 /* How many devices another driver has prepared, by kind: "mps", "vfio", "mig". */
 void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n);
+/* How many GPUs have no persistence mode. */
+void gpu_metrics_persistence_off(struct gpu_metrics *m, size_t gpus);
 /* A device plugin gives out GPUs of this node. */
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active);

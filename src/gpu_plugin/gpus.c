@@ -17,12 +17,14 @@ enum {
         RETRY_MS = 5000,
         SETTLE_MS = 1000,
         TRIES_OF_A_LOST_GPU = 3,
-        LOST_MS = 1000, /* between these, so that it is gone within 35 s whenever it was lost */
+        LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, which nothing announces */
+        LOST_MS = 1000,      /* between these, so that it is gone within 35 s whenever it was lost */
 };
 
 #define NO_GPUS "NoGPUs"
 
 struct gpus {
+        uv_loop_t *loop;
         struct gpus_options o;
         struct nvml_client *nvml;
         struct loop_timer timer;
@@ -30,7 +32,9 @@ struct gpus {
         bool owed;            /* somebody was told to wait for changed() */
         uint64_t held;        /* fingerprint of what is known; 0: nothing is */
         uint64_t seen, asked; /* at the last look; when NVML was asked */
-        unsigned lost;        /* answers in a row in which a GPU failed */
+        unsigned lost;        /* answers in a row in which a GPU failed that is offered */
+        uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
+        uint64_t asked_ms;    /* when NVML was asked last */
         struct gpus_state state;
         struct gpu_devices devices;
         char *library, *answered; /* that is asked; that has answered, as the state has it */
@@ -47,6 +51,10 @@ const struct gpu_devices *gpus_devices(const struct gpus *g) {
 /* It may do better without a change that is seen. */
 static bool try_again(const struct gpus *g) {
         return g->state.failures || g->lost || (*g->state.reason && !streq(g->state.reason, NO_GPUS));
+}
+
+static bool look_again(const struct gpus *g) {
+        return g->devices.incomplete && loop_now_ms(g->loop) >= g->asked_ms + LEFT_OUT_MS;
 }
 
 static void schedule(struct gpus *g) {
@@ -83,6 +91,7 @@ static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, 
 static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
         struct gpu_devices none = { 0 };
         g->lost = 0;
+        g->left_out = 0;
         answer(g, &none, reason, e->msg);
 }
 
@@ -102,22 +111,27 @@ static bool says_no_driver(const struct err *e) {
                e->code == NVML_LIBRARY_NOT_FOUND || e->code == NVML_VERSION_MISMATCH;
 }
 
-static bool any_failed(const struct inventory *in) {
+_Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
+
+static uint64_t failed_gpus(const struct inventory *in) {
+        uint64_t failed = 0;
         for (size_t i = 0; i < in->n_gpus; i++)
-                if (in->gpus[i].failure.call)
-                        return true;
-        return false;
+                if (inventory_failed(&in->gpus[i].failure))
+                        failed |= UINT64_C(1) << i;
+        return failed;
 }
 
 static void on_inventory(struct gpus *g, const struct inventory *in) {
         struct gpu_devices now;
-        g->lost = any_failed(in) ? g->lost + 1 : 0;
+        uint64_t failed = failed_gpus(in);
+        g->lost = failed & ~g->left_out ? g->lost + 1 : 0;
         /* At the start it is left out at once: nothing is taken away from anybody. */
         if (g->lost && g->lost < TRIES_OF_A_LOST_GPU && g->state.known && g->devices.n) {
                 tell(g, false);
                 return;
         }
         g->lost = 0;
+        g->left_out = failed;
         gpu_devices_describe(in, g->o.sys, &now);
         answer(g, &now, now.n ? "" : NO_GPUS, now.n ? "" : "NVML reports no GPU that can be offered");
 }
@@ -175,13 +189,14 @@ static void on_timer(void *u) {
         g->asked = g->seen;
         if (!library.here) {
                 no_driver(g, "DriverNotFound", &e);
-        } else if (g->seen == g->held && !try_again(g)) {
+        } else if (g->seen == g->held && !try_again(g) && !look_again(g)) {
                 tell(g, false);
         } else if (g->held && g->seen != g->held && g->seen != before) {
                 settle(g);
         } else {
                 free(g->library);
                 g->library = xstrdup(library.here);
+                g->asked_ms = loop_now_ms(g->loop);
                 nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY, NVML_LIMITS, on_answered, g);
         }
 }
@@ -213,6 +228,7 @@ void gpus_poll_fast(struct gpus *g, bool waiting) {
 
 struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         struct gpus *g = xnew(struct gpus);
+        g->loop = loop;
         g->o = *o;
         g->nvml = nvml_client_new(loop);
         g->state = (struct gpus_state){ .reason = "DriverNotAskedYet",

@@ -7,8 +7,9 @@
  * has changed, and again when an answer failed.
  *
  * What failed to be asked is not gone: the last answer holds until there is another. That the driver is not
- * there is an answer. A GPU that NVML cannot say anything about goes when it was so three times in a row.
- * Loop thread only. */
+ * there is an answer. A GPU that NVML cannot describe is withdrawn when it was so three times in a row; NVML
+ * is asked again every minute as long as anything is left out for that reason, because a reset leaves no
+ * trace. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>

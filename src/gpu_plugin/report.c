@@ -84,7 +84,23 @@ static void tell_left_out(struct report *r, const struct gpu_devices *d) {
         r->left_out = hash;
 }
 
+static void tell_persistence(struct report *r, const struct gpu_devices *d) {
+        struct event_about node = about(r);
+        gpu_metrics_persistence_off(r->metrics, d->n_persistence_off);
+        if (d->n_persistence_off > r->persistence_off) {
+                log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
+                event_record(
+                        r->events, &node, EVENT_WARNING, "PersistenceModeOff",
+                        "persistence mode is off on %zu GPUs of this node, so each is initialized again, for "
+                        "seconds, whenever a first program uses it: run nvidia-persistenced on the node, or "
+                        "nvidia-smi -pm 1 after each boot",
+                        d->n_persistence_off);
+        }
+        r->persistence_off = d->n_persistence_off;
+}
+
 void report_tell(struct report *r, const struct gpus_state *s, const struct gpu_devices *d) {
+        tell_persistence(r, d);
         tell_stale(r, s);
         tell_offered(r, s, d);
         tell_left_out(r, d);

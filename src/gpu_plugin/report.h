@@ -16,7 +16,7 @@ struct report {
         char withheld[32]; /* the reason; "" none */
         bool stale, unmonitored, device_plugin;
         enum slice_taints taints;
-        size_t lost, foreign;
+        size_t lost, foreign, persistence_off;
         uint64_t offered, left_out; /* hashes of what is offered, and left out; 0: nothing */
 };
 

@@ -44,7 +44,9 @@ static const struct jd_field f_gpu[] = {
         JD_STR(struct gpu_facts, "pci", pci_bus_id),
         JD_STR(struct gpu_facts, "addressingMode", addressing_mode),
         JD_INT(struct gpu_facts, "migMode", mig_mode),
+        JD_BOOL(struct gpu_facts, "persistenceOff", persistence_off),
         JD_LIST(struct gpu_facts, "mig", mig, struct mig_facts, f_mig),
+        JD_INT(struct gpu_facts, "migMore", n_mig_more),
         JD_END,
 };
 static const struct jd_field f_inventory[] = {
@@ -84,10 +86,10 @@ static int check_mig(const struct mig_facts *m, const char *of, struct err *e) {
                 { m->gpu_instance, INSTANCE_MAX, "the GPU instance" },
                 { m->compute_instance, INSTANCE_MAX, "the compute instance" },
                 { m->profile_id, INSTANCE_MAX, "the profile" },
-                { m->start, INVENTORY_MIG_MAX, "the begin of the placement" },
-                { m->size, INVENTORY_MIG_MAX, "the size of the placement" },
-                { m->gpu_slices, INVENTORY_MIG_MAX, "the number of GPU slices" },
-                { m->compute_slices, INVENTORY_MIG_MAX, "the number of compute slices" },
+                { m->start, INVENTORY_SLICES_MAX, "the begin of the placement" },
+                { m->size, INVENTORY_SLICES_MAX, "the size of the placement" },
+                { m->gpu_slices, INVENTORY_SLICES_MAX, "the number of GPU slices" },
+                { m->compute_slices, INVENTORY_SLICES_MAX, "the number of compute slices" },
                 { m->multiprocessors, UINT32_MAX, "the number of multiprocessors" },
                 { m->copy_engines, UINT32_MAX, "the number of copy engines" },
                 { m->decoders, UINT32_MAX, "the number of decoders" },
@@ -109,7 +111,7 @@ static int check_mig(const struct mig_facts *m, const char *of, struct err *e) {
 static int check_gpu(const struct gpu_facts *g, struct err *e) {
         const char *const texts[] = { g->failure.call,       g->uuid,       g->name,
                                       g->compute_capability, g->pci_bus_id, g->addressing_mode };
-        char what[64], mig[96];
+        char what[64];
         snprintf(what, sizeof what, "GPU %lld", (long long)g->index);
         for (size_t i = 0; i < ARRAY_LEN(texts); i++)
                 if (check_text(texts[i], what, e) < 0)
@@ -120,15 +122,30 @@ static int check_gpu(const struct gpu_facts *g, struct err *e) {
             check_range(g->memory_bytes, INT64_MAX, "the memory", what, e) < 0 ||
             check_uuid(g->uuid, what, e) < 0)
                 return -1;
-        if (g->n_mig > INVENTORY_MIG_MAX)
-                return err_set(e, ERR_INVALID, 0, "%s has %zu MIG devices, of which there are at most %d",
-                               what, g->n_mig, INVENTORY_MIG_MAX);
-        for (size_t i = 0; i < g->n_mig; i++) {
-                snprintf(mig, sizeof mig, "MIG device %zu of %s", i, what);
-                if (check_mig(&g->mig[i], mig, e) < 0)
-                        return -1;
-        }
         return 0;
+}
+
+/* What is odd about one device is its failure, and hides no other. */
+static void check_devices(struct gpu_facts *g, struct arena *a) {
+        char what[96];
+        struct err e;
+        if (check_gpu(g, &e) < 0) {
+                *g = (struct gpu_facts){ .index = g->index, .failure.odd = arena_strdup(a, e.msg) };
+                return;
+        }
+        if (g->n_mig > INVENTORY_MIG_MAX) {
+                g->n_mig_more += (int64_t)(g->n_mig - INVENTORY_MIG_MAX);
+                g->n_mig = INVENTORY_MIG_MAX;
+        }
+        for (size_t i = 0; i < g->n_mig; i++) {
+                snprintf(what, sizeof what, "MIG device %zu of GPU %lld", i, (long long)g->index);
+                if (check_mig(&g->mig[i], what, &e) < 0)
+                        g->mig[i] = (struct mig_facts){ .failure.odd = arena_strdup(a, e.msg) };
+        }
+}
+
+bool inventory_failed(const struct inventory_failure *f) {
+        return f->call || f->odd;
 }
 
 int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e) {
@@ -140,8 +157,7 @@ int inventory_decode(struct str json, struct arena *a, struct inventory *ret, st
                 return err_set(e, ERR_INVALID, 0, "NVML reports %zu GPUs, of which there are at most %d",
                                v.n_gpus, INVENTORY_GPUS_MAX);
         for (size_t i = 0; i < v.n_gpus; i++)
-                if (check_gpu(&v.gpus[i], e) < 0)
-                        return err_wrap(e, "NVML: unreadable answer");
+                check_devices(&v.gpus[i], a);
         *ret = v;
         return 0;
 }

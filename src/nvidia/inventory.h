@@ -3,6 +3,7 @@
  * they are called in Kubernetes is decided elsewhere. Reading is pure; fuzzed. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,16 +13,19 @@
 
 enum {
         INVENTORY_GPUS_MAX = 64,
-        INVENTORY_MIG_MAX = 16, /* of one GPU */
+        INVENTORY_MIG_MAX = 64,    /* of one GPU; there are 7 today */
+        INVENTORY_SLICES_MAX = 64, /* in which a GPU is divided; there are 8 today */
         INVENTORY_TEXT_MAX = 96,
 };
 
-/* What could not be asked: `call` is NVML's function and `error` its nvmlReturn_t; NULL and 0 when all was
- * answered. */
+/* Why a device cannot be described: NVML's function failed with this nvmlReturn_t, or NVML says what cannot
+ * be. All are NULL and 0 when it can. */
 struct inventory_failure {
         const char *call;
         int64_t error;
+        const char *odd; /* for people */
 };
+bool inventory_failed(const struct inventory_failure *f);
 
 /* A MIG device: one compute instance in a GPU instance. */
 struct mig_facts {
@@ -47,8 +51,10 @@ struct gpu_facts {
         const char *pci_bus_id;         /* as NVML writes it: "00000000:16:00.0" */
         const char *addressing_mode;    /* "HMM", "ATS", "None" */
         int64_t mig_mode;               /* 1: on */
+        bool persistence_off;           /* it is attached again for each session */
         struct mig_facts *mig;
         size_t n_mig;
+        int64_t n_mig_more; /* places for MIG devices beyond INVENTORY_MIG_MAX, which were not asked */
 };
 
 struct inventory {
@@ -58,5 +64,6 @@ struct inventory {
         size_t n_gpus;
 };
 
-/* All memory in the arena. ERR_INVALID names the member that is wrong or too large. */
+/* All memory in the arena. A GPU or MIG device that is described as none can be has a failure, and the others
+ * are read. ERR_INVALID: it is no inventory at all, and why. */
 int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e);

@@ -23,6 +23,7 @@ static int watch(const struct nvml_library *l, unsigned index, nvml_event_set_t 
                 uuid[0] = '\0';
                 return code;
         }
+        nvml_library_clean(uuid, NVML_UUID_MAX);
         *ret_call = "nvmlDeviceGetSupportedEventTypes";
         code = l->event_types(device, &types);
         if (code == NVML_OK && !(types & NVML_EVENT_XID))

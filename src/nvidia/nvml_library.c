@@ -40,6 +40,7 @@ static const struct {
         SYMBOL(addressing_mode, "nvmlDeviceGetAddressingMode"),
         SYMBOL(fabric, "nvmlDeviceGetGpuFabricInfo"),
         SYMBOL(fabric_v, "nvmlDeviceGetGpuFabricInfoV"),
+        SYMBOL(persistence_mode, "nvmlDeviceGetPersistenceMode"),
         SYMBOL(mig_mode, "nvmlDeviceGetMigMode"),
         SYMBOL(mig_max, "nvmlDeviceGetMaxMigDeviceCount"),
         SYMBOL(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex"),
@@ -83,6 +84,13 @@ int nvml_library_check(const struct nvml_library *l, const char *call, int code,
                 return 0;
         const char *text = l->error_string ? l->error_string(code) : NULL;
         return err_set(e, ERR_RETRY, code, "%s: NVML error %d (%s)", call, code, str_or(text, "no text"));
+}
+
+void nvml_library_clean(char *text, size_t size) {
+        text[size - 1] = '\0';
+        for (; *text; text++)
+                if (*text < 0x20 || *text > 0x7e)
+                        *text = '?';
 }
 
 /* A node whose GPUs are all gone is a fact and no error. */

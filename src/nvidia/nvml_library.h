@@ -28,6 +28,7 @@ struct nvml_library {
         int (*addressing_mode)(nvml_device_t, struct nvml_addressing_mode *);
         int (*fabric)(nvml_device_t, struct nvml_fabric_info *);
         int (*fabric_v)(nvml_device_t, struct nvml_fabric_info_v2 *);
+        int (*persistence_mode)(nvml_device_t, int *);
         int (*mig_mode)(nvml_device_t, unsigned *, unsigned *);
         int (*mig_max)(nvml_device_t, unsigned *);
         int (*mig_by_index)(nvml_device_t, unsigned, nvml_device_t *);
@@ -62,6 +63,9 @@ struct nvml_progress {
         void (*gpu)(void *u, unsigned index);
         void *u;
 };
+
+/* Makes a text of printable ASCII out of what a library wrote: there may be other bytes, or no end. */
+void nvml_library_clean(char *text, size_t size);
 
 /* A session opens the driver's device files: as long as there is one, the driver cannot be unloaded and MIG
  * mode not be changed. */

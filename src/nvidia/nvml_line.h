@@ -33,7 +33,7 @@
 /* How long NVML waits for an event before the process says that it is alive. */
 enum { NVML_EVENT_WAIT_MS = 5000 };
 
-enum { NVML_LINE_MAX = 1 << 20, NVML_QUESTION_MAX = 256, NVML_UUID_MAX = 96 };
+enum { NVML_LINE_MAX = 4 << 20, NVML_QUESTION_MAX = 256, NVML_UUID_MAX = 96 };
 
 struct nvml_question {
         int64_t id;

@@ -67,6 +67,8 @@ static void write_fabric(const struct nvml_library *l, unsigned index, struct jw
                         uuid[0] = '\0';
                 code = query_fabric(l, dev, &info);
         }
+        nvml_library_clean(name, sizeof name);
+        nvml_library_clean(uuid, sizeof uuid);
         if (!uuid[0])
                 snprintf(uuid, sizeof uuid, "%u", index);
         format_uuid(info.cluster_uuid, cluster);
@@ -89,6 +91,7 @@ int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress 
                                e) < 0 ||
             count_gpus(l, FABRIC_GPUS_MAX, &n, e) < 0)
                 return -1;
+        nvml_library_clean(version, sizeof version);
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_str(&w, "driverVersion", version);
@@ -129,14 +132,6 @@ static bool told(struct failure *f, const char *call, int code) {
 static void write_failure(struct jw *w, const struct failure *f) {
         jw_str(w, "call", f->call);
         jw_int(w, "error", f->code);
-}
-
-/* Libraries of others may leave bytes in a text that are none of UTF-8, or no end. */
-static void clean(char text[static TEXT_SIZE]) {
-        text[TEXT_SIZE - 1] = '\0';
-        for (; *text; text++)
-                if (*text < 0x20 || *text > 0x7e)
-                        *text = '?';
 }
 
 static bool find_gi_profile(const struct nvml_library *l, nvml_device_t dev, unsigned id, struct failure *f,
@@ -191,10 +186,10 @@ static void ask_mig(const struct nvml_library *l, nvml_device_t gpu, nvml_device
             !find_ci_slices(l, gi, ci_info.v.profile_id, f, &r->compute_slices))
                 return;
         r->gi = gi_info.v;
-        clean(r->uuid);
+        nvml_library_clean(r->uuid, sizeof r->uuid);
         if (TOLD(f, l, gi_profile_v, "nvmlDeviceGetGpuInstanceProfileInfoV", gpu, r->number, &named.v)) {
                 memcpy(r->name, named.v.name, sizeof named.v.name);
-                clean(r->name);
+                nvml_library_clean(r->name, sizeof r->name);
         }
 }
 
@@ -251,12 +246,14 @@ static void write_migs(const struct nvml_library *l, nvml_device_t gpu, struct j
                 jw_end_obj(w);
         }
         jw_end_arr(w);
+        if (n > INVENTORY_MIG_MAX)
+                jw_int(w, "migMore", (int64_t)n - INVENTORY_MIG_MAX);
 }
 
 struct gpu_answer {
         char uuid[TEXT_SIZE], name[TEXT_SIZE], pci[TEXT_SIZE];
         unsigned minor, architecture, mig_mode;
-        int brand, cc[2];
+        int brand, cc[2], persistence_mode; /* -1: not known */
         uint64_t memory;
         const char *addressing_mode;
 };
@@ -296,11 +293,13 @@ static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct fail
                 memcpy(r->pci, pci.v.bus_id, sizeof pci.v.bus_id);
         r->memory = ask_memory(l, dev, f);
         r->addressing_mode = ask_addressing_mode(l, dev, f);
+        if (!TOLD(f, l, persistence_mode, "nvmlDeviceGetPersistenceMode", dev, &r->persistence_mode))
+                r->persistence_mode = -1;
         if (!TOLD(f, l, mig_mode, "nvmlDeviceGetMigMode", dev, &r->mig_mode, &pending))
                 r->mig_mode = 0;
-        clean(r->uuid);
-        clean(r->name);
-        clean(r->pci);
+        nvml_library_clean(r->uuid, sizeof r->uuid);
+        nvml_library_clean(r->name, sizeof r->name);
+        nvml_library_clean(r->pci, sizeof r->pci);
 }
 
 static void write_gpu(const struct nvml_library *l, unsigned index, struct jw *w) {
@@ -331,6 +330,8 @@ static void write_gpu(const struct nvml_library *l, unsigned index, struct jw *w
                 jw_str(w, "pci", r.pci);
         if (r.addressing_mode)
                 jw_str(w, "addressingMode", r.addressing_mode);
+        if (r.persistence_mode == 0)
+                jw_bool(w, "persistenceOff", true);
         jw_int(w, "migMode", r.mig_mode);
         if (r.mig_mode == 1)
                 write_migs(l, dev, w);
@@ -346,7 +347,7 @@ int nvml_survey_inventory(const struct nvml_library *l, const struct nvml_progre
                                e) < 0 ||
             count_gpus(l, INVENTORY_GPUS_MAX, &n, e) < 0)
                 return -1;
-        clean(version);
+        nvml_library_clean(version, sizeof version);
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_str(&w, "driverVersion", version);

@@ -388,6 +388,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info
         return NVML_SUCCESS;
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int *mode);
+EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int *mode) {
+        nvmlReturn_t bad = check(device, mode);
+
+        if (!bad)
+                *mode = gpu_number(device->index, "PERSISTENCE_MODE", 1) != 0;
+        return bad;
+}
+
 /* The 16 bytes of a UUID in text form; anything else is the zero UUID, which the real library reports where
  * there is no cluster. */
 static void parse_uuid(const char *text, unsigned char out[16]) {

@@ -229,6 +229,43 @@ static void texts_that_are_too_long_are_cut_between_characters(void **state) {
         gpu_devices_done(&d);
 }
 
+#define PART(uuid, ci, c)                                                                                    \
+        "{\"uuid\":\"" uuid "\",\"gi\":1,\"ci\":" #ci                                                        \
+        ",\"giProfile\":2,\"profileID\":9,\"start\":4,\"size\":4,"                                           \
+        "\"g\":3,\"c\":" #c ",\"memoryMB\":40448}"
+#define PARTS(list)                                                                                          \
+        "{\"driverVersion\":\"580.95.05\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\","            \
+        "\"memory\":85520809984,\"migMode\":1,\"mig\":[" list "]}]}"
+
+/* A name must not move from one compute instance to another when others are made or destroyed. */
+static void compute_instances_of_one_gpu_instance_have_names_of_their_own(void **state) {
+        struct gpu_devices d =
+                described(PARTS(PART("MIG-0", 0, 1) "," PART("MIG-1", 1, 1) "," PART("MIG-2", 2, 1)));
+        assert_int_equal(d.n, 3);
+        assert_int_equal(d.n_left_out, 0);
+        assert_string_equal(gpu_device_find(&d, "gpu-0-mig-1c3g40gb-9-4")->uuid, "MIG-0");
+        assert_string_equal(gpu_device_find(&d, "gpu-0-mig-1c3g40gb-9-4-1")->uuid, "MIG-1");
+        assert_string_equal(gpu_device_find(&d, "gpu-0-mig-1c3g40gb-9-4-2")->uuid, "MIG-2");
+        gpu_devices_done(&d);
+        d = described(PARTS(PART("MIG-2", 2, 1)));
+        assert_string_equal(gpu_device_find(&d, "gpu-0-mig-1c3g40gb-9-4-2")->uuid, "MIG-2");
+        gpu_devices_done(&d);
+        /* One that has all of its GPU instance is as with the Go driver. */
+        d = described(PARTS(PART("MIG-3", 3, 3)));
+        assert_string_equal(gpu_device_find(&d, "gpu-0-mig-3g40gb-9-4")->uuid, "MIG-3");
+        gpu_devices_done(&d);
+}
+
+static void more_mig_devices_than_this_driver_knows_of_are_left_out_by_name(void **state) {
+        struct gpu_devices d = described(
+                "{\"driverVersion\":\"580.95.05\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\","
+                "\"memory\":85520809984,\"migMode\":1,\"migMore\":3,\"mig\":[" PART("MIG-0", 0, 3) "]}]}");
+        assert_int_equal(d.n, 1);
+        assert_int_equal(d.n_left_out, 1);
+        assert_string_equal(d.left_out[0].what, "MIG device 1 of gpu-0 and those after it");
+        gpu_devices_done(&d);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -240,6 +277,8 @@ int main(void) {
                 T(quantities_are_canonical),
                 T(profiles_in_names_have_letters_digits_and_hyphens),
                 T(texts_that_are_too_long_are_cut_between_characters),
+                T(compute_instances_of_one_gpu_instance_have_names_of_their_own),
+                T(more_mig_devices_than_this_driver_knows_of_are_left_out_by_name),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

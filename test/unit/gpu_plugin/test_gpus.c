@@ -252,6 +252,77 @@ static void a_gpu_that_fails_goes_when_it_has_failed_three_times(void **state) {
         assert_string_equal(gpus_get(gpus)->reason, "");
 }
 
+/* A reset changes nothing that can be seen without NVML. */
+static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        start();
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        conf("GPU_COUNT=2\n");
+        run_for(120000);
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        /* The same for one that was offered. */
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        unsigned asked = sessions(), told = changes;
+        run_for(600000);
+        assert_in_range(sessions() - asked, 6, 10); /* about once a minute */
+        assert_int_equal(changes, told);
+        conf("GPU_COUNT=2\n");
+        run_for(120000);
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        asked = sessions();
+        run_for(600000);
+        assert_int_equal(sessions(), asked);
+        /* And for a part of one. */
+        conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\nFAIL_nvmlComputeInstanceGetInfo_v2=999\n");
+        tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\n");
+        run_for(120000);
+        assert_int_equal(gpus_devices(gpus)->n, 3);
+}
+
+static void a_gpu_that_is_lost_beside_one_that_is_left_out_is_asked_three_times(void **state) {
+        put_library();
+        conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        start();
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        unsigned asked = sessions();
+        conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\nGPU2_FAIL_nvmlDeviceGetHandleByIndex="
+             "15\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        assert_int_equal(sessions() - asked, 3);
+}
+
+static void an_odd_gpu_hides_no_other(void **state) {
+        put_library();
+        conf("GPU_COUNT=8\nGPU1_UUID=\"GPU-0123_45\"\nGPU2_UUID=\"GPU-\xff\xfe\"\n");
+        start();
+        until_changed();
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_int_equal(gpus_devices(gpus)->n, 6);
+        assert_int_equal(gpus_devices(gpus)->n_left_out, 2);
+        assert_string_equal(gpus_devices(gpus)->left_out[0].what, "GPU 1");
+        assert_non_null(strstr(gpus_devices(gpus)->left_out[0].why, "has no UUID that NVML would give it"));
+}
+
+static void gpus_without_persistence_mode_are_counted(void **state) {
+        put_library();
+        conf("GPU_COUNT=3\nPERSISTENCE_MODE=0\nGPU1_PERSISTENCE_MODE=1\n");
+        start();
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 3);
+        assert_int_equal(gpus_devices(gpus)->n_persistence_off, 2);
+}
+
 /* Nobody asks: what is offered follows by itself. */
 static void until_changed_in_time(void) {
         struct loop_timer t = { 0 };
@@ -335,6 +406,10 @@ int main(int argc, char **argv) {
                 T(a_first_answer_that_fails_is_none),
                 T(a_driver_that_is_not_there_is_a_fact_until_it_comes),
                 T(a_gpu_that_fails_goes_when_it_has_failed_three_times),
+                T(a_gpu_that_was_left_out_is_offered_when_it_answers_again),
+                T(a_gpu_that_is_lost_beside_one_that_is_left_out_is_asked_three_times),
+                T(an_odd_gpu_hides_no_other),
+                T(gpus_without_persistence_mode_are_counted),
                 T(a5_whatever_becomes_of_the_gpus_is_offered_within_35_seconds),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

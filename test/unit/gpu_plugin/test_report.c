@@ -107,6 +107,18 @@ static void that_what_is_known_is_old_is_told_once(void **unused) {
         has_metric("nvidia_dra_gpu_inventory_stale 0\n");
 }
 
+static void that_persistence_mode_is_off_is_reported_once(void **unused) {
+        has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
+        devices.n_persistence_off = 2;
+        tell(1);
+        assert_non_null(strstr(events[0], "W PersistenceModeOff: persistence mode is off on 2 GPUs"));
+        has_metric("nvidia_dra_gpu_persistence_mode_off 2\n");
+        tell(0);
+        devices.n_persistence_off = 0;
+        tell(0);
+        has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
+}
+
 static void what_is_left_out_is_named_once(void **unused) {
         left_out[0] = (struct gpu_left_out){ "GPU 3", "nvmlDeviceGetUUID: NVML error 15" };
         devices.n_left_out = 1;
@@ -269,6 +281,7 @@ int main(void) {
                 T(lost_gpus_are_counted_and_told),
                 T(a_server_without_taints_is_told_once),
                 T(what_the_go_driver_prepared_otherwise_is_told_with_the_remedy),
+                T(that_persistence_mode_is_off_is_reported_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
