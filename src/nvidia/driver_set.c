@@ -83,8 +83,13 @@ static const char *const programs[] = { "nvidia-smi",
                                         "nvidia-imex-ctl",
                                         NULL };
 static const char *const sockets[] = { "nvidia-persistenced/socket", NULL };
+/* The second since driver branch R615. */
+static const char *const firmware[] = { "gsp*.bin", "ucodes*.bin", NULL };
 static const char *const firmware_dirs[] = { "/lib/firmware/updates/%r", "/lib/firmware/updates",
                                              "/lib/firmware/%r", "/lib/firmware", NULL };
+
+/* The driver's libraries, by each of which a folder of theirs is found. */
+static const char *const known[] = { "libcuda.so", "libnvidia-ml.so" };
 
 struct search {
         const struct driver_set_options *o;
@@ -92,6 +97,11 @@ struct search {
         struct arena *a;
         struct driver_set set;
         size_t cap, cap_folders;
+        /* Where the driver's libraries are: mostly one folder, but distributions and driver containers that
+         * split the driver into packages have several. */
+        const char *dirs[ARRAY_LEN(known)];
+        size_t n_dirs;
+        const char *dir; /* that is being searched */
 };
 
 /* ---- what the result depends on ---- */
@@ -157,7 +167,7 @@ bool driver_set_holds(const struct driver_root *root, const struct driver_set *s
 /* ---- the search ---- */
 
 /* The text with what stands for the machine (%m), the version (%v), the kernel (%r) and the library folder
- * (%L). */
+ * (%L) that is being searched. */
 static const char *fill_in(const struct search *s, const char *text) {
         struct buf b = BUF_INIT(4096);
         for (const char *p = text; *p; p++) {
@@ -167,7 +177,7 @@ static const char *fill_in(const struct search *s, const char *text) {
                 }
                 p++;
                 if (*p == 'L')
-                        buf_adds(&b, streq(s->set.library_dir, "/") ? "" : s->set.library_dir);
+                        buf_adds(&b, streq(s->dir, "/") ? "" : s->dir);
                 else
                         buf_adds(&b, *p == 'm'   ? s->o->machine
                                      : *p == 'v' ? s->o->version
@@ -210,7 +220,19 @@ static int add_at(struct search *s, enum driver_group group, const char *path, c
 
 /* ---- where the libraries are ---- */
 
-/* Sets library_dir when the folder has the file. */
+static const char *folder_of(struct search *s, const char *path) {
+        const char *slash = strrchr(path, '/');
+        return slash == path ? "/" : arena_strndup(s->a, path, (size_t)(slash - path));
+}
+
+static void add_dir(struct search *s, const char *dir) {
+        for (size_t i = 0; i < s->n_dirs; i++)
+                if (streq(s->dirs[i], dir))
+                        return;
+        s->dirs[s->n_dirs++] = dir;
+}
+
+/* 1 when the folder has the file: it is one of the driver's. */
 static int try_dir(struct search *s, const char *dir, const char *name, struct err *e) {
         struct root_file f;
         if (depend_on(s, dir, e) < 0)
@@ -218,15 +240,16 @@ static int try_dir(struct search *s, const char *dir, const char *name, struct e
         int r = root_walk_look(&s->walk, arena_printf(s->a, "%s/%s", dir, name), s->a, &f, e);
         if (r <= 0 || !S_ISREG(f.st.st_mode))
                 return r < 0 ? -1 : 0;
-        const char *slash = strrchr(f.real, '/');
-        s->set.library_dir = slash == f.real ? "/" : arena_strndup(s->a, f.real, (size_t)(slash - f.real));
+        add_dir(s, folder_of(s, f.real));
         return 1;
 }
 
-/* The folders that the loader of the root knows of one of the driver's libraries. */
+/* The folders that the loader of the root knows of one of the driver's libraries. Its paths may be links into
+ * the folder of the driver that was chosen (Debian's alternatives). */
 static int try_ld_cache(struct search *s, const char *soname, const char *name, struct err *e) {
         struct err why;
-        if (depend_on(s, "/etc", e) < 0) /* ldconfig renames a new file into place */
+        if (depend_on(s, "/etc", e) < 0 || /* ldconfig renames a new file into place */
+            depend_on(s, "/etc/alternatives", e) < 0)
                 return -1;
         _cleanup_(closep) int fd = root_walk_read(&s->walk, "/etc/ld.so.cache", &why);
         _cleanup_(freep) char *text = NULL;
@@ -238,14 +261,20 @@ static int try_ld_cache(struct search *s, const char *soname, const char *name, 
         if (file_read_fd(fd, "/etc/ld.so.cache", LD_CACHE_MAX, &text, &n, e) < 0)
                 return e->kind == ERR_INVALID ? 0 : -1;
         while (r == 0 && ld_cache_next((struct str){ text, n }, soname, &at, &path)) {
-                const char *copy = arena_strndup(s->a, path.p, path.n);
-                r = try_dir(s, arena_strndup(s->a, copy, (size_t)(strrchr(copy, '/') - copy)), name, e);
+                const char *cached = arena_strndup(s->a, path.p, path.n);
+                struct root_file f;
+                if (depend_on_parent(s, cached, e) < 0)
+                        return -1;
+                r = root_walk_look(&s->walk, cached, s->a, &f, e);
+                if (r > 0)
+                        r = try_dir(s, folder_of(s, f.real), name, e);
+                if (r == 0)
+                        r = try_dir(s, folder_of(s, cached), name, e);
         }
         return r;
 }
 
-static int find_library_dir(struct search *s, struct err *e) {
-        static const char *const known[] = { "libcuda.so", "libnvidia-ml.so" };
+static int find_library_dirs(struct search *s, struct err *e) {
         for (size_t i = 0; i < ARRAY_LEN(known); i++) {
                 const char *name = arena_printf(s->a, "%s.%s", known[i], s->o->version);
                 int r = 0;
@@ -253,8 +282,12 @@ static int find_library_dir(struct search *s, struct err *e) {
                         r = try_dir(s, fill_in(s, *d), name, e);
                 if (r == 0)
                         r = try_ld_cache(s, arena_printf(s->a, "%s.1", known[i]), name, e);
-                if (r != 0)
-                        return r < 0 ? -1 : 0;
+                if (r < 0)
+                        return -1;
+        }
+        if (s->n_dirs) {
+                s->set.library_dir = s->dirs[0];
+                return 0;
         }
         return err_set(
                 e, ERR_NOT_FOUND, ENOENT,
@@ -304,14 +337,13 @@ static int add_matching(struct search *s, enum driver_group group, const char *d
 }
 
 static int add_libraries(struct search *s, struct err *e) {
-        const char *l = s->set.library_dir;
         const char *pattern = arena_printf(s->a, "*.so.%s", s->o->version);
-        if (add_matching(s, DRIVER_LIBRARY, l, pattern, e) < 0 ||
-            add_matching(s, DRIVER_LIBRARY, arena_printf(s->a, "%s/vdpau", streq(l, "/") ? "" : l), pattern,
-                         e) < 0)
+        if (add_matching(s, DRIVER_LIBRARY, s->dir, pattern, e) < 0 ||
+            add_matching(s, DRIVER_LIBRARY, s->dir, "libnvidia-nvvm70.so.*", e) < 0 ||
+            add_matching(s, DRIVER_LIBRARY, fill_in(s, "%L/vdpau"), pattern, e) < 0)
                 return -1;
         for (const char *const *p = graphics; *p; p++) {
-                if (add_matching(s, DRIVER_GRAPHICS, l, fill_in(s, *p), e) < 0)
+                if (add_matching(s, DRIVER_GRAPHICS, s->dir, fill_in(s, *p), e) < 0)
                         return -1;
                 for (const char *const *d = library_dirs; *d; d++) {
                         if (add_matching(s, DRIVER_GRAPHICS, fill_in(s, *d), fill_in(s, *p), e) < 0)
@@ -339,15 +371,28 @@ static int add_listed(struct search *s, enum driver_group group, const char *con
         return 0;
 }
 
+static int add_firmware_at(struct search *s, const char *dir, struct err *e) {
+        const char *below = arena_printf(s->a, "%s/nvidia/%s", dir, s->o->version);
+        for (const char *const *p = firmware; *p; p++)
+                if (add_matching(s, DRIVER_FIRMWARE, below, *p, e) < 0)
+                        return -1;
+        return 0;
+}
+
 static int add_firmware(struct search *s, struct err *e) {
-        const char *below = arena_printf(s->a, "nvidia/%s", s->o->version);
-        if (*s->o->firmware_path == '/' &&
-            add_matching(s, DRIVER_FIRMWARE, arena_printf(s->a, "%s/%s", s->o->firmware_path, below),
-                         "gsp*.bin", e) < 0)
+        if (*s->o->firmware_path == '/' && add_firmware_at(s, s->o->firmware_path, e) < 0)
                 return -1;
-        for (const char *const *d = firmware_dirs; *d; d++) {
-                if (add_matching(s, DRIVER_FIRMWARE, arena_printf(s->a, "%s/%s", fill_in(s, *d), below),
-                                 "gsp*.bin", e) < 0)
+        for (const char *const *d = firmware_dirs; *d; d++)
+                if (add_firmware_at(s, fill_in(s, *d), e) < 0)
+                        return -1;
+        return 0;
+}
+
+static int add_from_each_dir(struct search *s, struct err *e) {
+        for (size_t i = 0; i < s->n_dirs; i++) {
+                s->dir = s->dirs[i];
+                if (add_libraries(s, e) < 0 ||
+                    add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0)
                         return -1;
         }
         return 0;
@@ -355,8 +400,7 @@ static int add_firmware(struct search *s, struct err *e) {
 
 static int find(struct search *s, struct err *e) {
         static const char *const vulkan_dirs[] = { "/etc", "/usr/local/share", "/usr/share", "", NULL };
-        return find_library_dir(s, e) < 0 || add_libraries(s, e) < 0 ||
-                               add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0 ||
+        return find_library_dirs(s, e) < 0 || add_from_each_dir(s, e) < 0 ||
                                add_listed(s, DRIVER_CONFIG, data_dirs, configs, true, NULL, e) < 0 ||
                                add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc", e) < 0 ||
                                add_firmware(s, e) < 0 ||

@@ -17,7 +17,8 @@
 #include "nvidia/driver_root.h"
 
 enum driver_group {
-        DRIVER_LIBRARY,  /* named after the driver's version, beside libcuda or in vdpau/ there */
+        DRIVER_LIBRARY,  /* named after the driver's version, beside libcuda or libnvidia-ml or in vdpau/
+                            there,  and libnvidia-nvvm70.so.<its own> there */
         DRIVER_GRAPHICS, /* a library with a version of its own */
         DRIVER_XORG,
         DRIVER_CONFIG,

@@ -269,6 +269,67 @@ static void the_loaders_cache_knows_more_folders(void **state) {
         buf_done(&b);
 }
 
+/* nvidia-tesla-535-driver: the folder is in no list, and the loader's path leads there through links. */
+static void debian_has_a_folder_for_each_branch(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(4096);
+        one_entry(&b, "libcuda.so.1", "/lib/x86_64-linux-gnu/libcuda.so.1");
+        _cleanup_(freep) char *path = xasprintf("%s/etc/ld.so.cache", root);
+        driver_tree_link(root, "lib", "usr/lib");
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/nvidia/tesla-535/libcuda.so.580.95.05",
+                            "libcuda.so.1");
+        driver_tree_link(root, "usr/lib/x86_64-linux-gnu/nvidia/tesla-535/libcuda.so.1",
+                         "libcuda.so.580.95.05");
+        driver_tree_link(root, "usr/lib/x86_64-linux-gnu/libcuda.so.1",
+                         "/etc/alternatives/glx--libcuda.so.1");
+        driver_tree_link(root, "etc/alternatives/glx--libcuda.so.1",
+                         "/usr/lib/x86_64-linux-gnu/nvidia/tesla-535/libcuda.so.1");
+        assert_int_equal(file_replace_volatile(path, b.p, b.n, 0644, &e), 0);
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib/x86_64-linux-gnu/nvidia/tesla-535");
+        assert_int_equal(at("/usr/lib/x86_64-linux-gnu/nvidia/tesla-535/libcuda.so.580.95.05")->group,
+                         DRIVER_LIBRARY);
+        buf_done(&b);
+}
+
+static void a_driver_may_be_in_two_folders(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05", "libnvidia-ml.so.1");
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libnvidia-cfg.so.580.95.05",
+                            "libnvidia-cfg.so.1");
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_library(root, "usr/lib64/libnvidia-ptxjitcompiler.so.580.95.05",
+                            "libnvidia-ptxjitcompiler.so.1");
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib64"); /* of libcuda */
+        assert_int_equal(set.n, 4);
+        assert_string_equal(at("/usr/lib/x86_64-linux-gnu/libnvidia-cfg.so.580.95.05")->soname,
+                            "libnvidia-cfg.so.1");
+        assert_int_equal(at("/usr/lib64/libnvidia-ptxjitcompiler.so.580.95.05")->group, DRIVER_LIBRARY);
+}
+
+static void a_library_with_a_version_of_its_own_is_there(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_library(root, "usr/lib64/libnvidia-nvvm70.so.4", "libnvidia-nvvm70.so.4");
+        find();
+        assert_int_equal(set.n, 2);
+        assert_int_equal(at("/usr/lib64/libnvidia-nvvm70.so.4")->group, DRIVER_LIBRARY);
+}
+
+static void firmware_of_newer_branches_has_two_kinds(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        tree_put(root, "lib/firmware/nvidia/580.95.05/gsp_ga10x.bin", "");
+        tree_put(root, "lib/firmware/nvidia/580.95.05/ucodes_gb20x.bin", "");
+        tree_put(root, "var/lib/firmware/nvidia/580.95.05/ucodes_gb10x.bin", "");
+        o.firmware_path = "/var/lib/firmware";
+        find();
+        assert_int_equal(set.n, 4);
+        assert_int_equal(at("/lib/firmware/nvidia/580.95.05/ucodes_gb20x.bin")->group, DRIVER_FIRMWARE);
+        assert_int_equal(at("/var/lib/firmware/nvidia/580.95.05/ucodes_gb10x.bin")->group, DRIVER_FIRMWARE);
+}
+
 static void a_cache_that_is_cut_off_has_what_is_left(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
@@ -333,6 +394,10 @@ int main(void) {
                 T(the_wrong_version_is_named),
                 T(the_loaders_cache_knows_more_folders),
                 T(a_cache_that_is_cut_off_has_what_is_left),
+                T(debian_has_a_folder_for_each_branch),
+                T(a_driver_may_be_in_two_folders),
+                T(a_library_with_a_version_of_its_own_is_there),
+                T(firmware_of_newer_branches_has_two_kinds),
                 T(a_library_that_is_cut_off_has_no_name),
                 T(a_name_that_is_a_path_is_none),
         };
