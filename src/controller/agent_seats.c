@@ -49,6 +49,20 @@ bool agent_seats_list_at(const struct controller *c, const char *clique, const c
         return f && agent_seats_list(f, node);
 }
 
+static void note_use(void *u, const struct grant *x) {
+        *(bool *)u = true;
+}
+
+bool agent_seats_in_use(const struct controller *c, const struct agent_pod *p) {
+        const char *node = p->pod.node;
+        bool claimed = false;
+        if (!p->seen && (streq(p->pod.phase, "Pending") || rules_is_down(&p->pod)))
+                return false;
+        if (!p->seen && node)
+                placements_on_node(c->placements, node, note_use, &claimed);
+        return p->seat || p->held || claimed || agent_seats_list_at(c, p->pod.clique_id, node);
+}
+
 /* ---- which nodes ---- */
 
 static void add_name(struct work *w, const char *name) {
@@ -165,10 +179,6 @@ static const char *listed_in(const struct work *w, const char *node) {
                 if (fabric_seat_of(&w->old->domains[i], node, &leaving) && !leaving)
                         return w->old->domains[i].owner.uid;
         return NULL;
-}
-
-static void note_use(void *u, const struct grant *x) {
-        *(bool *)u = true;
 }
 
 /* Is the node to be in the domain that stands: from its join to its cordon, and longer while claims of

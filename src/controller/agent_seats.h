@@ -25,3 +25,8 @@ void agent_seats_make(struct controller *c, const struct compute_domain_fabric *
 bool agent_seats_list(const struct compute_domain_fabric *f, const char *node);
 /* The same of the fabric of a clique; `clique` and `node` may be NULL. */
 bool agent_seats_list_at(const struct controller *c, const char *clique, const char *node);
+
+/* May the agent run IMEX, now or in a moment: it has a place, is listed for one, or has not reported and a
+ * claim is on its node? False of one that has ended, or not begun, before its first report: it got no place
+ * since, and whatever is listed for its node it does not run. Its Pod can be replaced. */
+bool agent_seats_in_use(const struct controller *c, const struct agent_pod *p);

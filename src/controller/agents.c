@@ -5,6 +5,8 @@
 #include "api/resources.h"
 #include "controller/agent_seats.h"
 #include "controller/fabrics.h"
+#include "rules/message.h"
+#include "rules/rules.h"
 
 enum {
         MAX_BODY = 1 << 20,
@@ -60,28 +62,69 @@ struct replacing {
         struct controller *c;
         const char *hash;
         bool stale;
+        size_t n, n_coming, n_down; /* agents; replacements that have not reported; those of them that crash */
+        struct message_list down;   /* their nodes */
 };
 
-/* Nobody uses the IMEX of its node, and nobody is about to. */
-static bool is_idle(const struct controller *c, const struct agent_pod *p) {
-        bool never_ran = streq(p->pod.phase, "Pending") && !p->seen;
-        return !p->seat && !p->held && (p->seen || never_ran) &&
-               !agent_seats_list_at(c, p->pod.clique_id, p->pod.node);
+static bool is_outdated(const struct replacing *r, const struct agent_pod *p) {
+        return p->pod.template_hash && !streq(p->pod.template_hash, r->hash);
+}
+
+/* On a node that is off nothing comes, and nothing waits for it. */
+static bool count(void *u, const struct kube_object *o) {
+        struct replacing *r = u;
+        const struct agent_pod *p = (const struct agent_pod *)o;
+        const struct node *n = p->pod.node ? records_node(r->c, p->pod.node) : NULL;
+        if (!n || !node_ready(n))
+                return true;
+        r->n++;
+        r->n_coming += o->meta.deleted || (!is_outdated(r, p) && !p->seen);
+        if (!o->meta.deleted && !is_outdated(r, p) && !p->seen && rules_is_down(&p->pod)) {
+                r->n_down++;
+                message_add(&r->down, "%s", p->pod.node);
+        }
+        return true;
+}
+
+/* No more at once than a quarter, and none while so many fail: a template that does not run reaches no more
+ * nodes. What crashes already is replaced at once. */
+static bool may_replace(const struct replacing *r, const struct agent_pod *p) {
+        size_t most = r->n / 4 > 1 ? r->n / 4 : 1;
+        return r->n_coming < most || (!p->seen && rules_is_down(&p->pod));
 }
 
 static bool replace(void *u, const struct kube_object *o) {
         struct replacing *r = u;
         const struct agent_pod *p = (const struct agent_pod *)o;
-        if (p->pod.template_hash && !streq(p->pod.template_hash, r->hash) && !o->meta.deleted &&
-            is_idle(r->c, p)) {
-                if (r->stale)
-                        records_hold(r->c, RECORDS_AGENTS);
-                else if (fabrics_writing(r->c, p->pod.clique_id)) /* it may be given a place just now */
-                        work_queue_add_after(r->c->queue, RECORDS_AGENTS, LOOK_AGAIN_MS);
-                else
-                        remove_object(r->c, &kube_pods, &o->meta, o->meta.rv, r->c->agents);
+        if (!is_outdated(r, p) || o->meta.deleted || agent_seats_in_use(r->c, p) || !may_replace(r, p))
+                return true;
+        if (r->stale) {
+                records_hold(r->c, RECORDS_AGENTS);
+        } else if (fabrics_writing(r->c, p->pod.clique_id)) { /* it may be given a place just now */
+                work_queue_add_after(r->c->queue, RECORDS_AGENTS, LOOK_AGAIN_MS);
+        } else {
+                r->n_coming++;
+                remove_object(r->c, &kube_pods, &o->meta, o->meta.rv, r->c->agents);
         }
         return true;
+}
+
+static void replace_outdated(struct controller *c, const struct daemonset *set, const char *hash,
+                             bool stale) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct replacing r = { .c = c, .hash = hash, .stale = stale };
+        kube_informer_each(c->agents, count, &r);
+        kube_informer_each(c->agents, replace, &r);
+        const char *nodes = message_end(&r.down, a);
+        if (r.n_down)
+                event_record(c->events,
+                             &(struct event_about){ "apps/v1", "DaemonSet", set->o.meta.ns, set->o.meta.name,
+                                                    set->o.meta.uid },
+                             EVENT_WARNING, "AgentsCrash",
+                             "IMEX agents end before their first report on: %s. Agents of an earlier template "
+                             "are replaced only as far as the new ones run. See kubectl logs --previous of "
+                             "the Pods there; if a new version is the cause, helm rollback repairs it",
+                             nodes);
 }
 
 /* ---- where they are off ---- */
@@ -145,7 +188,7 @@ void agents_reconcile(struct controller *c) {
                 want_template(c);
                 want_set(c, set, hash);
                 if (set && streq(set->template_hash, hash))
-                        kube_informer_each(c->agents, replace, &(struct replacing){ c, hash, stale });
+                        replace_outdated(c, set, hash, stale);
         } else {
                 want_none(c, set, stale);
         }

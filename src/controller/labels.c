@@ -110,12 +110,11 @@ static bool has_daemon(const struct controller *c, const char *node) {
         return lives;
 }
 
-/* The agent runs IMEX there, or may: it has a place, is listed for one, or has not said yet. */
+/* The agent runs IMEX there, or is listed for it. What is listed for one that cannot run goes with its Pod. */
 static bool is_busy(const struct controller *c, const char *node, const char *clique) {
         const struct agent_pod *p = records_agent(c, node);
-        bool silent = p && !p->seen && !streq(p->pod.phase, "Pending");
-        return (p && (p->seat || p->held || agent_seats_list_at(c, p->pod.clique_id, node))) || silent ||
-               agent_seats_list_at(c, clique, node);
+        bool broken = p && !p->seen && rules_is_down(&p->pod);
+        return (p && agent_seats_in_use(c, p)) || (!broken && agent_seats_list_at(c, clique, node));
 }
 
 /* Who has the node keeps it as long as it is in use: an agent yields only when it is idle. */

@@ -214,18 +214,26 @@ const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a) 
         return n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
-static bool never_ran(const struct pod *p, int64_t now) {
-        const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
-        if (!streq(p->phase, "Pending") || p->state || p->ready)
-                return false;
-        if (!p->node || !*p->node)
-                return true;
+bool rules_is_down(const struct pod *p) {
         for (size_t i = 0; i < p->n_containers; i++) {
                 const struct pod_container_why *w = p->containers[i].waiting;
-                if (w && !streq(w->reason, "ContainerCreating") && !streq(w->reason, "PodInitializing"))
+                if (p->containers[i].terminated ||
+                    (w && !streq(w->reason, "ContainerCreating") && !streq(w->reason, "PodInitializing")))
                         return true;
         }
-        return scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
+        return false;
+}
+
+/* A container that ends as soon as it has started has the phase Running. A daemon of the Go driver, which has
+ * no template hash, never reports: of one in that phase nobody knows whether it ran. */
+static bool never_ran(const struct pod *p, int64_t now) {
+        const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
+        bool pending = streq(p->phase, "Pending");
+        if (p->state || p->ready || (!pending && !p->template_hash))
+                return false;
+        if ((pending && (!p->node || !*p->node)) || rules_is_down(p))
+                return true;
+        return pending && scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
 }
 
 bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now) {

@@ -73,10 +73,14 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
 size_t rules_freed_parse(const char *freed, struct arena *a, int64_t **ret);
 const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a);
 
+/* Its container cannot be started, or has ended and is not started again yet. */
+bool rules_is_down(const struct pod *p);
+
 /* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
  * channel of the domain is allocated, or may be (`in_use`), and the daemon may have run, because a workload
  * may be using it. The kubelet tells late that a pod runs, so a pod that is on a node counts as running
- * unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. `now` in seconds since 1970.
+ * unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. One that ends before its
+ * first report has run nothing either. `now` in seconds since 1970.
  */
 enum { RULES_UNSTARTED_S = 60 };
 bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now);

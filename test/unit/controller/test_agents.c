@@ -29,6 +29,8 @@ struct world {
         bool cliques_unknown;
         unsigned n_user_templates;      /* creations of a workload's claim template */
         const char *agent_status;       /* members of the Pod's status, each with a comma */
+        unsigned n_agents, n_crashing;  /* on n1 and on; of these the first, by the present template */
+        char event[2048];               /* the last one */
         bool hold_fabric, hold_deletes;           /* these are not answered */
         struct fake_conn *claims_watch, *held;    /* the last of those */
         bool elsewhere;                           /* it serves another fabric than its node's devices state */
@@ -55,27 +57,44 @@ static char *fabric_text(const char *domains, const char *epoch, unsigned versio
         "\",\"resourceVersion\":\"6\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"                      \
         "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[],\"nodes\":0,\"domains\":[],\"epoch\":1}"
 
+#define CRASHES                                                                                              \
+        ",\"containerStatuses\":[{\"name\":\"compute-domain-agent\",\"restartCount\":200,\"state\":{"          \
+        "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}},\"lastState\":{\"terminated\":{\"exitCode\":1}}}]"
+
 static char *items_of(void *u, const char *path, const char **ret_kind) {
         struct world *w = u;
         if (fake_has(path, "/nodes")) {
                 *ret_kind = "Node";
-                return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\","
+                _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+                for (unsigned i = 1; i <= w->n_agents; i++)
+                        buf_addf(&b,
+                                 "%s{\"metadata\":{\"name\":\"n%u\",\"uid\":\"n%u\",\"resourceVersion\":\"1\","
                                  "\"labels\":{%s}},\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT
                                  "\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                                 w->node_labels, w->node_spec);
+                                 i > 1 ? "," : "", i, i, w->node_labels, w->node_spec);
+                return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/pods")) {
                 *ret_kind = "Pod";
                 w->n_agent_lists += fake_has(path, CD_AGENT_OBJECT);
                 if (!w->agent || !fake_has(path, CD_AGENT_OBJECT))
                         return xstrdup("");
-                return xasprintf("{\"metadata\":{\"name\":\"agent-1\",\"namespace\":\"driver\",\"uid\":\"p\","
+                char hash[17];
+                objects_agents_hash(&w->l.c.settings, hash);
+                _cleanup_(freep) char *crashing = xasprintf("\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"", hash);
+                _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+                for (unsigned i = 1; i <= w->n_agents; i++)
+                        buf_addf(&b,
+                                 "%s{\"metadata\":{\"name\":\"agent-%u\",\"namespace\":\"driver\",\"uid\":\"p%u\","
                                  "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",%s"
                                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
                                  "\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{%s}},"
-                                 "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
+                                 "\"spec\":{\"nodeName\":\"n%u\"},\"status\":{\"phase\":\"Running\","
                                  "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]%s}}",
-                                 w->agent_meta, w->elsewhere ? ELSEWHERE : CLIQUE, w->agent, w->agent_status);
+                                 i > 1 ? "," : "", i, i, w->agent_meta, w->elsewhere ? ELSEWHERE : CLIQUE,
+                                 i <= w->n_crashing ? crashing : w->agent, i,
+                                 i <= w->n_crashing ? CRASHES : w->agent_status);
+                return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
@@ -147,6 +166,8 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 on_fabric(w, c, r);
                 return;
         }
+        if (fake_has(r->path, "/events"))
+                snprintf(w->event, sizeof w->event, "%s", r->body);
         w->n_user_templates += fake_has(r->path, "/namespaces/team-a/resourceclaimtemplates");
         if (fake_has(r->path, "/nodes/n1"))
                 snprintf(w->node, sizeof w->node, "%s", r->body);
@@ -154,7 +175,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 *(streq(r->method, "DELETE") ? &w->n_set_deletes : &w->n_sets) += 1;
         if (fake_has(r->path, "/resourceclaimtemplates/" CD_AGENT_OBJECT))
                 w->n_templates++;
-        w->n_pod_deletes += fake_has(r->path, "/pods/agent-1") && streq(r->method, "DELETE");
+        w->n_pod_deletes += fake_has(r->path, "/pods/agent-") && streq(r->method, "DELETE");
         if (w->hold_deletes && streq(r->method, "DELETE")) {
                 w->held = c;
                 return;
@@ -215,6 +236,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->templates = w->node_labels = w->node_spec = w->agent_meta = "";
         w->agent_status = "";
+        w->n_agents = 1;
         w->seats = "";
         w->epoch = "0";
         leading_init(&w->l, on_request, w);
@@ -589,6 +611,77 @@ static void without_agents_nothing_of_them_is_looked_for(void **state) {
         assert_null(w->l.c.fabrics);
 }
 
+/* ---- agents that crash ---- */
+
+#define OLD_HASH "\"" CD_ANNOTATION_TEMPLATE "\":\"0123456789abcdef\""
+static void an_agent_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed(
+        void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        w->agent = OLD_HASH;
+        w->agent_status = CRASHES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+}
+
+static void an_agent_that_runs_and_never_reports_is_replaced_where_no_claim_is(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->agent = OLD_HASH;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        controller_stop(&w->l.c);
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->n_pod_deletes = 0;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+}
+
+static void an_agent_that_crashes_goes_when_agents_are_switched_off(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        w->agent = OLD_HASH;
+        w->agent_status = CRASHES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+}
+
+/* Of eight agents two are replaced at once. */
+static void a_template_that_crashes_reaches_a_quarter_of_the_agents(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->agent = SEES_OBJECT "," OLD_HASH;
+        w->n_agents = 8;
+        w->hold_deletes = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 2);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 2);
+        controller_stop(&w->l.c);
+        w->n_crashing = 2; /* that is what they have become */
+        w->n_pod_deletes = 0;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->event);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+        assert_non_null(strstr(w->event, "AgentsCrash"));
+        assert_non_null(strstr(w->event, "on: n1, n2. "));
+        controller_stop(&w->l.c);
+        w->n_crashing = 1; /* there is room for one more */
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 1);
+}
+
 /* ---- caches that the mode does not need ---- */
 
 #define NEW_DOMAIN(name, uid, annotations, status)                                                           \
@@ -684,6 +777,10 @@ int main(void) {
                 TEST(a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted),
                 TEST(a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted),
                 TEST(without_agents_nothing_of_them_is_looked_for),
+                TEST(an_agent_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
+                TEST(an_agent_that_runs_and_never_reports_is_replaced_where_no_claim_is),
+                TEST(an_agent_that_crashes_goes_when_agents_are_switched_off),
+                TEST(a_template_that_crashes_reaches_a_quarter_of_the_agents),
                 TEST(an_annotation_that_nothing_confirms_starts_no_watch),
                 TEST(where_hosts_run_imex_no_annotation_stops_another_domain),
                 TEST(where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later),

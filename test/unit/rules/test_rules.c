@@ -297,6 +297,24 @@ static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **stat
         assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
 }
 
+static void a_daemon_that_crashes_before_it_reports_is_replaced(void **state) {
+        struct pod_container_why why = { .reason = "CrashLoopBackOff" };
+        struct pod_container container = { .waiting = &why };
+        struct pod p = { .template_hash = "old",
+                         .phase = "Running",
+                         .node = "a",
+                         .containers = &container,
+                         .n_containers = 1 };
+        assert_true(rules_replace_daemon(&p, "new", true, 1000));
+        assert_false(rules_replace_daemon(&p, "old", true, 1000));
+        container = (struct pod_container){ .terminated = &why };
+        assert_true(rules_replace_daemon(&p, "new", true, 1000));
+        p.state = "READY";
+        assert_false(rules_replace_daemon(&p, "new", true, 1000)); /* it ran, and comes back with its address */
+        p.state = p.template_hash = NULL;
+        assert_false(rules_replace_daemon(&p, "new", true, 1000)); /* the Go driver's, which never reports */
+}
+
 static void what_a_slice_states(void **state) {
         static const struct {
                 const char *json, *want; /* NULL: nothing */
@@ -361,6 +379,7 @@ int main(void) {
                 cmocka_unit_test(indices_of_ten_thousand_nodes),
                 cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
                 cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
+                cmocka_unit_test(a_daemon_that_crashes_before_it_reports_is_replaced),
                 cmocka_unit_test(what_a_slice_states),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
