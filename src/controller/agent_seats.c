@@ -77,8 +77,19 @@ static bool add_stating(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* Which fabric it is in an agent states itself, and its token may be in the hands of anybody on its node. So
+ * it counts only where its node's slice confirms that; while there is no slice, where the object does, or the
+ * label of the Node, which is ours. (What the object lists is looked at anyway.) */
 static bool add_reporting(void *u, const struct kube_object *o) {
-        add_name(u, ((const struct agent_pod *)o)->pod.node);
+        struct work *w = u;
+        const char *name = ((const struct agent_pod *)o)->pod.node;
+        const struct compute_domain_fabric *f = w->old;
+        const struct node *n = name ? records_node(w->c, name) : NULL;
+        if (!n || records_node_clique(w->c, name))
+                return true;
+        if ((f && has_string((const char *const *)f->members, f->n_members, name)) ||
+            (n->gpu_clique_ours && streq(n->gpu_clique, w->clique)))
+                add_name(w, name);
         return true;
 }
 
@@ -222,12 +233,16 @@ static void note_report(struct work *w, const char *node, const struct agent_pod
         message_add(&w->silent, "%s", node);
 }
 
-/* It would take a place with it that it has not taken yet. */
-static bool is_ending(struct work *w, const struct agent_pod *p) {
+/* It would take a place with it that it has not taken yet: its Pod is being deleted, or its Node has not the
+ * label for which it is there, so that the DaemonSet's controller deletes it. */
+static bool is_ending(struct work *w, const struct agent_pod *p, const struct node *n) {
         const struct kube_meta *m = &p->pod.o.meta;
-        if (m->deleted)
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        if (m->deleted || !n || !n->imex_agent)
                 return true;
-        if (!writes_sending(w->c->writes, RECORDS_AGENTS, &kube_pods, m->ns, m->name))
+        buf_addf(&key, "n/%s", n->o.meta.name);
+        if (!writes_sending(w->c->writes, RECORDS_AGENTS, &kube_pods, m->ns, m->name) &&
+            !writes_sending(w->c->writes, buf_str(&key), &kube_nodes, NULL, n->o.meta.name))
                 return false;
         if (!w->out->recheck_s || LOOK_AGAIN_S < w->out->recheck_s)
                 w->out->recheck_s = LOOK_AGAIN_S;
@@ -255,7 +270,7 @@ static void look_at_node(struct work *w, const char *name) {
             (!listed || streq(listed, w->standing) || is_released(w, listed, name)))
                 n->wanted = w->standing;
         n->released = !n->wanted && listed && is_released(w, listed, name);
-        n->ending = agent && is_ending(w, agent);
+        n->ending = agent && is_ending(w, agent, node);
         /* Of an agent that has not said anything yet nobody knows what it holds. */
         if (n->wanted && !streq(n->wanted, g.current) && (!agent || !agent->seen || n->ending))
                 n->wanted = NULL;
@@ -276,7 +291,28 @@ static const char *infix_of(const struct work *w, const char *uid) {
         return infix;
 }
 
-static void add_domain(struct work *w, const char *uid, const struct fabric_owner *told) {
+static void key_of(const char *clique, const char *uid, struct buf *ret) {
+        buf_addf(ret, "%s/%s", clique, uid);
+}
+
+void agent_seats_forget(struct controller *c, const char *clique, const char *uid) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        key_of(clique, uid, &key);
+        gone_is_back(c->empty, buf_str(&key));
+}
+
+static bool is_idle(struct work *w, const struct fabric_domain *d) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        if (d->n_seats || d->n_leaving) {
+                agent_seats_forget(w->c, w->clique, d->owner.uid);
+                return false;
+        }
+        key_of(w->clique, d->owner.uid, &key);
+        return gone_for(w->c->empty, buf_str(&key), ROSTERS_IDLE_S, w->now, &w->out->recheck_s) &&
+               !w->out->stale;
+}
+
+static void add_domain(struct work *w, const char *uid, const struct fabric_domain *old) {
         const struct compute_domain *cd = records_domain(w->c, uid);
         struct rosters_domain *d = &w->domains[w->n_domains];
         for (size_t i = 0; i < w->n_domains; i++)
@@ -291,13 +327,14 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_owne
                 d->owner.name = cd->o.meta.name;
                 d->ending = domain_ends(cd);
         } else {
-                if (told)
-                        d->owner = *told;
+                if (old)
+                        d->owner = old->owner;
                 if (w->out->stale)
                         w->out->hold = true;
                 else
                         d->gone = confirm_absent(w->c->confirm, CONFIRM_DOMAIN, NULL, uid, w->key);
         }
+        d->idle = old && is_idle(w, old);
         w->n_domains++;
 }
 
@@ -305,7 +342,7 @@ static void find_domains(struct work *w) {
         size_t n_old = w->old ? w->old->n_domains : 0;
         w->domains = arena_alloc(w->a, (n_old + 2 * w->n_nodes + 1) * sizeof *w->domains);
         for (size_t i = 0; i < n_old; i++)
-                add_domain(w, w->old->domains[i].owner.uid, &w->old->domains[i].owner);
+                add_domain(w, w->old->domains[i].owner.uid, &w->old->domains[i]);
         for (size_t i = 0; i < w->n_nodes; i++) {
                 if (w->nodes[i].wanted)
                         add_domain(w, w->nodes[i].wanted, NULL);
@@ -318,15 +355,19 @@ static void find_domains(struct work *w) {
 
 /* ---- an object that may not know all places ---- */
 
-/* It is a copy of another one; an agent sees another one; or it is new and there has been one, because an
- * agent has a place already. Then who has not reported may have any. */
+/* It is a copy of another one; an agent sees another one, or has seen a later epoch than it has; or it is new
+ * and there has been one, because an agent has a place already. Then who has not reported may have any. */
 static bool is_lost(struct work *w) {
         const struct compute_domain_fabric *f = w->old;
         bool copy = f && f->table_of && !streq(f->table_of, f->o.meta.uid);
         w->signs =
                 w->signs || copy || (f && condition_true(f->conditions, f->n_conditions, FABRIC_TABLE_LOST));
-        for (size_t i = 0; i < w->n_nodes && (!f || !f->table_of); i++)
-                w->signs = w->signs || (w->nodes[i].report.domain && !w->nodes[i].quiet);
+        for (size_t i = 0; i < w->n_nodes; i++) {
+                const struct rosters_report *r = &w->nodes[i].report;
+                bool begins = (!f || !f->table_of) && r->domain && !w->nodes[i].quiet;
+                bool ahead = f && (r->seen > f->epoch || (r->domain && r->epoch > f->epoch));
+                w->signs = w->signs || begins || ahead;
+        }
         const char *silent = message_end(&w->silent, w->a);
         if (!w->signs || (!*silent && !w->out->untold_s))
                 return false;

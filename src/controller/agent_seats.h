@@ -21,6 +21,9 @@ struct agent_seats {
 void agent_seats_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct agent_seats *ret);
 
+/* The fabric's object does not list the domain any more. */
+void agent_seats_forget(struct controller *c, const char *clique, const char *uid);
+
 /* Does the fabric list a place for the node, be it one that it has to leave? */
 bool agent_seats_list(const struct compute_domain_fabric *f, const char *node);
 /* The same of the fabric of a clique; `clique` and `node` may be NULL. */

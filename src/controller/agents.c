@@ -62,8 +62,9 @@ struct replacing {
         struct controller *c;
         const char *hash;
         bool stale;
-        size_t n, n_coming, n_down; /* agents; replacements that have not reported; those of them that crash */
-        struct message_list down;   /* their nodes */
+        size_t n, n_coming;       /* agents; replacements that have not reported */
+        size_t n_down;            /* those of the latter that crash */
+        struct message_list down; /* their nodes */
 };
 
 static bool is_outdated(const struct replacing *r, const struct agent_pod *p) {
@@ -118,7 +119,7 @@ static void replace_outdated(struct controller *c, const struct daemonset *set, 
         const char *nodes = message_end(&r.down, a);
         if (r.n_down)
                 event_record(c->events,
-                             &(struct event_about){ "apps/v1", "DaemonSet", set->o.meta.ns, set->o.meta.name,
+                             &(struct event_about){ "apps/v1", kube_daemonsets.kind, set->o.meta.ns, set->o.meta.name,
                                                     set->o.meta.uid },
                              EVENT_WARNING, "AgentsCrash",
                              "IMEX agents end before their first report on: %s. Agents of an earlier template "

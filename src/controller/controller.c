@@ -100,6 +100,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .seats = seats_new(
                         &(struct seats_source){ reconcile_name_nodes, reconcile_look_at_node, c }),
                 .gone = gone_new(),
+                .empty = gone_new(),
                 .lost = lost_new(),
                 .settings = {
                         .ns = config->ns,
@@ -170,5 +171,6 @@ void controller_stop(struct controller *c) {
         seats_free(c->seats);
         fabrics_done(c);
         gone_free(c->gone);
+        gone_free(c->empty);
         lost_free(c->lost);
 }

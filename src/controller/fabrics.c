@@ -199,6 +199,11 @@ static void queue_domain_of(void *u, const struct grant *x) {
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is) {
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
+        for (size_t i = 0; was && i < was->n_domains; i++) {
+                const struct fabric_domain *d = &was->domains[i];
+                if (!d->n_seats && !d->n_leaving && (!same || !fabric_domain_at(is, d->owner.uid)))
+                        agent_seats_forget(c, was->o.meta.name, d->owner.uid);
+        }
         if (was && !same)
                 remember(c, was);
         else if (is && fabric_is_own(is) &&
@@ -485,21 +490,22 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
                 objects_delete(&k->old->o.meta, k->old->o.meta.rv, false, &b);
         else
                 objects_fabric(&d->fabric, k->old, &b);
-        if (b.failed) {
-                log_error("the table of a fabric is larger than an object may be, so it is not written",
-                          kv_str("fabric", k->clique));
-                return;
-        }
-        writes_try(k->c->writes, &(struct writes_request){
-                                         .requester = k->key,
-                                         .verb = verb,
-                                         .res = &kube_fabrics,
-                                         .name = k->clique,
-                                         .body = { buf_str(&b), b.n },
-                                         .gather_ms = d->urgent ? 0 : GATHER_MS,
-                                         .interval_ms = d->urgent ? 0 : INTERVAL_MS,
-                                         .cache = k->c->fabrics,
-                                 });
+        struct writes_request r = {
+                .requester = k->key,
+                .verb = verb,
+                .res = &kube_fabrics,
+                .name = k->clique,
+                .body = { buf_str(&b), b.n },
+                .gather_ms = d->urgent ? 0 : GATHER_MS,
+                .interval_ms = d->urgent ? 0 : INTERVAL_MS,
+                .cache = k->c->fabrics,
+        };
+        if (b.failed)
+                writes_cannot(k->c->writes, &r,
+                              "the object would be larger than the API server takes. Delete ComputeDomains "
+                              "that nobody needs");
+        else
+                writes_try(k->c->writes, &r);
 }
 
 static void key_of(const char *clique, struct buf *out) {

@@ -6,10 +6,11 @@
 #include "api/resources.h"
 #include "base/log.h"
 #include "controller/agent_seats.h"
+#include "controller/fabrics.h"
 #include "rules/rules.h"
 
 /* The label of a domain whose IMEX agents run is for people only. */
-enum { MAX_BODY = 64 << 10, LATE_MS = 3000 };
+enum { MAX_BODY = 64 << 10, LATE_MS = 3000, LOOK_AGAIN_MS = 1000 };
 
 /* The claims that justify a label here. */
 struct justified {
@@ -110,7 +111,8 @@ static bool has_daemon(const struct controller *c, const char *node) {
         return lives;
 }
 
-/* The agent runs IMEX there, or is listed for it. What is listed for one that cannot run goes with its Pod. */
+/* The agent runs IMEX there, or is listed for it. What is listed for one that cannot run goes with its Pod.
+ */
 static bool is_busy(const struct controller *c, const char *node, const char *clique) {
         const struct agent_pod *p = records_agent(c, node);
         bool broken = p && !p->seen && rules_is_down(&p->pod);
@@ -131,6 +133,10 @@ static bool agent_wanted(struct controller *c, const struct node *n, const char 
                 return has;
         if (records_stale(c) || !kube_informer_current(c->agents) || !kube_informer_current(c->fabrics)) {
                 records_hold(c, key);
+                return true;
+        }
+        if (*clique && fabrics_writing(c, clique)) { /* the node may be given a place just now */
+                work_queue_add_after(c->queue, key, LOOK_AGAIN_MS);
                 return true;
         }
         return false;
@@ -197,6 +203,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                         p.agent = agent_wanted(c, n, buf_str(&key)) ? "true" : NULL;
                         p.set_agent = !streq(p.agent, n->imex_agent);
                 }
+                p.versioned = p.versioned || (p.set_agent && !p.agent);
                 late = p.set_domain && !n->domain_uid && !p.set_agent && !p.set_gpu_clique &&
                        is_of_agents(c, p.domain_uid);
         }

@@ -91,6 +91,7 @@ struct controller {
         struct confirm *confirm;
         struct leases *leases; /* of the kubelets; NULL without fabrics */
         struct gone *gone;     /* Nodes that are not there */
+        struct gone *empty;    /* domains without a place in a fabric's object, as "<clique>/<uid>" */
         struct lost *lost;     /* cliques that somebody has deleted */
         struct crds *crds;
         /* Keys whose removals wait until no cache is stale. */

@@ -276,6 +276,12 @@ static void got_no_answer(struct target *t, const struct err *e) {
         log_v(2, "write got no answer", kv_str("object", t->key), kv_err(e));
 }
 
+/* A name or an answer may be as long as somebody else likes: a status has to hold this. */
+static char *error_text(const struct target *t, const char *why) {
+        return xasprintf("%s %s %.63s%s%.253s: %.1024s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
+                         t->ns ? "/" : "", t->name, why);
+}
+
 static void failed(struct target *t, const struct err *e) {
         uint64_t now = now_ms(t->w);
         t->away = 0;
@@ -283,8 +289,7 @@ static void failed(struct target *t, const struct err *e) {
                 t->failing_since_ms = now;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
         set_error(t, NULL);
-        char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
-                               t->ns ? "/" : "", t->name, e->msg);
+        char *text = error_text(t, e->msg);
         /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when
          * the key comes again. */
         if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
@@ -402,6 +407,26 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                                                   .u = t,
                                           });
         return true;
+}
+
+void writes_cannot(struct writes *w, const struct writes_request *q, const char *why) {
+        struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
+        if (!t)
+                t = make(w, q);
+        t->look = find_requester(w, q->requester)->look;
+        if (t->call)
+                return;
+        t->verb = q->verb;
+        char *text = error_text(t, why);
+        if (!streq(t->error, text)) {
+                log_error("an object cannot be written", kv_str("write", text));
+                metric_inc(w->o.total, 1, LABELS(t->res->plural, verb_name(t->verb), "invalid"));
+                t->failing_since_ms = now_ms(w);
+        }
+        t->first_wanted_ms = 0;
+        t->failures = t->failures > SHOWN_AFTER ? t->failures : SHOWN_AFTER;
+        t->error_kind = ERR_INVALID;
+        set_error(t, text);
 }
 
 void writes_end(struct writes *w, const char *requester) {

@@ -56,6 +56,9 @@ void writes_begin(struct writes *w, const char *requester);
 /* True: it is on its way. False: it waits, for its time or for room, or backs off; the requester will be
  * queued again. */
 bool writes_try(struct writes *w, const struct writes_request *r);
+/* In place of writes_try(): the write is wanted, and its body cannot be made. It counts as one that keeps
+ * failing, for the reason given, until one that the requester tries succeeds, or it wants none. */
+void writes_cannot(struct writes *w, const struct writes_request *r, const char *why);
 void writes_end(struct writes *w, const char *requester);
 
 /* metadata.generation in the answer to the last successful apply of an object; 0 when there was none, or when

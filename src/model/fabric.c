@@ -78,11 +78,15 @@ bool fabric_is_own(const struct compute_domain_fabric *f) {
         return streq(f->table_of, f->o.meta.uid);
 }
 
-const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid) {
-        for (size_t i = 0; fabric_is_own(f) && i < f->n_domains; i++)
+const struct fabric_domain *fabric_domain_at(const struct compute_domain_fabric *f, const char *owner_uid) {
+        for (size_t i = 0; i < f->n_domains; i++)
                 if (streq(f->domains[i].owner.uid, owner_uid))
                         return &f->domains[i];
         return NULL;
+}
+
+const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid) {
+        return fabric_is_own(f) ? fabric_domain_at(f, owner_uid) : NULL;
 }
 
 const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving) {

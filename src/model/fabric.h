@@ -57,6 +57,7 @@ struct fabric_domain {
 #define FABRIC_NODES_WITHHOLD "NodesWithhold"
 #define FABRIC_CHANNELS_HELD "ChannelsHeld"
 #define FABRIC_DOMAIN_FULL "DomainFull"
+#define FABRIC_DOMAINS_EXHAUSTED "DomainsExhausted"
 
 struct compute_domain_fabric {
         struct kube_object o;
@@ -95,6 +96,8 @@ bool fabric_domain_stands(const struct fabric_domain *d);
 bool fabric_is_own(const struct compute_domain_fabric *f);
 /* The IMEX domain of a ComputeDomain, NULL: it has none, or the table says nothing. */
 const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid);
+/* The same, whether or not the table is the object's own. */
+const struct fabric_domain *fabric_domain_at(const struct compute_domain_fabric *f, const char *owner_uid);
 /* The seat of a node in an IMEX domain, NULL: none; *ret_leaving tells which list has it. */
 const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving);
 /* The entry of an owner, one that is not `releasing` if it has such a one, NULL: it has none, or the table is

@@ -9,7 +9,7 @@
 #include "rules/majority.h"
 #include "rules/message.h"
 
-enum { N_CONDITIONS = 6 };
+enum { N_CONDITIONS = 7 };
 
 struct work {
         const struct channels_facts *f;
@@ -542,6 +542,13 @@ static void take_rosters(struct work *w) {
                 add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->rosters_lost);
         if (w->f->rosters_full)
                 add_condition(w, FABRIC_DOMAIN_FULL, "NoPlaceLeft", w->f->rosters_full);
+        if (r->n_refused)
+                add_condition(w, FABRIC_DOMAINS_EXHAUSTED, "TooManyDomains",
+                              message_of(w->a,
+                                         "%d ComputeDomains have nodes of this fabric, which is as many as "
+                                         "its object has room for, and %zu wait: delete ComputeDomains or "
+                                         "pods that nobody needs",
+                                         ROSTERS_DOMAINS_MOST, r->n_refused));
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {

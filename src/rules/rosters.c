@@ -68,6 +68,7 @@ struct work {
         const struct fabric_domain *old;     /* NULL: it is new */
         const struct rosters_domain *domain; /* NULL: nothing is known of it */
         const char *uid;
+        int64_t slots;
         struct entry *entries;
         size_t n;
 };
@@ -97,26 +98,37 @@ static bool is_overtaken(const struct work *w, const struct rosters_node *n, int
         return n && streq(n->report.domain, w->uid) && n->report.epoch > epoch;
 }
 
+static bool has_room(const struct work *w, int64_t index) {
+        return index >= 0 && index < w->slots;
+}
+
 static void keep(struct work *w, const struct fabric_seat *s, bool leaves) {
         const struct rosters_node *n = find_node(w->in, s->node);
         struct entry e = { .seat = *s, .reported = runs(n, w->uid, s->epoch) };
         if ((n && n->quiet) || (has_left(n, s->epoch) && !e.reported) || is_overtaken(w, n, s->epoch) ||
             find_entry(w, s->node))
                 return;
-        if (e.reported)
+        if (e.reported && has_room(w, n->report.index))
                 e.seat.index = n->report.index;
         e.leaving = must_leave(w, n, leaves);
         w->entries[w->n++] = e;
 }
 
-/* What a node holds wins over what is written: the object may have been lost, or restored. */
+/* The highest that a node's word counts for. */
+static int64_t most_epoch(const struct rosters_input *in) {
+        return in->epoch < INT64_MAX - ROSTERS_EPOCHS_AHEAD ? in->epoch + ROSTERS_EPOCHS_AHEAD : INT64_MAX;
+}
+
+/* What a node holds wins over what is written: the object may have been lost, or restored. An index for which
+ * the domain has no room is no place in it, whatever the node does with it, so the node leaves it. */
 static void adopt(struct work *w, const struct rosters_node *n) {
         if (!streq(n->report.domain, w->uid) || n->quiet || has_left(n, n->report.epoch) ||
-            find_entry(w, n->name))
+            find_entry(w, n->name) || n->report.index < 0 || n->report.index >= FABRIC_SLOTS_MOST ||
+            n->report.epoch < 0 || n->report.epoch > most_epoch(w->in))
                 return;
         w->entries[w->n++] = (struct entry){
                 .seat = { .node = n->name, .index = n->report.index, .epoch = n->report.epoch },
-                .leaving = must_leave(w, n, true),
+                .leaving = must_leave(w, n, true) || !has_room(w, n->report.index),
                 .reported = true,
         };
 }
@@ -159,7 +171,7 @@ static const char *give(struct work *w, int64_t slots, int64_t *epoch) {
                 held[i].node = arena_printf(w->a, "%s (before)", held[i].node);
         rules_indices(held, n, before, n_before, members, n_members, slots, w->a, seats, &freed, &n_freed);
         for (size_t i = w->n; i < n_members; i++)
-                if (seats[i].index >= 0)
+                if (seats[i].index >= 0 && *epoch < INT64_MAX)
                         w->entries[w->n++] = (struct entry){
                                 .seat = { .node = members[i], .index = seats[i].index, .epoch = ++*epoch }
                         };
@@ -207,6 +219,7 @@ static bool make_domain(struct work *w, int64_t *epoch, struct fabric_domain *re
         if (w->old)
                 room += w->old->n_seats + w->old->n_leaving;
         w->entries = arena_alloc(w->a, room * sizeof *w->entries);
+        w->slots = w->old ? w->old->slots : in->slots;
         for (size_t i = 0; w->old && i < w->old->n_seats; i++)
                 keep(w, &w->old->seats[i], false);
         for (size_t i = 0; w->old && i < w->old->n_leaving; i++)
@@ -224,12 +237,12 @@ static bool make_domain(struct work *w, int64_t *epoch, struct fabric_domain *re
                 ret->owner = (struct fabric_owner){ .kind = "ComputeDomain", .uid = w->uid };
         if (!w->old) {
                 ret->infix = infix_of(w);
-                ret->slots = in->slots;
+                ret->slots = w->slots;
                 ret->port = rosters_port(ret->infix);
         }
         ret->freed = give(w, ret->slots, epoch);
         write_down(w, ret);
-        return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands)));
+        return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands || w->domain->idle)));
 }
 
 /* ---- all of them ---- */
@@ -289,12 +302,12 @@ static bool domains_equal(const struct fabric_domain *a, const struct fabric_dom
 
 /* The highest that anybody has seen: an object that was restored must not give one a second time. */
 static int64_t last_epoch(const struct rosters_input *in) {
-        int64_t last = in->epoch;
+        int64_t last = in->epoch, most = most_epoch(in);
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct rosters_report *r = &in->nodes[i].report;
-                if (r->seen > last)
+                if (r->seen > last && r->seen <= most)
                         last = r->seen;
-                if (r->domain && r->epoch > last)
+                if (r->domain && r->epoch > last && r->epoch <= most)
                         last = r->epoch;
         }
         for (size_t i = 0; i < in->n_old; i++) {
@@ -331,6 +344,25 @@ static size_t find_new(const struct rosters_input *in, const char **ret) {
         return n;
 }
 
+/* Domains without a place go when there is no room for `n_more`. */
+static void make_room(struct rosters *r, size_t n_more) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n_domains; i++) {
+                const struct fabric_domain *d = &r->domains[i];
+                if (d->n_seats || d->n_leaving || r->n_domains - (i - n) + n_more <= ROSTERS_DOMAINS_MOST)
+                        r->domains[n++] = *d;
+        }
+        r->n_domains = n;
+}
+
+/* A place that a node has is listed in any case. */
+static bool is_held(const struct rosters_input *in, const char *uid) {
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (!in->nodes[i].quiet && streq(in->nodes[i].report.domain, uid))
+                        return true;
+        return false;
+}
+
 void rosters_make(const struct rosters_input *in, struct arena *a, struct rosters *ret) {
         const char **fresh = arena_alloc(a, (2 * in->n_nodes + 1) * sizeof *fresh);
         size_t n_fresh = find_new(in, fresh);
@@ -340,6 +372,12 @@ void rosters_make(const struct rosters_input *in, struct arena *a, struct roster
                 const struct fabric_domain *old = i < in->n_old ? &in->old[i] : NULL;
                 struct work w = { .in = in, .a = a, .old = old };
                 w.uid = old ? old->owner.uid : fresh[i - in->n_old];
+                if (i == in->n_old)
+                        make_room(ret, n_fresh);
+                if (!old && ret->n_domains >= ROSTERS_DOMAINS_MOST && !is_held(in, w.uid)) {
+                        ret->n_refused++;
+                        continue;
+                }
                 w.domain = find_domain(in, w.uid);
                 if (make_domain(&w, &ret->epoch, &ret->domains[ret->n_domains]))
                         ret->n_domains++;

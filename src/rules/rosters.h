@@ -51,8 +51,18 @@ struct rosters_domain {
         const char *infix; /* of its names */
         bool stands;       /* it is the fabric's, and goes with its last node: nobody deletes it */
         bool gone;         /* it does not exist any more, and that is known */
+        bool idle;         /* no node has had a place in it for ROSTERS_IDLE_S, and that is known */
         bool ending; /* it is being deleted, which is never taken back: its nodes leave even under grants */
 };
+
+/* A domain without a place is listed for so long yet, so that a node that comes back soon gets another index
+ * than the one that was just left. Of so many domains the object has room; those without a place go first,
+ * and then no further one is entered. */
+enum { ROSTERS_IDLE_S = 60, ROSTERS_DOMAINS_MOST = 1000 };
+
+/* A node's word about epochs counts so far beyond what the object has, and no further: whoever has a node's
+ * token must not be able to use up all epochs. */
+#define ROSTERS_EPOCHS_AHEAD (INT64_C(1) << 32)
 
 struct rosters_input {
         const struct fabric_domain *old; /* as the object has them */
@@ -75,6 +85,7 @@ struct rosters {
                 *full; /* nodes that are wanted in the domain that stands, and for which no index is left */
         size_t n_full;
         int64_t slots; /* how many it has */
+        size_t n_refused; /* domains that nodes are wanted in, and for which the object has no room */
 };
 
 /* In the arena, with strings of the input. A wanted node for which no index is left has no seat. */

@@ -225,6 +225,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static void set_isolation(struct world *w, const char *isolation, bool agents) {
         leading_set_mode(&w->l, "", isolation, agents);
+        w->node_labels = agents ? LABELLED : "";
         w->l.config.plugin_selector = isolation ? "app=plugin" : "";
 }
 
@@ -255,6 +256,7 @@ static int teardown(void **state) {
 static void each_node_of_a_fabric_gets_an_agent(void **state) {
         struct world *w = *state;
         w->seats = NULL;
+        w->node_labels = "";
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
         assert_non_null(strstr(w->node, "\"" CD_LABEL_AGENT "\":\"true\""));
@@ -334,6 +336,33 @@ static void an_agent_that_ends_keeps_its_place_though_the_fabrics_object_was_los
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3"));
         assert_non_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
+/* The DaemonSet's controller is about to delete the agent's Pod. */
+static void an_agent_whose_node_has_lost_its_label_gets_no_place(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SEES_OBJECT;
+        w->node_labels = "";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":\"true\""));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
+/* Anybody with the token of its node may have written that. */
+static void an_agent_says_nothing_of_a_fabric_that_its_node_does_not_state(void **state) {
+        struct world *w = *state;
+        w->elsewhere = true;
+        w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"12\",\"" IMEX_ANNOTATION_FABRIC "\":\"" OBJECT
+                   "\",\"" IMEX_ANNOTATION_SEAT "\":\"" ELSEWHERE "/" DOMAIN
+                   "/9/12\",\"" IMEX_ANNOTATION_SEAT_INFIX "\":\"0123456789\"";
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, DOMAIN));
+        assert_null(strstr(w->fabric, "\"epoch\":12"));
+        assert_null(strstr(w->fabric, "TableLost"));
 }
 
 #define OUTDATED ",\"" CD_ANNOTATION_TEMPLATE "\":\"0123456789abcdef\""
@@ -475,6 +504,7 @@ static void switched_off_an_idle_agent_goes_and_one_in_use_stays(void **state) {
         w->node_labels = LABELLED;
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+        assert_non_null(strstr(w->node, "\"resourceVersion\":\"1\""));
         assert_int_equal(w->n_sets, 0);
         controller_stop(&w->l.c);
         w->node[0] = '\0';
@@ -695,6 +725,7 @@ static void a_template_that_crashes_reaches_a_quarter_of_the_agents(void **state
 
 static void start_with_hosts(struct world *w) {
         leading_set_mode(&w->l, "HostManagedIMEX=true", NULL, false);
+        w->node_labels = "";
         w->domains = GOOD_ALONE;
 }
 
@@ -781,6 +812,8 @@ int main(void) {
                 TEST(an_agent_that_runs_and_never_reports_is_replaced_where_no_claim_is),
                 TEST(an_agent_that_crashes_goes_when_agents_are_switched_off),
                 TEST(a_template_that_crashes_reaches_a_quarter_of_the_agents),
+                TEST(an_agent_whose_node_has_lost_its_label_gets_no_place),
+                TEST(an_agent_says_nothing_of_a_fabric_that_its_node_does_not_state),
                 TEST(an_annotation_that_nothing_confirms_starts_no_watch),
                 TEST(where_hosts_run_imex_no_annotation_stops_another_domain),
                 TEST(where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later),

@@ -31,6 +31,8 @@ struct world {
         bool status_too;         /* beside it, and for ever */
         unsigned n_told;         /* how often it was said that an error came or went */
         bool given_up;           /* nothing is wanted any more */
+        const char *impossible;  /* why there is no body; NULL: there is */
+        char name[600];          /* of the object; "": n */
         unsigned gather_ms, interval_ms;
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* the last answer; 0: none yet */
@@ -80,6 +82,17 @@ static void on_key(void *u, const char *key) {
         snprintf(w->error, sizeof w->error, "%s", error ? error : "");
         writes_begin(w->writes, key);
         if ((w->written == w->wanted && !w->status_too) || w->given_up) {
+                writes_end(w->writes, key);
+                uv_stop(&w->loop);
+                return;
+        }
+        if (w->impossible) {
+                writes_cannot(w->writes,
+                              &(struct writes_request){ .requester = key,
+                                                        .verb = KUBE_APPLY,
+                                                        .res = &kube_nodes,
+                                                        .name = *w->name ? w->name : "n" },
+                              w->impossible);
                 writes_end(w->writes, key);
                 uv_stop(&w->loop);
                 return;
@@ -344,6 +357,31 @@ static void who_listens_is_told_when_an_error_comes_and_goes(void **state) {
 }
 
 /* An API server that has just started refuses everybody for a moment. */
+static void an_object_that_is_too_large_is_an_error_until_it_is_not(void **state) {
+        struct world *w = *state;
+        w->impossible = "too large";
+        want(w, 1);
+        uv_run(&w->loop, UV_RUN_DEFAULT);
+        assert_string_equal(writes_error(w->writes, "d/x"), "apply Node n: too large");
+        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->n_requests, 0);
+        w->impossible = NULL;
+        want(w, 1);
+        until_written(w);
+        assert_null(writes_error(w->writes, "d/x"));
+        assert_int_equal(w->n_told, 2);
+}
+
+/* It goes into a status, which has a limit. */
+static void an_error_names_no_more_of_a_name_than_a_name_may_have(void **state) {
+        struct world *w = *state;
+        memset(w->name, 'a', sizeof w->name - 1);
+        w->impossible = "no";
+        want(w, 1);
+        uv_run(&w->loop, UV_RUN_DEFAULT);
+        assert_int_equal(strlen(writes_error(w->writes, "d/x")), strlen("apply Node : no") + 253);
+}
+
 static void a_refusal_is_no_error_at_first(void **state) {
         struct world *w = *state;
         w->refuse = 1000;
@@ -380,6 +418,8 @@ int main(void) {
                 T(what_failed_while_it_was_given_up_is_no_error_either),
                 T(who_listens_is_told_when_an_error_comes_and_goes),
                 T(a_refusal_is_no_error_at_first),
+                T(an_object_that_is_too_large_is_an_error_until_it_is_not),
+                T(an_error_names_no_more_of_a_name_than_a_name_may_have),
                 T(a_status_that_cannot_be_written_is_not_told_in_itself),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
