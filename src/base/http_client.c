@@ -387,6 +387,7 @@ static void set_call_options(struct http_call *call, const struct http_request *
          * would wait for the packer to have enough. */
         if (!r->data)
                 curl_easy_setopt(h, CURLOPT_ACCEPT_ENCODING, "gzip");
+        curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, (long)r->fresh);
         if (call->body) {
                 curl_easy_setopt(h, CURLOPT_POSTFIELDS, call->body);
                 curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);

@@ -62,6 +62,7 @@ struct http_request {
         const char *body;                  /* copied; NULL for none */
         size_t body_len;
         size_t max_body;     /* largest response collected; 0: 32 MiB */
+        bool fresh;          /* on a connection of its own: the one in use may be dead */
         bool large;          /* more than 16 KiB may come, packed: not for streams, it costs memory */
         unsigned timeout_ms; /* 0: none (streams) */
         http_data_fn *data;  /* not NULL: a stream */

@@ -322,6 +322,7 @@ static void call_send(struct kube_call *call) {
                 .accept = accept_of(call->r.metadata_only, call->r.verb == KUBE_LIST),
                 .body = call->r.body.p,
                 .body_len = call->r.body.n,
+                .fresh = call->r.fresh,
                 .large = call->r.verb == KUBE_LIST,
                 .timeout_ms = call->r.timeout_ms,
                 .done = on_answer,

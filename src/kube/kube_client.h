@@ -111,6 +111,7 @@ struct kube_request {
         const char *query;   /* more query parameters, already encoded, without '?', or NULL */
         const char *manager; /* field manager for writes, NULL: none given */
         struct str body;
+        bool fresh;              /* on a new connection: the one in use may be dead */
         bool metadata_only;      /* asks for PartialObjectMetadata(List) */
         unsigned timeout_ms;     /* of one attempt; 0: 30 s */
         unsigned attempts;       /* 0: 5; UINT_MAX: for ever */

@@ -38,3 +38,8 @@ void kube_object_unref(const struct kube_object *o) {
         if (--counted(o)->refs == 0)
                 arena_free(o->arena);
 }
+
+uint64_t kube_object_version(const char *rv) {
+        int64_t v;
+        return rv && str_to_i64(str_from(rv), &v) && v > 0 ? (uint64_t)v : 0;
+}

@@ -13,6 +13,10 @@ struct kube_meta {
 };
 extern const struct jd_field kube_f_meta[];
 
+/* A resourceVersion as a number: within one history of a cluster a higher one is newer (documented since
+ * Kubernetes 1.35). 0: it is no number, or NULL. */
+uint64_t kube_object_version(const char *rv);
+
 /* The user's struct begins with this member. Immutable once cached; lives in its own arena; counted. */
 struct kube_object {
         struct kube_meta meta;

@@ -37,10 +37,12 @@ struct leader {
         struct kube_call *call; /* one request at a time: a write, or the read after a conflict */
         bool leads, ended;      /* ended: lost or released, nothing more is done */
         bool gives_back;        /* the write in flight does, rather than renew */
+        bool unanswered;        /* the last write: its connection may be dead */
         char *observed_rv;
         uint64_t observed_ms; /* when we first saw that version, by our clock: clocks of other machines do not
                                  count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
+        uint64_t read_from; /* the version known when the read in flight was sent */
         char *told; /* the identity last given to `observed` */
         bool releasing;
         uint64_t release_until_ms;
@@ -84,10 +86,16 @@ static void request(struct leader *l, enum kube_verb verb, struct str body, kube
                 .body = body,
                 .timeout_ms = l->o.renew_deadline_ms / 2,
                 .attempts = 1,
+                .fresh = l->unanswered,
                 .done = done,
                 .u = l,
         };
         l->call = kube_start(l->o.client, &r);
+}
+
+static uint64_t version_in(yyjson_val *lease) {
+        return kube_object_version(
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(lease, "metadata"), "resourceVersion")));
 }
 
 static void on_read(void *u, yyjson_val *obj, const struct err *e) {
@@ -95,11 +103,11 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
 
         guard_enter(&l->guard);
         l->call = NULL;
-        if (!e) {
-                l->retry_at_ms = 0;
+        if (e ? e->kind == ERR_NOT_FOUND : version_in(obj) < l->read_from)
+                kube_informer_relist(l->informer);
+        if (!e)
                 kube_informer_answer(l->informer, obj);
-        }
-        evaluate(l);
+        evaluate(l); /* another version than was seen before lets it write at once */
         leave(l);
 }
 
@@ -110,13 +118,17 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         l->call = NULL;
         if (e) {
                 log_v(2, "lease was not written", kv_str("lease", l->o.name), kv_err(e));
-                l->retry_at_ms = loop_now_ms(l->loop) + backoff_spread(l->o.retry_ms);
-                if (e->kind == ERR_CONFLICT) {
-                        /* Somebody wrote since the version we know. The watch will tell, but it may be down.
-                         */
+                l->retry_at_ms = l->called_ms + backoff_spread(l->o.retry_ms);
+                l->unanswered = kube_away(e);
+                if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
+                        /* Somebody wrote since the version we know. The watch reports it, but it may be down,
+                         * or wait for versions that a restored server does not have yet. */
+                        const struct lease *lease = current(l);
+                        l->read_from = lease ? kube_object_version(lease->o.meta.rv) : 0;
                         request(l, KUBE_GET, (struct str){ NULL, 0 }, on_read);
                 }
         } else {
+                l->unanswered = false;
                 l->renewed_ms = l->called_ms;
                 kube_informer_answer(l->informer, obj);
                 if (l->gives_back) {

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same
- * rules). */
+ * rules).
+ *
+ * An attempt to write the Lease has half of the renew deadline, so that there is time for a second one. All
+ * requests of a program share one connection, and TCP notices only after 30 s that its host has died. So an
+ * attempt that follows one without an answer uses a new connection, which may reach another API server.
+ * Attempts begin retry_ms +-25 % apart, unless another version of the Lease has been seen.
+ *
+ * After a restore of etcd (see kube_informer.h) writes conflict, because the version that we know is of the
+ * old history. A read that brings an older version than was known when it was sent shows that; then the Lease
+ * is listed at once. */
 #pragma once
 
 #include "kube/kube_client.h"

@@ -59,11 +59,6 @@ struct ident {
         char *key;
 };
 
-static uint64_t version_of(const char *rv) {
-        int64_t v;
-        return rv && str_to_i64(str_from(rv), &v) && v > 0 ? (uint64_t)v : 0;
-}
-
 static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         yyjson_val *meta = yyjson_obj_get(object, "metadata");
 
@@ -76,7 +71,7 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
                                "an object without metadata.name or metadata.resourceVersion");
         if (strchr(ret->name, '/') || (ret->ns && strchr(ret->ns, '/'))) /* the key would not be unique */
                 return err_set(e, ERR_INVALID, 0, "an object with a slash in its name");
-        ret->version = version_of(ret->rv);
+        ret->version = kube_object_version(ret->rv);
         ret->key = xasprintf("%s/%s", str_or(ret->ns, ""), ret->name);
         return 0;
 }
@@ -366,12 +361,12 @@ void object_cache_begin_list(struct object_cache *c) {
 }
 
 void object_cache_list_version(struct object_cache *c, const char *rv) {
-        c->list_version = version_of(rv);
+        c->list_version = kube_object_version(rv);
         c->went_back = c->list_version && c->list_version < c->known;
 }
 
 void object_cache_end_list(struct object_cache *c, const char *rv) {
-        uint64_t version = version_of(rv);
+        uint64_t version = kube_object_version(rv);
         struct entry *x, *next;
         struct bad *b, *next_bad;
 
@@ -391,7 +386,7 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
 
 void object_cache_reached(struct object_cache *c, const char *rv) {
         struct entry *x;
-        uint64_t version = version_of(rv);
+        uint64_t version = kube_object_version(rv);
 
         if (version <= c->reached)
                 return;

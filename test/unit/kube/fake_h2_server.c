@@ -34,7 +34,7 @@ struct conn {
         SSL *ssl;
         BIO *in, *out;
         nghttp2_session *session;
-        bool open;
+        bool open, deaf;
         char buffer[64 << 10];
 };
 
@@ -256,6 +256,8 @@ static void flush_tls(struct conn *c) {
 }
 
 static void pump(struct conn *c) {
+        if (c->deaf)
+                return;
         const uint8_t *p;
         ssize_t n;
         if (!c->open)
@@ -518,5 +520,13 @@ void fake_h2_goaway(struct fake_h2 *f) {
                                       nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR,
                                       NULL, 0);
                 pump(c);
+        }
+}
+
+void fake_h2_deafen(struct fake_h2 *f) {
+        struct conn *c;
+        LIST_FOREACH (c, &f->conns, entry) {
+                c->deaf = true;
+                uv_read_stop((uv_stream_t *)&c->tcp);
         }
 }

@@ -37,6 +37,9 @@ unsigned fake_h2_resets(const struct fake_h2 *f); /* streams that the client gav
 unsigned fake_h2_open(const struct fake_h2 *f);   /* connections that are open */
 void fake_h2_goaway(struct fake_h2 *f); /* no new streams on the connections there are; running ones go on */
 
+/* The hosts of the connections that are open now have died: nothing is read from them or written to them. */
+void fake_h2_deafen(struct fake_h2 *f);
+
 /* A stream is valid until it ends or is reset; fake_h2_gone() tells. */
 void fake_h2_begin(struct fake_h2_stream *s, int status);
 void fake_h2_data(struct fake_h2_stream *s, const void *p, size_t n);

@@ -37,6 +37,7 @@ struct world {
         bool no_events;  /* watches are silent */
         unsigned refuse; /* so many writes are answered 403 */
         bool blind;      /* lists are answered 403 */
+        bool stubborn;   /* each write conflicts */
         struct candidate a, b;
 };
 
@@ -109,7 +110,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 if (w->refuse) {
                         w->refuse--;
                         fake_refuse(c, 403, "no");
-                } else if (create ? w->spec != NULL : !fake_has(r->body, version)) {
+                } else if (w->stubborn || create ? w->spec != NULL : !fake_has(r->body, version)) {
                         w->conflicts++;
                         fake_refuse(c, 409, "conflict");
                 } else {
@@ -384,6 +385,63 @@ static void test_conflict_with_a_silent_watch(void **state) {
         assert_int_equal(w->reads, 1);
 }
 
+/* etcd was restored from a backup: the version is an older one, and no watch shows it. */
+static void restore(struct world *w, const char *spec) {
+        w->no_events = true;
+        w->rv = 1001;
+        free(w->spec);
+        w->spec = xstrdup(spec);
+}
+
+static void test_a_restored_lease_is_renewed(void **state) {
+        struct world *w = *state;
+        w->rv = 1200;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        restore(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1}");
+        unsigned before = w->writes;
+        run_for(&w->loop, 1500);
+        assert_false(w->a.lost);
+        assert_in_range(w->conflicts, 1, 2);
+        assert_in_range(w->writes - before, 5, 25);
+}
+
+static void test_a_standby_takes_a_restored_lease_when_it_expires(void **state) {
+        struct world *w = *state;
+        w->rv = 1200;
+        set_lease(w, "{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":1}");
+        stand(w, &w->a, "me");
+        run_for(&w->loop, 100);
+        restore(w, "{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":1}");
+        run_until(&w->loop, &w->a.started);
+        assert_string_equal(w->a.observed, "me");
+        assert_in_range(w->conflicts, 1, 2);
+        assert_in_range(w->reads, 1, 2);
+}
+
+static void test_a_lease_that_the_backup_lacks_is_created(void **state) {
+        struct world *w = *state;
+        w->rv = 1200;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        restore(w, "");
+        free(TAKE(w->spec));
+        run_for(&w->loop, 1500);
+        assert_false(w->a.lost);
+        assert_int_equal(w->creates, 2);
+}
+
+/* One attempt each 75 to 125 ms, with one read each. */
+static void test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_pause(void **state) {
+        struct world *w = *state;
+        set_lease(w, "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1}");
+        w->stubborn = true;
+        stand(w, &w->a, "me");
+        run_for(&w->loop, 2000);
+        assert_in_range(w->writes, 2, 28);
+        assert_in_range(w->reads, 2, 28);
+}
+
 static void test_deleted_lease_is_made_again(void **state) {
         struct world *w = *state;
         stand(w, &w->a, "me");
@@ -464,6 +522,10 @@ int main(void) {
                 T(test_lost_when_another_holds_it),
                 T(test_short_trouble_is_survived),
                 T(test_conflict_with_a_silent_watch),
+                T(test_a_restored_lease_is_renewed),
+                T(test_a_standby_takes_a_restored_lease_when_it_expires),
+                T(test_a_lease_that_the_backup_lacks_is_created),
+                T(test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_pause),
                 T(test_deleted_lease_is_made_again),
                 T(test_two_at_once),
                 T(test_release_without_leading),
