@@ -118,14 +118,15 @@ static void replace_outdated(struct controller *c, const struct daemonset *set, 
         kube_informer_each(c->agents, replace, &r);
         const char *nodes = message_end(&r.down, a);
         if (r.n_down)
-                event_record(c->events,
-                             &(struct event_about){ "apps/v1", kube_daemonsets.kind, set->o.meta.ns, set->o.meta.name,
-                                                    set->o.meta.uid },
-                             EVENT_WARNING, "AgentsCrash",
-                             "IMEX agents end before their first report on: %s. Agents of an earlier template "
-                             "are replaced only as far as the new ones run. See kubectl logs --previous of "
-                             "the Pods there; if a new version is the cause, helm rollback repairs it",
-                             nodes);
+                event_record(
+                        c->events,
+                        &(struct event_about){ "apps/v1", kube_daemonsets.kind, set->o.meta.ns,
+                                               set->o.meta.name, set->o.meta.uid },
+                        EVENT_WARNING, "AgentsCrash",
+                        "IMEX agents end before their first report on: %s. Agents of an earlier template "
+                        "are replaced only as far as the new ones run. See kubectl logs --previous of "
+                        "the Pods there; if a new version is the cause, helm rollback repairs it",
+                        nodes);
 }
 
 /* ---- where they are off ---- */

@@ -58,7 +58,7 @@ struct imex_agent {
          * none was asked for. */
         char unseen[160];
         bool connections_known; /* an answer of this life has reported them */
-        bool forget; /* start the next life with nothing remembered */
+        bool forget;            /* start the next life with nothing remembered */
         unsigned renewals;
 
         bool stopping, stopped;
@@ -187,7 +187,8 @@ static bool nobody_can_be_seen(const struct imex_agent *a) {
 static void explain_unseen(const struct imex_agent *a, char *s, size_t n) {
         snprintf(s, n,
                  "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
-                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and the node's "
+                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and "
+                 "the node's "
                  "load",
                  a->status, a->unseen);
 }

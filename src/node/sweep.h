@@ -34,14 +34,14 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms);
  * SWEEP_HOLDER_MS. Two answers, both as above, unprepare it. Nothing while a look is under way.
  *
  * Why so short a distance is enough here. The Prepare is a third witness: its claim was read from the same
- * server, and the scheduler allocates a device to one claim at a time, so the holder has lost it. Both looks are
- * reads of what is stored now, not of a cache. A claim is deallocated, and its object deleted, only when no pod
- * of the API reserves it (finalizer resource.kubernetes.io/delete-protection), and then the kubelet would
- * unprepare it as well, whether or not its containers have ended: its reconcile loop does so once a minute for
- * pods that the API no longer has (pkg/kubelet/cm/dra/manager.go, Kubernetes 1.32 to 1.37). So this takes nothing
- * from a container that the kubelet would let it keep. The distance is longer than the 30 s that a pod has by
- * default to end, so that a pod deleted by force has ended, and shorter than a Prepare waits
- * (WAITS_BUDGET_MS). */
+ * server, and the scheduler allocates a device to one claim at a time, so the holder has lost it. Both looks
+ * are reads of what is stored now, not of a cache. A claim is deallocated, and its object deleted, only when
+ * no pod of the API reserves it (finalizer resource.kubernetes.io/delete-protection), and then the kubelet
+ * would unprepare it as well, whether or not its containers have ended: its reconcile loop does so once a
+ * minute for pods that the API no longer has (pkg/kubelet/cm/dra/manager.go, Kubernetes 1.32 to 1.37). So
+ * this takes nothing from a container that the kubelet would let it keep. The distance is longer than the
+ * 30 s that a pod has by default to end, so that a pod deleted by force has ended, and shorter than a Prepare
+ * waits (WAITS_BUDGET_MS). */
 enum { SWEEP_HOLDER_MS = 35000 };
 void sweep_holder(struct sweep *s, const char *uid);
 /* What the first look has found of it, for the message of a Prepare that waits for it: begins with "; ". ""
