@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "api/names.h"
 #include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
@@ -12,8 +13,10 @@ static void fetched_some(struct op *op);
 static void on_domains_retry(void *u, const struct err *e) {
         struct op *op = u;
         if (!op_is_held(op))
-                snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
+                snprintf(op->msg, sizeof op->msg, "cannot read ComputeDomains: %s", e->msg);
 }
+
+static void start_list(struct op *op, const char *ns, bool fresh);
 
 static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         struct op *op = u;
@@ -30,17 +33,39 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
                 fetched_some(op);
                 return;
         }
+        if (g->one) { /* a role that allows lists only, as of an older chart */
+                start_list(op, op->ns, false);
+                return;
+        }
         on_domains_retry(op, e);
         op_fail(op, op->msg);
 }
 
+/* NULL: the claim has no name for its domain. */
+static const char *hint(const struct op *op) {
+        const char *name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
+        return name && str_is_dns_subdomain(name) ? name : NULL;
+}
+
 /* The list that is there stays until the new one has come. */
-static void start_lookup(struct op *op, const char *ns, bool fresh) {
+static void start_list(struct op *op, const char *ns, bool fresh) {
         struct gathered *g = op->own;
         lookup_cancel(g->lookup);
+        g->one = false;
         g->all = !ns;
         g->fresh = fresh;
         g->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, on_domains_retry, op);
+}
+
+static void start_first(struct op *op) {
+        struct gathered *g = op->own;
+        const char *name = hint(op);
+        if (!name) {
+                start_list(op, op->ns, false);
+                return;
+        }
+        g->one = true;
+        g->lookup = lookup_get(op->c->o.kube, op->ns, name, on_domains, on_domains_retry, op);
 }
 
 /* Whoever runs IMEX for the domain must be able to see the claim before its readiness is judged. Only where
@@ -117,11 +142,11 @@ static void fetched_some(struct op *op) {
                          ((!w->is_daemon || nameless) && !lookup_find(g->domains, w->config.domain_id));
         }
         if (need_all && !g->all)
-                start_lookup(op, NULL, false);
+                start_list(op, NULL, false);
         else if (need_list && !g->domains && !g->lookup)
-                start_lookup(op, op->ns, false);
+                start_first(op);
         else if (missed && g->domains && !g->fresh) /* it may be newer than the API server's cache */
-                start_lookup(op, g->all ? NULL : op->ns, true);
+                start_list(op, g->all ? NULL : op->ns, true);
         if (need_list && cd->o.fabric && !g->fabric)
                 ask_fabric(op);
         if ((need_list || need_all) && g->lookup)
@@ -146,9 +171,7 @@ void gather_start(void *u, struct op *op) {
 void gather_fetch(void *u, struct op *op) {
         const struct cd *cd = u;
         op->own = xnew(struct gathered);
-        /* Daemon claims know their domain, or need another list, and no fabric. */
-        if (!wants_manages(&cd->o, op->ns))
-                start_lookup(op, op->ns, false);
+        /* Daemon claims need no fabric. */
         if (cd->o.fabric && (!mode_runs_daemons(cd->o.mode) || !wants_manages(&cd->o, op->ns)))
                 ask_fabric(op);
 }
@@ -170,7 +193,7 @@ void gather_doubt(struct op *op) {
         for (size_t i = 0; i < op->n_wants && g->domains && !g->lookup; i++) {
                 const struct want *w = want_of(&op->wants[i]);
                 if (!w->is_daemon && lookup_watch_misses(g->watch, w->config.domain_id))
-                        start_lookup(op, g->all ? NULL : op->ns, true);
+                        start_list(op, g->all ? NULL : op->ns, true);
         }
 }
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather: what a Prepare must know beside its claim: which ComputeDomains there are. Asked for beside the
- * claim, for as long as the kubelet waits, and anew when there is doubt. For node_driver. */
+/* gather: what a Prepare must know beside its claim: which ComputeDomains there are. Asked for as long as the
+ * kubelet waits, and again when there is doubt. For node_driver.
+ *
+ * The claim's configuration has the domain's UID. Its name is in an annotation that the controller writes
+ * into the claim template, and that Kubernetes copies to the claims. Users can write that annotation too, so
+ * it is a hint: what has that name must have that UID, and everything else is found by a list of the
+ * namespace, as for claims of templates that were made without the annotation. */
 #pragma once
 
 #include "cd_plugin/state.h"
@@ -9,7 +14,8 @@
 struct gathered {
         struct lookup *lookup;
         struct lookup_list *domains;
-        bool all;   /* what was asked for last: the domains of all namespaces, */
+        bool one;   /* what was asked for last: the domain with the claim's name for it, or a list: */
+        bool all;   /* the domains of all namespaces, */
         bool fresh; /* and not of the API server's cache */
         struct lookup_watch *watch;
         bool noting;               /* until grants_get() says how it went */

@@ -14,10 +14,11 @@
 
 enum { DOMAINS_MAX = 100000 };
 
-/* ---- one list ---- */
+/* ---- one list, or one domain ---- */
 
 struct lookup {
-        struct kube_pages *pages;
+        struct kube_pages *pages; /* of a list */
+        struct kube_call *call;   /* of one */
         struct lookup_list *list;
         lookup_done_fn *fn;
         kube_retry_fn *retry;
@@ -95,8 +96,7 @@ static void on_retry(void *u, const struct err *e) {
         l->retry(l->u, e);
 }
 
-struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
-                            kube_retry_fn *retry, void *u) {
+static struct lookup *lookup_new(lookup_done_fn *fn, kube_retry_fn *retry, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
         l->list = arena_alloc(a, sizeof *l->list);
@@ -104,6 +104,36 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
         l->fn = fn;
         l->retry = retry;
         l->u = u;
+        return l;
+}
+
+static void on_one(void *u, yyjson_val *obj, const struct err *e) {
+        struct lookup *l = u;
+        l->call = NULL;
+        if (!e)
+                add(l, obj);
+        finish(l, e && e->kind != ERR_NOT_FOUND ? e : NULL);
+}
+
+struct lookup *lookup_get(struct kube_client *c, const char *ns, const char *name, lookup_done_fn *fn,
+                          kube_retry_fn *retry, void *u) {
+        struct lookup *l = lookup_new(fn, retry, u);
+        l->call = kube_start(c, &(struct kube_request){ .verb = KUBE_GET,
+                                                        .res = &kube_compute_domains,
+                                                        .ns = ns,
+                                                        .name = name,
+                                                        .metadata_only = true,
+                                                        .attempts = UINT_MAX,
+                                                        .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
+                                                        .done = on_one,
+                                                        .retry = on_retry,
+                                                        .u = l });
+        return l;
+}
+
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
+                            kube_retry_fn *retry, void *u) {
+        struct lookup *l = lookup_new(fn, retry, u);
         l->pages = kube_pages_new(c, &(struct kube_pages_options){
                                              .res = &kube_compute_domains,
                                              .ns = ns,
@@ -122,6 +152,7 @@ void lookup_cancel(struct lookup *l) {
         if (!l)
                 return;
         kube_pages_free(l->pages);
+        kube_cancel(l->call);
         lookup_list_free(l->list);
         free(l);
 }

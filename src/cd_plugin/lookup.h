@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace
- * while a Prepare waits for longer. */
+/* lookup: which ComputeDomains exist, as metadata only. For each Prepare one by its name, or a list of its
+ * namespace where the name is not known or has another UID. While a Prepare waits for longer, a watch of one
+ * namespace. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,6 +33,9 @@ typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e
  * for as long as the server may yet answer, and tells `retry` why it has not. */
 struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
                             kube_retry_fn *retry, void *u);
+/* The one of this name, as it is stored now, asked for in the same way; no such object is an empty list. */
+struct lookup *lookup_get(struct kube_client *c, const char *ns, const char *name, lookup_done_fn *fn,
+                          kube_retry_fn *retry, void *u);
 void lookup_cancel(struct lookup *l);
 
 /* Namespaces watched, shared by all who wait in one. */

@@ -163,20 +163,26 @@ void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kub
                 ready_fn = NULL;
 }
 
+static void print_domain(const struct object *o, struct buf *out) {
+        buf_addf(out,
+                 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
+                 "\"resourceVersion\":\"1\"%s",
+                 o->name, o->ns, o->uid,
+                 o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
+        if (o->mode)
+                buf_addf(out, ",\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}", o->mode);
+        buf_adds(out, "}}");
+}
+
 static void list_domains(const char *ns, bool cached, struct buf *out) {
+        w.lists++;
         buf_adds(out, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
         for (size_t i = 0, n = 0; i < n_domain_objects; i++) {
                 const struct object *o = &domain_objects[i];
                 if ((*ns && !streq(o->ns, ns)) || (cached && w.old_cache))
                         continue;
-                buf_addf(out,
-                         "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
-                         "\"resourceVersion\":\"1\"%s",
-                         n++ ? "," : "", o->name, o->ns, o->uid,
-                         o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
-                if (o->mode)
-                        buf_addf(out, ",\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}", o->mode);
-                buf_adds(out, "}}");
+                buf_adds(out, n++ ? "," : "");
+                print_domain(o, out);
         }
         buf_adds(out, "]}");
 }
@@ -234,8 +240,11 @@ static bool serve_one(void) {
                 free(call);
                 return true;
         }
-        if (call->res == &kube_compute_domains)
+        const struct object *domain = find_object(domain_objects, n_domain_objects, call->ns, call->name);
+        if (call->res == &kube_compute_domains && !*call->name)
                 list_domains(call->ns, call->cached, &text);
+        else if (call->res == &kube_compute_domains && domain)
+                print_domain(domain, &text);
         const struct object *o = find_object(claim_objects, n_claim_objects, call->ns, call->name);
         if (call->res == &kube_resource_claims && o && o->json)
                 buf_adds(&text, o->json);
@@ -284,7 +293,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
                         }
                 }
         }
-        uv_timer_start(&i->timer, on_informer, 10, 20);
+        uv_timer_start(&i->timer, on_informer, 10, 500);
         return i;
 }
 

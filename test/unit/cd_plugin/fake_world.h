@@ -62,7 +62,8 @@ extern struct world {
         const char
                 *api_fails_for; /* the object for which it answers with an error of this kind; NULL: none */
         enum err_kind api_fails_with;
-        unsigned requests; /* to the API server so far */
+        unsigned requests; /* to the API server so far, */
+        unsigned lists;    /* and of these, lists of ComputeDomains */
         char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
         struct claims *processes[4];     /* that have started, and not stopped */

@@ -250,7 +250,7 @@ static void api_server_that_refuses_for_a_while_is_not_asked_more_often(void **s
         for (int i = 0; i < 20; i++)
                 world_turn();
         assert_int_equal(op.answer, PENDING);
-        assert_int_equal(w.requests - requests, 2); /* the claim, and the domains of its namespace */
+        assert_int_equal(w.requests - requests, 1); /* the claim, whose domain is asked for when it is here */
         prepare(&late, "c2", CLAIM_2);
         world_wait(&late, FAILED);
         assert_non_null(strstr(late.msg, "etcd is asleep"));
@@ -399,7 +399,60 @@ static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) 
         unsigned requests = w.requests;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        assert_int_equal(w.requests - requests, 3); /* the claim, the cache, the store */
+        assert_int_equal(w.requests - requests, 2); /* the claim; its domain is read from the store */
+        assert_int_equal(w.lists, 0);
+}
+
+/* The claim's annotation with its domain's name; NULL: it has none, as of a template made before. */
+static void claim_with_hint(const char *hint) {
+        _cleanup_(freep) char *annotations =
+                hint ? xasprintf(",\"annotations\":{\"resource.nvidia.com/computeDomain.name\":\"%s\"}", hint)
+                     : xstrdup("");
+        _cleanup_(freep) char *json = xasprintf(
+                "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                "\",\"resourceVersion\":\"1\"%s},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":"
+                "\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{"
+                "\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+                "\"resource.nvidia.com/v1beta1\",\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A
+                "\"}}}]}}}}",
+                annotations);
+        api_claim_json("user", "c1", json);
+}
+
+/* Users write annotations, too: a name is believed only with the UID of the claim's configuration. */
+static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
+        static const struct {
+                const char *hint;
+                unsigned requests, lists;
+        } rows[] = {
+                { "cd", 2, 0 },      { NULL, 2, 1 }, { "other", 3, 1 }, { "no-such-domain", 3, 1 },
+                { "../pods", 2, 1 }, { "", 2, 1 },
+        };
+        daemon_ready();
+        api_domain("user", "other", DOMAIN_B, false);
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct dra_op op = { 0 }, un = { 0 };
+                claim_with_hint(rows[i].hint);
+                unsigned requests = w.requests, lists = w.lists;
+                prepare(&op, "c1", CLAIM_1);
+                world_wait(&op, PREPARED);
+                assert_int_equal(w.requests - requests, rows[i].requests);
+                assert_int_equal(w.lists - lists, rows[i].lists);
+                kubelet_unprepare(w.claims, &un, "user", "c1", CLAIM_1);
+                world_wait(&un, UNPREPARED);
+        }
+}
+
+/* By a role that allows lists only, as of a chart before. */
+static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **state) {
+        struct dra_op op = { 0 };
+        daemon_ready();
+        w.api_fails_for = "cd";
+        w.api_fails_with = ERR_DENIED;
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_int_equal(w.lists, 1);
 }
 
 static void api_server_away_for_a_while_during_prepare(void **state) {
@@ -628,6 +681,8 @@ int main(void) {
                 T(kubelet_hangs_up),
                 T(fabric_registration_that_never_completes_is_named_at_the_deadline),
                 T(domain_that_is_newer_than_the_cache_of_the_api_server),
+                T(domain_is_read_by_a_name_that_is_no_more_than_a_hint),
+                T(domain_that_may_not_be_read_by_its_name_is_found_in_the_list),
                 T(api_server_away_for_a_while_during_prepare),
                 T(folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late),
                 T(aborted_claims_are_forgotten_after_their_time),
