@@ -162,6 +162,7 @@ make_driver_root() {
 		195 nvidiactl
 		$devices_major_channels nvidia-caps-imex-channels
 		$devices_major_caps nvidia-caps
+		235 nvidia-uvm
 
 		Block devices:
 		254 virtblk
