@@ -76,14 +76,15 @@ static void on_domain(void *u, const struct child_result *r) {
         struct imex_ctl_domain d;
         struct err e;
         char why[160] = "";
-        bool answered = !r->err && !r->timed_out && r->exit_status == 0;
+        struct str out = str_trim(r->out);
+        bool json = !r->err && !r->timed_out && out.n && *out.p == '{';
         bool ok = !r->err && !r->timed_out && imex_ctl_parse_domain(r->out, a, &d, &e) == 0;
 
         p->child = NULL;
         p->domain_at = from_now(p, p->domain_ms);
         p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
         schedule(p);
-        if (!ok && answered)
+        if (!ok && json) /* its last line would tell nothing */
                 snprintf(why, sizeof why, "nvidia-imex-ctl: %.100s", e.msg);
         else if (!ok)
                 describe(r, p->o.timeout_ms, why, sizeof why);
