@@ -108,12 +108,24 @@ struct arena {
         struct block *newest;
 };
 
+/* With AddressSanitizer, bytes behind each allocation may not be touched: without them a list that grows over
+ * its end would write into its neighbour, and the sanitizer would see one valid block. */
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+enum { REDZONE = 16 };
+#else
+enum { REDZONE = 0 };
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(uint64_t) };
 
 static struct block *block_new(size_t size) {
         BUG_ON(size > UINT32_MAX);
         struct block *b = xmalloc(sizeof(struct block) + size);
         *b = (struct block){ .size = (uint32_t)size };
+        ASAN_POISON_MEMORY_REGION(b->bytes, size);
         return b;
 }
 
@@ -122,6 +134,7 @@ struct arena *arena_new(size_t hint) {
         const size_t head = (sizeof(struct arena) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
         struct block *b = block_new(head + (hint < ARENA_MIN_BLOCK ? ARENA_MIN_BLOCK : hint));
         struct arena *a = (struct arena *)(void *)b->bytes;
+        ASAN_UNPOISON_MEMORY_REGION(a, sizeof *a);
         b->used = (uint32_t)head;
         a->newest = b;
         return a;
@@ -152,7 +165,9 @@ static void *alloc_aligned(struct arena *a, size_t n, size_t align) {
                 used = 0;
         }
         void *p = b->bytes + used;
-        b->used = (uint32_t)(used + n);
+        ASAN_UNPOISON_MEMORY_REGION(p, n);
+        used += n + REDZONE;
+        b->used = used < b->size ? (uint32_t)used : b->size;
         return p;
 }
 

@@ -6,15 +6,16 @@
 
 static struct offered_device device(struct arena *a, const char *name, const char *type,
                                     const char *clique_id, const char *rack) {
-        struct offered_attribute *attributes = arena_alloc(a, 4 * sizeof *attributes);
-        size_t n = 0;
+        struct offered_builder b = { .a = a };
+        offered_add_attribute(&b, (struct offered_attribute){ .name = "type", .text = type });
+        offered_add_attribute(&b, (struct offered_attribute){ .name = "id", .number = 0 });
         if (clique_id)
-                attributes[n++] = (struct offered_attribute){ .name = "cliqueID", .text = clique_id };
-        attributes[n++] = (struct offered_attribute){ .name = "id", .number = 0 };
+                offered_add_attribute(&b,
+                                      (struct offered_attribute){ .name = "cliqueID", .text = clique_id });
         if (rack)
-                attributes[n++] = (struct offered_attribute){ .name = CD_ATTRIBUTE_RACK, .text = rack };
-        attributes[n++] = (struct offered_attribute){ .name = "type", .text = type };
-        return (struct offered_device){ name, attributes, n };
+                offered_add_attribute(&b,
+                                      (struct offered_attribute){ .name = CD_ATTRIBUTE_RACK, .text = rack });
+        return offered_end(&b, name);
 }
 
 struct slice_content offer_content(const struct offer *o) {

@@ -11,8 +11,6 @@
 enum {
         VALUE_MAX = 64,  /* bytes of a text: the API refuses the whole slice for one that is longer, */
         VALUES_MAX = 32, /* or for a device with more attributes and capacities */
-        ATTRIBUTES = 16,
-        CAPACITIES = VALUES_MAX + 7,
         VERSION_SIZE = 40,
         QUANTITY_SIZE = 24,
 };
@@ -82,69 +80,34 @@ void gpu_profile_in_name(const char *profile, char *ret, size_t n) {
 
 /* ---- what is published of a device ---- */
 
-struct described {
-        struct arena *a;
-        struct offered_attribute *attributes;
-        struct offered_capacity *capacities;
-        size_t n_attributes, n_capacities;
-};
-
-static void add_attribute(struct described *d, struct offered_attribute attribute) {
+static void add_attribute(struct offered_builder *d, struct offered_attribute attribute) {
         if (attribute.text)
                 attribute.text = arena_strndup(d->a, attribute.text,
                                                str_utf8_cut(str_from(attribute.text), VALUE_MAX));
-        d->attributes[d->n_attributes++] = attribute;
+        offered_add_attribute(d, attribute);
 }
 
 /* An attribute that is not known is left out: a selector that reads it then fails, and says so. */
-static void add_text(struct described *d, const char *name, const char *text) {
+static void add_text(struct offered_builder *d, const char *name, const char *text) {
         if (text && *text)
                 add_attribute(d, (struct offered_attribute){ .name = name, .text = text });
 }
 
-static void add_version(struct described *d, const char *name, const char *text) {
+static void add_version(struct offered_builder *d, const char *name, const char *text) {
         char version[VERSION_SIZE];
         if (text && gpu_version(text, version, sizeof version))
                 add_attribute(d, (struct offered_attribute){
                                          .name = name, .text = version, .kind = OFFERED_VERSION });
 }
 
-static void add_capacity(struct described *d, const char *name, int64_t v) {
+static void add_capacity(struct offered_builder *d, const char *name, int64_t v) {
         char quantity[QUANTITY_SIZE];
         gpu_quantity(v, quantity, sizeof quantity);
-        d->capacities[d->n_capacities++] = (struct offered_capacity){ name, arena_strdup(d->a, quantity) };
-}
-
-static int by_attribute(const void *a, const void *b) {
-        const struct offered_attribute *x = a, *y = b;
-        return strcmp(x->name, y->name);
-}
-
-static int by_capacity(const void *a, const void *b) {
-        const struct offered_capacity *x = a, *y = b;
-        return strcmp(x->name, y->name);
-}
-
-static struct described described_new(struct arena *a) {
-        return (struct described){ .a = a,
-                                   .attributes =
-                                           arena_alloc(a, ATTRIBUTES * sizeof(struct offered_attribute)),
-                                   .capacities =
-                                           arena_alloc(a, CAPACITIES * sizeof(struct offered_capacity)) };
-}
-
-static void described_end(struct described *d, struct gpu_device *ret) {
-        qsort(d->attributes, d->n_attributes, sizeof *d->attributes, by_attribute);
-        qsort(d->capacities, d->n_capacities, sizeof *d->capacities, by_capacity);
-        ret->offered = (struct offered_device){ .name = ret->name,
-                                                .attributes = d->attributes,
-                                                .n_attributes = d->n_attributes,
-                                                .capacities = d->capacities,
-                                                .n_capacities = d->n_capacities };
+        offered_add_capacity(d, (struct offered_capacity){ name, arena_strdup(d->a, quantity) });
 }
 
 /* What a whole GPU and its parts have in common. */
-static void add_common(struct described *d, const struct inventory *in, const struct gpu_facts *g,
+static void add_common(struct offered_builder *d, const struct inventory *in, const struct gpu_facts *g,
                        const char *address, const char *sys) {
         char cuda[VERSION_SIZE];
         struct pci_facts pci = { .numa_node = -1 };
@@ -226,13 +189,13 @@ static void describe_full(struct builder *b, const struct gpu_facts *g, const ch
                            0, 0);
         if (!device)
                 return;
-        struct described d = described_new(a);
+        struct offered_builder d = { .a = a };
         add_text(&d, "type", GPU_TYPE_FULL);
         add_text(&d, "uuid", g->uuid);
         add_common(&d, b->in, g, address, b->sys);
         if (g->memory_bytes > 0)
                 add_capacity(&d, "memory", g->memory_bytes);
-        described_end(&d, device);
+        device->offered = offered_end(&d, device->name);
 }
 
 /* By the rule by which users know it; NVML's own name ("MIG 1g.10gb") where that has none. */
@@ -288,7 +251,7 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
                                                m->profile_id, m->start);
         if (!device)
                 return;
-        struct described d = described_new(a);
+        struct offered_builder d = { .a = a };
         add_text(&d, "type", GPU_TYPE_MIG);
         add_text(&d, "uuid", m->uuid);
         add_text(&d, "parentUUID", g->uuid);
@@ -304,7 +267,7 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
         for (int64_t i = m->start; i < m->start + m->size && d.n_attributes + d.n_capacities < VALUES_MAX;
              i++)
                 add_capacity(&d, arena_printf(a, "memorySlice%lld", (long long)i), 1);
-        described_end(&d, device);
+        device->offered = offered_end(&d, device->name);
 }
 
 static void describe_gpu(struct builder *b, const struct gpu_facts *g) {

@@ -6,6 +6,40 @@
 #include "base/json.h"
 #include "kube/backoff.h"
 
+/* ---- a device ---- */
+
+void offered_add_attribute(struct offered_builder *b, struct offered_attribute attribute) {
+        ARENA_GROW(b->a, b->attributes, b->n_attributes, b->room_attributes);
+        b->attributes[b->n_attributes++] = attribute;
+}
+
+void offered_add_capacity(struct offered_builder *b, struct offered_capacity capacity) {
+        ARENA_GROW(b->a, b->capacities, b->n_capacities, b->room_capacities);
+        b->capacities[b->n_capacities++] = capacity;
+}
+
+static int by_attribute(const void *a, const void *b) {
+        const struct offered_attribute *x = a, *y = b;
+        return strcmp(x->name, y->name);
+}
+
+static int by_capacity(const void *a, const void *b) {
+        const struct offered_capacity *x = a, *y = b;
+        return strcmp(x->name, y->name);
+}
+
+struct offered_device offered_end(struct offered_builder *b, const char *name) {
+        if (b->n_attributes)
+                qsort(b->attributes, b->n_attributes, sizeof *b->attributes, by_attribute);
+        if (b->n_capacities)
+                qsort(b->capacities, b->n_capacities, sizeof *b->capacities, by_capacity);
+        return (struct offered_device){ .name = name,
+                                        .attributes = b->attributes,
+                                        .n_attributes = b->n_attributes,
+                                        .capacities = b->capacities,
+                                        .n_capacities = b->n_capacities };
+}
+
 enum { DEVICE_MAX = 64 * 1024 };
 
 static const struct jd_field f_taint[] = {

@@ -35,6 +35,18 @@ struct offered_device {
         const struct offered_taint *taints;
         size_t n_taints;
 };
+/* A device that is being described: its lists grow, and are sorted at the end. Zeroed but for the arena. */
+struct offered_builder {
+        struct arena *a;
+        struct offered_attribute *attributes;
+        struct offered_capacity *capacities;
+        size_t n_attributes, n_capacities, room_attributes, room_capacities;
+};
+/* Strings are borrowed. */
+void offered_add_attribute(struct offered_builder *b, struct offered_attribute attribute);
+void offered_add_capacity(struct offered_builder *b, struct offered_capacity capacity);
+struct offered_device offered_end(struct offered_builder *b, const char *name);
+
 /* What this API server takes of taints; what it does not take is neither sent nor missed. */
 enum slice_taints {
         SLICE_TAINTS_ALL,

@@ -101,6 +101,23 @@ static void a_list_has_a_field_or_not(void **state) {
         assert_false(str_lists("a,b", "a,b"));
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+
+/* What writes behind a list in an arena is caught, though the block goes on. */
+static void the_sanitizer_sees_the_end_of_what_an_arena_gave(void **state) {
+        struct arena *a = arena_new(4096);
+        for (size_t n = 1; n < 100; n++) {
+                char *p = n % 2 ? arena_alloc(a, n) : arena_strndup(a, "0123456789", n < 10 ? n - 1 : 9);
+                size_t size = n % 2 ? n : n < 10 ? n : 10;
+                assert_null(__asan_region_is_poisoned(p, size));
+                assert_true(__asan_address_is_poisoned(p + size));
+                assert_true(__asan_address_is_poisoned(p + size + 7));
+        }
+        arena_free(a);
+}
+#endif
+
 static void an_arena_zeroes_aligns_and_grows(void **state) {
         (void)state;
         struct arena *a = arena_new(16);
@@ -238,6 +255,9 @@ int main(void) {
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
                 cmocka_unit_test(a_list_has_a_field_or_not),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
+#ifdef __SANITIZE_ADDRESS__
+                cmocka_unit_test(the_sanitizer_sees_the_end_of_what_an_arena_gave),
+#endif
                 cmocka_unit_test(a_list_of_strings_is_copied_with_its_strings),
                 cmocka_unit_test(a_list_that_is_full_gets_room),
                 cmocka_unit_test(errors_gain_context_on_their_way_up),
