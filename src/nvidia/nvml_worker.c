@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_survey.h"
+#include "nvidia/params_mask.h"
 
 enum { CHANNEL = 3 };
 
@@ -27,11 +29,29 @@ static survey_fn *find_survey(struct str verb) {
 struct worker {
         const char *path;
         bool watches; /* for events, instead of answering questions */
-        bool loaded;
+        bool masked, loaded;
         struct nvml_library library;
 };
 
+/* Before the library is loaded, which may start threads. */
+static int mask_params(struct worker *w, struct err *e) {
+        char why[PARAMS_MASK_WHY];
+        if (w->masked || !streq(getenv(NVML_WORKER_MASK), "true"))
+                return 0;
+        if (params_mask_unshared(PARAMS_MASK_FOLDER, PARAMS_MASK_FILE, why) < 0)
+                return err_set(
+                        e, ERR_RETRY, NVML_CANNOT_LOAD,
+                        "cannot cover /proc/" PARAMS_MASK_FOLDER "/" PARAMS_MASK_FILE
+                        ", which the chart value maskNvidiaDriverParams asks for: %s; the container must be "
+                        "privileged",
+                        why);
+        w->masked = true;
+        return 0;
+}
+
 static int begin(struct worker *w, struct err *e) {
+        if (mask_params(w, e) < 0)
+                return -1;
         if (!w->loaded && nvml_library_load(w->path, &w->library, e) < 0)
                 return -1;
         w->loaded = true;

@@ -8,6 +8,12 @@
  * loaded or started is told, and the process ends: the next one begins with nothing left over. It ends, too,
  * when nobody asks any more.
  *
+ * With MASK_NVIDIA_DRIVER_PARAMS=true in the environment (chart value maskNvidiaDriverParams, a name of the
+ * Go driver's chart) NVML is called in a mount namespace of the process in which the driver's parameters say
+ * ModifyDeviceFiles: 0 (params_mask.h). Otherwise libnvidia-ml makes the device nodes of all GPUs in the
+ * plugin's container, as in any container that may: where a "node" is itself a container with some of a
+ * machine's GPUs (nvkind), each node would offer all of them.
+ *
  * The role "events" is asked once, and tells of events then until it is ended: its session stays open.
  */
 #pragma once
@@ -15,5 +21,6 @@
 #define NVML_WORKER "nvml-worker"
 #define NVML_WORKER_QUERY "query"
 #define NVML_WORKER_EVENTS "events"
+#define NVML_WORKER_MASK "MASK_NVIDIA_DRIVER_PARAMS"
 
 int nvml_worker_main(int argc, char **argv);

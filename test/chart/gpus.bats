@@ -170,11 +170,17 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-")) | tojson | contains("TimeSlicingSettings")] == [false, false]'
 }
 
+@test "maskNvidiaDriverParams reaches the processes that ask NVML, of both plugins" {
+	render "${on[@]}" --set maskNvidiaDriverParams=true
+	is '[plugin.spec.containers[] | .env[] | select(.name == "MASK_NVIDIA_DRIVER_PARAMS") | .value] == ["true", "true"]'
+	render "${on[@]}"
+	is '[plugin.spec.containers[] | .env[] | select(.name == "MASK_NVIDIA_DRIVER_PARAMS")] == []'
+}
+
 @test "the notes say what is there, and what a device plugin would do beside it" {
 	[[ $(notes "${on[@]}") == *"Switch the NVIDIA device plugin off"*"DevicePluginActive"* ]]
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
 	[[ $(notes) != *"gpu.nvidia.com"* ]]
-	[[ $(notes "${on[@]}" --set maskNvidiaDriverParams=true) == *"maskNvidiaDriverParams: "* ]]
 	[[ $(notes "${on[@]}" --set kubeletPlugin.containers.gpus.additionalXidsToIgnore=13) == *"additionalXidsToIgnore: no XID is watched without"* ]]
 	[[ $(notes --set gpuResourcesEnabledOverride=true --set resources.gpus.enabled=false) == *"gpuResourcesEnabledOverride: resources.gpus.enabled=false decides"* ]]
 }

@@ -340,7 +340,7 @@ load chart.bash
 
 @test "what the Go driver's chart accepted is not refused" {
 	render --namespace default --set allowDefaultNamespace=true
-	render --set gpuResourcesEnabledOverride=false --set consumableShares=4 --set maskNvidiaDriverParams=true
+	render --set gpuResourcesEnabledOverride=false --set consumableShares=4 --set maskNvidiaDriverParams=false
 	render --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
 	render --set resources.computeDomains.imex=null
 	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug

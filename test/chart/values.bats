@@ -264,11 +264,11 @@ config=resources.computeDomains.imex.config
 @test "values that do nothing here are listed after the installation, each with what it is here" {
 	local values=$BATS_TEST_DIRNAME/values said
 	said=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
-		--set controller.metrics.profilePath=/debug --set maskNvidiaDriverParams=true --set consumableShares=4 --set featureGates.MPSSupport=true \
+		--set controller.metrics.profilePath=/debug --set consumableShares=4 --set featureGates.MPSSupport=true \
 		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook)
 	local key
 	for key in 'webhook\.\*: .*failurePolicy.* tls' \
-		'controller\.metrics\.profilePath: ' 'maskNvidiaDriverParams: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'nvidiaCDIHookPath: ' \
+		'controller\.metrics\.profilePath: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'nvidiaCDIHookPath: ' \
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
 	done

@@ -5,9 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "nvidia/inventory.h"
@@ -238,6 +243,55 @@ static void a_library_of_others_written_in_go_is_asked_as_well(void **state) {
         }
 }
 
+/* A file of /proc whose text we choose stands in the place of the driver's. */
+static bool driver_says(const char *params) {
+        return unshare(CLONE_NEWNS | CLONE_NEWUTS) == 0 &&
+               mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) == 0 &&
+               setdomainname(params, strlen(params)) == 0 &&
+               mount("tmpfs", "/proc/driver", "tmpfs", 0, NULL) == 0 &&
+               mkdir("/proc/driver/nvidia", 0755) == 0 &&
+               close(creat("/proc/driver/nvidia/params", 0644)) == 0 &&
+               mount("/proc/sys/kernel/domainname", "/proc/driver/nvidia/params", NULL, MS_BIND, NULL) == 0;
+}
+
+static void worker_reads(char **ret) {
+        _cleanup_(freep) char *path =
+                xasprintf("/proc/%d/root/proc/driver/nvidia/params", (int)nvml_client_pid(client));
+        struct err e;
+        assert_int_equal(file_read(path, 4096, ret, NULL, &e), 0);
+}
+
+/* Then NVIDIA's library makes no device nodes. */
+static void the_drivers_parameters_are_covered_where_that_is_wanted(void **state) {
+        _cleanup_(freep) char *plain = NULL, *covered = NULL, *ours = NULL;
+        struct err e;
+        if (!driver_says("ModifyDeviceFiles: 1"))
+                skip();
+        assert_true(ask("GPU_COUNT=1\n", 30000).ok);
+        worker_reads(&plain);
+        assert_string_equal(plain, "ModifyDeviceFiles: 1\n");
+        nvml_client_free(client);
+        client = nvml_client_new(&loop);
+        setenv(NVML_WORKER_MASK, "true", 1);
+        assert_true(ask("GPU_COUNT=1\n", 30000).ok);
+        assert_true(ask("GPU_COUNT=1\n", 30000).ok);
+        worker_reads(&covered);
+        assert_string_equal(covered, "ModifyDeviceFiles: 0\n");
+        assert_int_equal(file_read("/proc/driver/nvidia/params", 4096, &ours, NULL, &e), 0);
+        assert_string_equal(ours, "ModifyDeviceFiles: 1\n");
+        /* What cannot be covered is not ignored. */
+        nvml_client_free(client);
+        client = nvml_client_new(&loop);
+        assert_int_equal(umount2("/proc/driver/nvidia/params", MNT_DETACH), 0);
+        int fd = open("/proc/driver/nvidia/params", O_WRONLY);
+        assert_int_equal(write(fd, "ModifyDeviceFiles: 1\n", 21), 21);
+        close(fd);
+        struct outcome o = ask("GPU_COUNT=1\n", 30000);
+        unsetenv(NVML_WORKER_MASK);
+        assert_false(o.ok);
+        assert_non_null(strstr(o.err.msg, "maskNvidiaDriverParams"));
+}
+
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -254,6 +308,7 @@ int main(int argc, char **argv) {
                 T(gpus_that_are_attached_slowly_are_waited_for_one_by_one),
                 T(the_gpu_that_nvml_hangs_at_is_named),
                 T(a_node_without_gpus_has_none),
+                T(the_drivers_parameters_are_covered_where_that_is_wanted),
                 T(a_library_of_others_written_in_go_is_asked_as_well),
         };
         int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,10 @@
 - name: GPU_ADDITIONAL_GIDS
   value: "false"
 {{- end }}
+{{- if eq "true" (toString .Values.maskNvidiaDriverParams) }}
+- name: MASK_NVIDIA_DRIVER_PARAMS
+  value: "true"
+{{- end }}
 {{- if .Values.altProcDevices }}
 - name: ALT_PROC_DEVICES_PATH
   value: /alt-proc-devices

@@ -17,9 +17,6 @@ kubeletPlugin.containers.{{ $name }}.healthcheckPort: 0 means no probe here, as 
 {{- if and .Values.consumableShares (not $gpus) }}
 consumableShares: it is about GPUs, which are not allocated here
 {{- end }}
-{{- if .Values.maskNvidiaDriverParams }}
-maskNvidiaDriverParams: this driver makes no device files through the NVIDIA driver
-{{- end }}
 {{- if and .Values.gpuResourcesEnabledOverride (not $gpus) }}
 gpuResourcesEnabledOverride: resources.gpus.enabled=false decides
 {{- end }}
