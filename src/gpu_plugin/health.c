@@ -100,6 +100,10 @@ bool health_unwatched(struct health *h) {
         return news;
 }
 
+bool health_settled(const struct health *h) {
+        return h->state != NOT_YET;
+}
+
 static const char *gpu_of(const struct gpu_device *d) {
         return d->kind == GPU_MIG ? d->parent_uuid : d->uuid;
 }

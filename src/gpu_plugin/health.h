@@ -32,6 +32,8 @@ void health_free(struct health *h);
 /* These say whether a device has other taints than before. */
 bool health_watched(struct health *h, const struct nvml_watched *w);
 bool health_unwatched(struct health *h); /* nobody watches any more, or it cannot begin */
+/* Has either been called? Before that nobody knows whether XIDs are seen. */
+bool health_settled(const struct health *h);
 /* `told` for each device of which it is news. */
 typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,

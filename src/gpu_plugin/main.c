@@ -159,6 +159,9 @@ static void tell_driver(struct plugin *p) {
                 gpu_driver_know(p->driver, NULL, s->message);
         else if (p->hook_state != HOOK_WORKS)
                 gpu_driver_know(p->driver, NULL, str_or(p->hook_error, "the CDI hook is being checked"));
+        else if (p->monitor && !health_settled(monitor_health(p->monitor)))
+                /* A pod that starts before would have XIDs that nobody sees. */
+                gpu_driver_know(p->driver, NULL, "NVML is being asked to watch this node's GPUs for errors");
         else
                 gpu_driver_know(p->driver, d, "");
 }
@@ -200,6 +203,7 @@ static void on_watch(void *u, const struct err *e) {
 
 static void on_health(void *u) {
         publish(u);
+        tell_driver(u);
 }
 
 static void on_untainted(void *u, enum slice_taints taken) {

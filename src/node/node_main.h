@@ -30,7 +30,9 @@ struct node_flags {
                 FLAG(STR, "nvidia-driver-root", &(f).root_host, "root of the NVIDIA driver on the host",     \
                      .alt_env = "HOST_DRIVER_ROOT"),                                                         \
                 FLAG(STR, "driver-root-ctr-path", &(f).root_here, "the same folder as seen from here"),      \
-                FLAG(STR, "nvidia-cdi-hook-path", &(f).cdi_hook, "accepted; no hook is needed"),             \
+                FLAG(STR, "nvidia-cdi-hook-path", &(f).cdi_hook,                                             \
+                     "a CDI hook of the host that GPU claims use; empty: our own (ComputeDomains need "      \
+                     "none)"),                                                                               \
                 FLAG(STR, "kubelet-registrar-directory-path", &(f).registrar_dir,                            \
                      "where the kubelet looks for plugins"),                                                 \
                 FLAG(STR, "kubelet-plugins-directory-path", &(f).plugins_dir,                                \

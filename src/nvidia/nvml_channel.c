@@ -14,7 +14,7 @@
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_worker.h"
 
-enum { CHUNK = 16384, READS_PER_TURN = 32 };
+enum { CHUNK = 16384, READS_PER_TURN = 32, PRINTED_MAX = 1024 };
 
 struct nvml_channel {
         struct nvml_channel_options o;
@@ -23,6 +23,7 @@ struct nvml_channel {
         int fd;                  /* -1: closed */
         struct loop_fd io;
         struct buf in;
+        size_t printed; /* bytes of what it printed that are in the log: at most PRINTED_MAX */
 };
 
 unsigned nvml_backoff_ms(unsigned failures) {
@@ -122,8 +123,18 @@ static void on_io(void *u, int events) {
                 close_socket(c); /* on_ended() says how it ended */
 }
 
+/* NVIDIA's library prints what it does not return, such as which versions do not match. */
 static void on_output(void *u, const char *p, size_t n) {
-        log_v(4, "NVML's process prints", kv_int("bytes", n));
+        struct nvml_channel *c = u;
+        char text[PRINTED_MAX + 1];
+        size_t room = PRINTED_MAX - c->printed, take = n < room ? n : room;
+        if (!take)
+                return;
+        c->printed += take;
+        for (size_t i = 0; i < take; i++)
+                text[i] = p[i] >= 0x20 && p[i] <= 0x7e ? p[i] : p[i] == '\n' ? ' ' : '?';
+        text[take] = '\0';
+        log_info("NVML's process prints", kv_str("text", text), kv_int("bytes", (int64_t)n));
 }
 
 static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {

@@ -175,6 +175,7 @@ static nvmlReturn_t init(void) {
 
         pthread_mutex_lock(&lock);
         load();
+        fputs(conf_text(&conf, "PRINT", ""), stderr);
         if (conf_number(&conf, "CRASH", 0))
                 nvml_crash();
         while (conf_number(&conf, "HANG", 0))

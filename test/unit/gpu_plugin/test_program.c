@@ -161,6 +161,29 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         world_end(w);
 }
 
+static void no_pod_starts_before_the_gpus_are_watched(void **state) {
+        struct world *w = *state;
+        world_conf(w, "GPU_COUNT=2\nGPU1_SLEEP_MS_nvmlDeviceRegisterEvents=1500\n");
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
+        UNTIL(w, w->writes == 1);
+        assert_int_equal(world_ask(w, "prepare").status, 0);
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, w->writes == 2);
+        assert_non_null(strstr(buf_str(&w->slice), "\"value\":\"79\""));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+}
+
+static void what_nvml_prints_is_in_the_log(void **state) {
+        struct world *w = *state;
+        world_conf(w, "GPU_COUNT=2\nPRINT=\"Driver/library version mismatch\"\n");
+        world_start(w, NULL);
+        UNTIL(w, strstr(buf_str(&w->says), "text=\"Driver/library version mismatch\""));
+        assert_non_null(w->plugin);
+        world_end(w);
+}
+
 static void watching(struct world *w, unsigned writes) {
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
         world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
@@ -289,6 +312,8 @@ int main(int argc, char **argv) {
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
+                T(no_pod_starts_before_the_gpus_are_watched),
+                T(what_nvml_prints_is_in_the_log),
                 T(an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so),
                 T(what_is_kept_of_health_may_be_unreadable_or_not_be_written),
                 T(a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too),
