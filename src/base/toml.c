@@ -8,18 +8,19 @@
 
 enum { DEPTH_MAX = 64, KEY_MAX_BYTES = 1024 };
 
-/* Where a value stands. Only the first two names matter, and that there is no other. */
+/* Where a value stands: how many names lead to it, and how many of these, from the first on, are those of the
+ * path that is looked for. */
 struct path {
-        unsigned n;
-        bool first, second; /* these are the names that are looked for */
-        bool list;          /* below an element of a list, which no name leads to */
+        unsigned n, same;
+        bool list; /* below an element of a list, which no name leads to */
 };
 
 struct reader {
         const char *p, *end;
         unsigned line, depth;
-        const char *table, *key;
-        bool there, value;
+        const char *const *sought;
+        unsigned n_sought;
+        struct toml_value value;
         struct err *e;
 };
 
@@ -157,14 +158,11 @@ static int take_string(struct reader *r, char quote, bool lines, struct buf *out
         }
 }
 
-static int skip_string(struct reader *r) {
-        struct buf text = BUF_INIT(0);
+static int take_text(struct reader *r, struct buf *text) {
         char quote = at(r, 0);
         bool lines = at(r, 1) == quote && at(r, 2) == quote;
         r->p += lines ? 3 : 1;
-        int ret = take_string(r, quote, lines, &text);
-        buf_done(&text);
-        return ret;
+        return take_string(r, quote, lines, text);
 }
 
 /* ---- keys ---- */
@@ -190,11 +188,9 @@ static int take_name(struct reader *r, struct path *path) {
         if (ret == 0 && name.failed)
                 ret = bad(r, "a key that is too long");
         struct str text = { buf_str(&name), name.n };
-        if (ret == 0 && path->n == 0)
-                path->first = str_eq(text, str_from(r->table));
-        else if (ret == 0 && path->n == 1)
-                path->second = str_eq(text, str_from(r->key));
-        path->n += path->n < 3;
+        if (path->same == path->n && path->n < r->n_sought && str_eq(text, str_from(r->sought[path->n])))
+                path->same++;
+        path->n += path->n <= r->n_sought;
         buf_done(&name);
         return ret;
 }
@@ -288,20 +284,32 @@ static bool take_bool(struct reader *r, bool *ret) {
         return false;
 }
 
+static int take_string_value(struct reader *r, struct toml_value *ret) {
+        struct buf text = BUF_INIT(TOML_TEXT_MAX - 1);
+        int r_text = take_text(r, &text);
+        if (!text.failed && !memchr(buf_str(&text), '\0', text.n)) {
+                ret->kind = TOML_STRING;
+                memcpy(ret->text, buf_str(&text), text.n + 1);
+        }
+        buf_done(&text);
+        return r_text;
+}
+
 static int take_value(struct reader *r, const struct path *path) {
-        bool sought = !path->list && path->n == 2 && path->first && path->second, value;
+        struct toml_value other, *value = &other;
         int ret;
-        if (sought && r->there)
-                return bad(r, "the setting is there for the second time");
-        r->there = r->there || sought;
-        if (take_bool(r, &value)) {
-                r->value = sought ? value : r->value;
+        if (!path->list && path->n == r->n_sought && path->same == path->n) {
+                value = &r->value;
+                if (value->kind != TOML_ABSENT)
+                        return bad(r, "the setting is there for the second time");
+        }
+        *value = (struct toml_value){ .kind = TOML_OTHER, .line = r->line };
+        if (take_bool(r, &value->truth)) {
+                value->kind = TOML_BOOL;
                 return 0;
         }
-        if (sought)
-                return bad(r, "the setting is neither true nor false");
         if (at(r, 0) == '"' || at(r, 0) == '\'')
-                return skip_string(r);
+                return take_string_value(r, value);
         bool list = take(r, "[");
         if (!list && !take(r, "{"))
                 return skip_scalar(r);
@@ -344,14 +352,25 @@ static int take_document(struct reader *r) {
         }
 }
 
-int toml_bool(struct str text, const char *table, const char *key, bool *ret_there, bool *ret,
-              struct err *e) {
-        struct reader r = {
-                .p = text.p, .end = text.p + text.n, .line = 1, .table = table, .key = key, .e = e
-        };
+int toml_find(struct str text, const char *const *path, struct toml_value *ret, struct err *e) {
+        struct reader r = { .p = text.p, .end = text.p + text.n, .line = 1, .sought = path, .e = e };
+        while (path[r.n_sought])
+                r.n_sought++;
         if (take_document(&r) < 0)
                 return -1;
-        *ret_there = r.there;
         *ret = r.value;
+        return 0;
+}
+
+int toml_bool(struct str text, const char *table, const char *key, bool *ret_there, bool *ret,
+              struct err *e) {
+        const char *const path[] = { table, key, NULL };
+        struct toml_value v;
+        if (toml_find(text, path, &v, e) < 0)
+                return -1;
+        if (v.kind != TOML_ABSENT && v.kind != TOML_BOOL)
+                return err_set(e, ERR_INVALID, 0, "line %u: the setting is neither true nor false", v.line);
+        *ret_there = v.kind == TOML_BOOL;
+        *ret = v.truth;
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toml: reads one setting out of a TOML document (toml.io, version 1.0). Pure; fuzzed.
+/* toml: reads one setting out of a TOML document (toml.io, version 1.0). Pure; fuzzed (fuzz_toolkit).
  *
  * The whole document is read, so that what stands in a string, a comment or another table is not taken for
  * the setting, and a document that is broken anywhere is an error. Numbers and dates are passed over without
@@ -15,3 +15,16 @@
  * "table = { key = true }". *ret_there: it is set. ERR_INVALID says in which line what is wrong: of the
  * document, or a setting that is no Boolean, or is there twice. */
 int toml_bool(struct str text, const char *table, const char *key, bool *ret_there, bool *ret, struct err *e);
+
+/* The setting at a path of names, NULL-terminated: { "a", "b", NULL } is "[a]\nb = ..." in any of its
+ * spellings. TOML_OTHER: its value is a number, a date, a list or a table; also a string that is too long.
+ * ERR_INVALID as above. */
+enum toml_kind { TOML_ABSENT, TOML_BOOL, TOML_STRING, TOML_OTHER };
+enum { TOML_TEXT_MAX = 256 };
+struct toml_value {
+        enum toml_kind kind;
+        bool truth;               /* of TOML_BOOL */
+        char text[TOML_TEXT_MAX]; /* of TOML_STRING */
+        unsigned line;
+};
+int toml_find(struct str text, const char *const *path, struct toml_value *ret, struct err *e);

@@ -45,6 +45,10 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                                       by_kind, NULL, 0),
                 .persistence_off = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_persistence_mode_off",
                                               "GPUs of this node without persistence mode.", NULL, NULL, 0),
+                .toolkit = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_toolkit_gives_gpus",
+                                      "1 while the container toolkit gives all GPUs of this node to pods "
+                                      "without a claim.",
+                                      NULL, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
@@ -53,6 +57,7 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         gpu_metrics_stale(m, false);
         gpu_metrics_device_plugin(m, false);
         gpu_metrics_persistence_off(m, 0);
+        gpu_metrics_toolkit(m, false);
 }
 
 void gpu_metrics_done(struct gpu_metrics *m) {
@@ -83,6 +88,10 @@ void gpu_metrics_stale(struct gpu_metrics *m, bool stale) {
 
 void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n) {
         metric_set(m->foreign, (double)n, LABELS(kind));
+}
+
+void gpu_metrics_toolkit(struct gpu_metrics *m, bool gives) {
+        metric_set(m->toolkit, gives ? 1 : 0, NULL);
 }
 
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active) {

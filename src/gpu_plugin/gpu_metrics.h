@@ -9,7 +9,7 @@ struct gpu_metrics {
         struct node_metrics_options options;
         struct node_metrics node;
         struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin, *foreign,
-                *persistence_off;
+                *persistence_off, *toolkit;
 };
 
 /* m must not move. */
@@ -29,5 +29,7 @@ void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
 void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n);
 /* How many GPUs have no persistence mode. */
 void gpu_metrics_persistence_off(struct gpu_metrics *m, size_t gpus);
+/* The container toolkit gives GPUs to pods without a claim. */
+void gpu_metrics_toolkit(struct gpu_metrics *m, bool gives);
 /* A device plugin gives out GPUs of this node. */
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active);

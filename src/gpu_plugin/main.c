@@ -25,6 +25,7 @@
 #include "gpu_plugin/monitor.h"
 #include "gpu_plugin/offer.h"
 #include "gpu_plugin/report.h"
+#include "gpu_plugin/toolkit_gpus.h"
 #include "node/node_main.h"
 #include "node/proc_driver.h"
 #include "nvidia/nvml_worker.h"
@@ -55,6 +56,7 @@ struct plugin {
         struct monitor *monitor; /* NULL: nobody watches the GPUs' health */
         struct gpu *driver;
         struct device_plugin *device_plugin;
+        struct toolkit_gpus_watch *toolkit;
         char *proc_driver, *sys, *dev;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
@@ -265,6 +267,11 @@ static void on_device_plugin(void *u, const char *offers) {
         report_device_plugin(&p->report, offers);
 }
 
+static void on_toolkit(void *u, enum toolkit_gpus answer, const char *why) {
+        struct plugin *p = u;
+        report_toolkit(&p->report, answer, why);
+}
+
 static void on_recorded(void *u, const struct checkpoint *table) {
         struct plugin *p = u;
         report_foreign(&p->report, table);
@@ -311,7 +318,6 @@ static void tell_unused(const struct plugin *p) {
         const struct {
                 const char *flag, *value, *otherwise;
         } flags[] = { { "namespace", p->ns, DEFAULT_NAMESPACE },
-                      { "host-root", p->host_root, DEFAULT_HOST_ROOT },
                       { "image-name", p->image, "" },
                       { "image-pull-secrets", p->pull_secrets, "" },
                       { "image-pull-policy", p->pull_policy, "" },
@@ -342,6 +348,8 @@ static void *start(struct node_main *m) {
         install_hook(p);
         start_monitor(p);
         p->device_plugin = device_plugin_new(m->kube, p->flags.node, on_device_plugin, p);
+        const struct driver_root roots[] = { root, { .host = "/", .here = p->host_root } };
+        p->toolkit = toolkit_gpus_new(&m->loop, roots, is_folder(p->host_root) ? 2 : 1, on_toolkit, p);
         p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = root,
                                                              .proc_driver = p->proc_driver,
                                                              .sys = p->sys,
@@ -372,6 +380,7 @@ static void stop(struct node_main *m) {
         hook_check_free(p->hook_check);
         monitor_free(p->monitor);
         device_plugin_free(p->device_plugin);
+        toolkit_gpus_free(p->toolkit);
         gpus_free(p->gpus);
 }
 
@@ -452,7 +461,10 @@ int main(int argc, char **argv) {
                 NODE_FLAGS_NODE(p.flags),
                 FLAG(STR, "container-driver-root", &p.flags.root_here, "another name of the flag above",
                      .env = "DRIVER_ROOT_CTR_PATH"),
-                FLAG(STR, "host-root", &p.host_root, OF_NO_USE),
+                FLAG(STR, "host-root", &p.host_root,
+                     "where the host's root folder is seen, with the configurations of its container "
+                     "runtime; "
+                     "a folder that does not exist: in the driver root only"),
                 FLAG(STR, "image-name", &p.image, OF_NO_USE),
                 FLAG(STR, "image-pull-secrets", &p.pull_secrets, OF_NO_USE),
                 FLAG(STR, "image-pull-policy", &p.pull_policy, OF_NO_USE),

@@ -201,6 +201,21 @@ void report_foreign(struct report *r, const struct checkpoint *table) {
         r->foreign = n;
 }
 
+void report_toolkit(struct report *r, enum toolkit_gpus answer, const char *why) {
+        struct event_about node = about(r);
+        gpu_metrics_toolkit(r->metrics, answer == TOOLKIT_GPUS_TO_ALL);
+        if (answer == TOOLKIT_GPUS_UNKNOWN)
+                log_warn("cannot see whether pods without a claim get GPUs", kv_str("why", why));
+        if (answer != TOOLKIT_GPUS_TO_ALL)
+                return;
+        log_warn("pods without a claim get GPUs", kv_str("why", why));
+        event_record(
+                r->events, &node, EVENT_WARNING, "ToolkitGivesGPUs",
+                "pods without a claim get all GPUs of this node, if their image or their environment sets "
+                "NVIDIA_VISIBLE_DEVICES: %s; set it, or make another runtime the default",
+                why);
+}
+
 void report_device_plugin(struct report *r, const char *offers) {
         struct event_about node = about(r);
         gpu_metrics_device_plugin(r->metrics, *offers);

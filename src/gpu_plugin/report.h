@@ -7,6 +7,7 @@
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/health.h"
 #include "kube/event_recorder.h"
+#include "nvidia/toolkit.h"
 
 struct report {
         struct event_recorder *events;
@@ -35,6 +36,8 @@ void report_refused(struct report *r, const char *device, const struct err *e);
 /* What the Go driver has set up for claims and this driver does not manage; to be called at the start and
  * when the table has changed. */
 void report_foreign(struct report *r, const struct checkpoint *table);
+/* Whether the container toolkit gives GPUs to pods without a claim, each time that this changes. */
+void report_toolkit(struct report *r, enum toolkit_gpus answer, const char *why);
 /* What a device plugin gives out of this node, as device_plugin tells it; "" when there is none (any more).
  */
 void report_device_plugin(struct report *r, const char *offers);

@@ -37,7 +37,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 		"RoleBinding compute-domains-openshift-kubeletplugin", "ServiceAccount compute-domains-service-account-kubeletplugin",
 		"ValidatingAdmissionPolicy compute-domains-events", "ValidatingAdmissionPolicy compute-domains-resourceslices",
 		"ValidatingAdmissionPolicyBinding compute-domains-events", "ValidatingAdmissionPolicyBinding compute-domains-resourceslices"]'
-	is 'plugin.spec.volumes | map(.name) == ["plugins-registry", "plugins", "cdi", "driver-root-parent", "driver-root"]'
+	is 'plugin.spec.volumes | map(.name) == ["plugins-registry", "plugins", "cdi", "driver-root-parent", "driver-root", "host-root"]'
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[].resources[]] | index("computedomains") | not'
 	is 'kind("NetworkPolicy")[0].spec.egress[0].ports | map(.port) == [443, 6443]'
 	is '(kind("PrometheusRule")[0].spec.groups | map(.name)) == ["compute-domains-gpus"] and (kind("ConfigMap")[0].data | keys) == ["compute-domains-gpus.json"]'
@@ -71,7 +71,9 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 		gpu_env("NVIDIA_CDI_HOOK_PATH") == "/usr/bin/nvidia-cdi-hook" and gpu_env("CHECKPOINT_LAYOUT") == "released" and gpu_env("CDI_ROOT") == "/var/run/cdi" and
 		gpu_env("LOGGING_FORMAT") == "json" and gpu_env("NVIDIA_VISIBLE_DEVICES") == "void" and gpu_env("NVIDIA_MIG_CONFIG_DEVICES") == "all"'
 	is 'gpus.volumeMounts | map({(.name): .mountPath}) | add == {"plugins-registry": "/var/lib/kubelet/plugins_registry", plugins: "/var/lib/kubelet/plugins",
-		cdi: "/var/run/cdi", "driver-root": "/driver-root", "alt-proc-devices": "/alt-proc-devices"}'
+		cdi: "/var/run/cdi", "driver-root": "/driver-root", "host-root": "/host-root", "alt-proc-devices": "/alt-proc-devices"}'
+	is 'plugin.spec.volumes[] | select(.name == "host-root") | .hostPath.path == "/"'
+	is 'gpus.volumeMounts[] | select(.name == "host-root") | .readOnly'
 	is 'gpus.volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
 	is 'gpus.securityContext == {privileged: true, readOnlyRootFilesystem: true, runAsUser: 0}'
 	is 'gpus.resources.requests | .cpu and .memory'
@@ -80,6 +82,12 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	render "${on[@]}" --set featureGates.NVMLDeviceHealthCheck=true --set kubeletPlugin.containers.gpus.additionalXidsToIgnore='13\,31'
 	is 'gpu_env("ADDITIONAL_XIDS_TO_IGNORE") == "13,31" and gpu_env("FEATURE_GATES") == "NVMLDeviceHealthCheck=true,"'
 	refused checkpointLayout "${on[@]}" --set kubeletPlugin.containers.gpus.checkpointLayout=newest
+}
+
+@test "where the driver root is the host's root folder, that is mounted once" {
+	render "${on[@]}"
+	is '[plugin.spec.volumes[].name] - ["host-root"] == [plugin.spec.volumes[].name]'
+	is '[gpus.volumeMounts[].name] - ["host-root"] == [gpus.volumeMounts[].name]'
 }
 
 @test "containers get no socket of the host, and the groups of device nodes, unless the values say otherwise" {

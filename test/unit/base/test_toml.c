@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -73,9 +74,9 @@ static void what_is_wrong_is_said_with_its_line(void **state) {
         static const struct {
                 const char *text, *says;
         } cases[] = {
-                { "[features]\nignore = yes", "line 2: the setting is neither true nor false" },
+                { "[features]\nignore = yes", "line 2: a value was expected" },
                 { "[features]\nignore = \"true\"", "line 2: the setting is neither" },
-                { "[features]\nignore = trues", "line 2: the setting is neither" },
+                { "[features]\nignore = trues", "line 2: a value was expected" },
                 { "[features]\nignore = true\nignore = true", "line 3: the setting is there for the second" },
                 { "[features]\nignore = true x", "line 2: something behind a value" },
                 { "[features]\nignore", "line 2: a key without '='" },
@@ -119,6 +120,50 @@ static void all_kinds_of_values_are_passed_over(void **state) {
         assert_int_equal(answer(text), true);
 }
 
+static void find(const char *text, struct toml_value *ret) {
+        static const char *const path[] = { "plugins", "io.x.cri", "containerd", "name", NULL };
+        if (toml_find(str_from(text), path, ret, &e) < 0)
+                fail_msg("%s", e.msg);
+}
+
+static void a_setting_at_a_longer_path(void **state) {
+        (void)state;
+        static const char *const there[] = {
+                "[plugins.\"io.x.cri\".containerd]\nname = \"nvidia\"",
+                "[plugins]\n[plugins.'io.x.cri']\ncontainerd.name = 'nvidia'",
+                "plugins = { \"io.x.cri\" = { containerd = { name = \"nvid\\u0069a\" } } }",
+        };
+        static const char *const not_there[] = {
+                "",
+                "name = 'nvidia'",
+                "[plugins.io.x.cri.containerd]\nname = 'nvidia'",
+                "[plugins.'io.x.cri'.containerd.a]\nname = 'nvidia'",
+                "[[plugins.'io.x.cri'.containerd]]\nname = 'nvidia'",
+        };
+        struct toml_value v;
+        for (size_t i = 0; i < ARRAY_LEN(there); i++) {
+                find(there[i], &v);
+                assert_int_equal(v.kind, TOML_STRING);
+                assert_string_equal(v.text, "nvidia");
+        }
+        for (size_t i = 0; i < ARRAY_LEN(not_there); i++) {
+                find(not_there[i], &v);
+                assert_int_equal(v.kind, TOML_ABSENT);
+        }
+        find("[plugins.'io.x.cri'.containerd]\nname = true", &v);
+        assert_int_equal(v.kind, TOML_BOOL);
+        assert_true(v.truth);
+        find("[plugins.'io.x.cri'.containerd]\nname = 7", &v);
+        assert_int_equal(v.kind, TOML_OTHER);
+        find("[plugins.'io.x.cri'.containerd]\nname = 'nvidia\\u0000x'\nnext = \"a\\u0000b\"", &v);
+        assert_int_equal(v.kind, TOML_STRING);
+        char long_text[2 * TOML_TEXT_MAX + 64];
+        snprintf(long_text, sizeof long_text, "[plugins.'io.x.cri'.containerd]\nname = '%*s'",
+                 2 * TOML_TEXT_MAX, "");
+        find(long_text, &v);
+        assert_int_equal(v.kind, TOML_OTHER);
+}
+
 static void nesting_has_an_end(void **state) {
         (void)state;
         struct buf deep = BUF_INIT(4096);
@@ -145,6 +190,7 @@ int main(void) {
                 cmocka_unit_test(what_only_looks_like_it_is_not_it),
                 cmocka_unit_test(what_is_wrong_is_said_with_its_line),
                 cmocka_unit_test(all_kinds_of_values_are_passed_over),
+                cmocka_unit_test(a_setting_at_a_longer_path),
                 cmocka_unit_test(nesting_has_an_end),
                 cmocka_unit_test(a_nul_is_no_end),
         };

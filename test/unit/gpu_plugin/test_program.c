@@ -281,6 +281,20 @@ static void a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too
         world_end(w);
 }
 
+static void a_default_runtime_that_gives_gpus_to_all_is_told_when_it_is_configured(void **state) {
+        struct world *w = *state;
+        world_start(w, NULL);
+        UNTIL(w, w->writes);
+        assert_null(strstr(w->event, "ToolkitGivesGPUs"));
+        tree_put(w->dir, "root/etc/containerd/config.toml",
+                 "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = "
+                 "'nvidia'\n");
+        UNTIL(w, strstr(w->event, "ToolkitGivesGPUs"));
+        assert_non_null(strstr(w->event, "/etc/containerd/config.toml"));
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+}
+
 static void what_this_driver_does_not_do_is_refused_at_the_start(void **state) {
         static const char *const asked[][2] = {
                 { "--feature-gates=DynamicMIG=true", "DynamicMIG" },
@@ -317,6 +331,7 @@ int main(int argc, char **argv) {
                 T(an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so),
                 T(what_is_kept_of_health_may_be_unreadable_or_not_be_written),
                 T(a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too),
+                T(a_default_runtime_that_gives_gpus_to_all_is_told_when_it_is_configured),
                 T(what_this_driver_does_not_do_is_refused_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

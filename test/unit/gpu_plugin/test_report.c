@@ -268,6 +268,18 @@ static void what_the_go_driver_prepared_otherwise_is_told_with_the_remedy(void *
         checkpoint_done(&table);
 }
 
+static void a_toolkit_that_gives_gpus_without_a_claim_is_reported(void **unused) {
+        report_toolkit(&report, TOOLKIT_GPUS_BY_CLAIM, "");
+        report_toolkit(&report, TOOLKIT_GPUS_UNKNOWN, "'/etc/containerd/config.toml': line 1");
+        assert_int_equal(n_events, 0);
+        has_metric("nvidia_dra_gpu_toolkit_gives_gpus 0\n");
+        report_toolkit(&report, TOOLKIT_GPUS_TO_ALL, "/etc/containerd/config.toml makes");
+        assert_int_equal(n_events, 1);
+        assert_true(str_starts(events[0], "W ToolkitGivesGPUs: "));
+        assert_non_null(strstr(events[0], "/etc/containerd/config.toml makes"));
+        has_metric("nvidia_dra_gpu_toolkit_gives_gpus 1\n");
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -282,6 +294,7 @@ int main(void) {
                 T(a_server_without_taints_is_told_once),
                 T(what_the_go_driver_prepared_otherwise_is_told_with_the_remedy),
                 T(that_persistence_mode_is_off_is_reported_once),
+                T(a_toolkit_that_gives_gpus_without_a_claim_is_reported),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,64 @@ static void links_stay_below_the_root(void **state) {
         assert_int_equal(look(), TOOLKIT_GIVES);
 }
 
+/* ---- GPUs for pods without a claim ---- */
+
+#define CONTAINERD "etc/containerd/config.toml"
+#define DEFAULT_IN_2(name)                                                                                   \
+        "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\ndefault_runtime_name = \"" name    \
+        "\"\n"
+#define DEFAULT_IN_3(name)                                                                                   \
+        "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = '" name    \
+        "'\n"
+#define REFUSES TOOLKIT_ACCEPTS " = false\n"
+
+static enum toolkit_gpus gpus_for(void) {
+        const struct driver_root roots[] = { { "/run/nvidia/driver", one }, { "/", two } };
+        return toolkit_gives_gpus(roots, 2, why, sizeof why);
+}
+
+static void only_nvidias_runtime_as_the_default_gives_gpus_to_all(void **state) {
+        (void)state;
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, PACKAGE, GIVES);
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, CONTAINERD, DEFAULT_IN_2("runc"));
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, CONTAINERD, DEFAULT_IN_2("nvidia"));
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
+        assert_non_null(strstr(why, "/etc/containerd/config.toml"));
+        tree_put(two, CONTAINERD, DEFAULT_IN_3("nvidia-cdi"));
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
+        /* A drop-in has the last word. */
+        tree_put(two, "etc/containerd/conf.d/99-x.toml", DEFAULT_IN_3("runc"));
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, "etc/crio/crio.conf.d/99-nvidia.conf",
+                 "[crio.runtime]\ndefault_runtime = \"nvidia\"\n");
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
+        assert_non_null(strstr(why, "/etc/crio/crio.conf.d/99-nvidia.conf"));
+}
+
+static void each_toolkit_can_refuse_and_all_that_are_there_have_to(void **state) {
+        (void)state;
+        tree_put(two, CONTAINERD, DEFAULT_IN_3("nvidia"));
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL); /* its default, without a file */
+        tree_put(two, PACKAGE, REFUSES);
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, OPERATOR, "disable-require = false\n");
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
+        tree_put(two, OPERATOR, REFUSES);
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
+        tree_put(two, OPERATOR, TOOLKIT_ACCEPTS " = true\n");
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
+}
+
+static void a_configuration_that_cannot_be_read_is_no_answer(void **state) {
+        (void)state;
+        tree_put(two, CONTAINERD, "default_runtime_name = \n");
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_UNKNOWN);
+        assert_non_null(strstr(why, "'/etc/containerd/config.toml': line 1"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -91,6 +149,9 @@ int main(void) {
                 T(wherever_it_is_each_configuration_has_to_say_so),
                 T(what_cannot_be_read_says_nothing_good),
                 T(links_stay_below_the_root),
+                T(only_nvidias_runtime_as_the_default_gives_gpus_to_all),
+                T(each_toolkit_can_refuse_and_all_that_are_there_have_to),
+                T(a_configuration_that_cannot_be_read_is_no_answer),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

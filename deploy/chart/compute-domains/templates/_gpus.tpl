@@ -45,6 +45,13 @@
       mountPath: /driver-root
       readOnly: true
       mountPropagation: HostToContainer
+    {{- if ne (clean ($root.Values.nvidiaDriverRoot | default "/")) "/" }}
+    # The configuration of the host's container runtime, which may give GPUs to pods without a claim.
+    - name: host-root
+      mountPath: /host-root
+      readOnly: true
+      mountPropagation: HostToContainer
+    {{- end }}
     {{- if $root.Values.altProcDevices }}
     - name: alt-proc-devices
       mountPath: /alt-proc-devices
