@@ -141,6 +141,18 @@ static void a_claim_goes_whatever_nvidia_smi_says(void **state) {
         assert_non_null(strstr(node.event, "exit status 15: GPU is lost"));
 }
 
+/* A configuration of a claim with admin access changes nothing for whoever uses the GPU. */
+static void by_admin_access_a_wrong_configuration_is_refused_all_the_same(void **state) {
+        (void)state;
+        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
+                    "\"adminAccess\":true}";
+        w.config = SLICED("gpu", "\"interval\":\"Tiny\"");
+        smi("");
+        refused("one", "unknown time-slice interval: Tiny");
+        called_with("");
+}
+
 /* The Go driver has prepared it with an MPS daemon; what is recorded of it is what that driver writes. */
 static void a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back(void **state) {
         (void)state;
@@ -256,6 +268,24 @@ static void what_was_begun_is_set_back_by_the_next_process(void **state) {
         unprepared_claim("two");
 }
 
+/* A claim may have devices of several drivers, under names that are names of GPUs here. */
+static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        w.results = RESULT("gpu", "gpu-0") ","
+                                           "{\"request\":\"other\",\"driver\":\"gpu.example.com\",\"pool\":"
+                                           "\"n0\",\"device\":\"gpu-1\"}";
+        w.config = SLICED("gpu", SHORT) "," SLICED("other", SHORT);
+        slow();
+        prepare_claim(&op, "one");
+        until_called();
+        next_process();
+        unprepared_claim("one");
+        called_with(SET("GPU-0", "0"));
+}
+
 static void a_time_slice_outlives_the_record(void **state) {
         (void)state;
         needs_nodes();
@@ -275,12 +305,14 @@ int main(void) {
                 T(a_time_slice_is_set_recorded_and_set_back),
                 T(of_several_gpus_first_all_modes_are_set_and_then_the_slices),
                 T(by_admin_access_no_time_slice_is_changed_and_that_is_said),
+                T(by_admin_access_a_wrong_configuration_is_refused_all_the_same),
                 T(what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back),
                 T(a_claim_goes_whatever_nvidia_smi_says),
                 T(a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back),
                 T(others_are_served_while_a_time_slice_is_set),
                 T(who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back),
                 T(what_was_begun_is_set_back_by_the_next_process),
+                T(devices_of_another_driver_are_left_alone_when_a_claim_is_undone),
                 T(a_time_slice_outlives_the_record),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
