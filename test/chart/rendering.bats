@@ -314,7 +314,7 @@ load chart.bash
 @test "what would not work is refused in words" {
 	refused "--namespace nvidia-compute-domains" --namespace default
 	refused "choose the namespace with helm's --namespace" --set namespace=x
-	refused "no admission webhook yet" --set webhook.enabled=true
+	refused "no admission webhook" --set webhook.enabled=true
 	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
 	refused "needs IMEX agents (imex.agents=true), which run one IMEX domain for all ComputeDomains of a fabric" --set resources.computeDomains.imex.isolation=channel
 	local agents=(--set resources.computeDomains.imex.agents=true)

@@ -30,7 +30,8 @@ struct event_data {
 };
 struct event_set {
         bool watched[MAX_GPUS];
-        long at; /* in the file */
+        long since[MAX_GPUS]; /* what is before it in the file happened before the GPU was registered */
+        long at;              /* in the file */
         int notify;
 };
 
@@ -41,19 +42,23 @@ static FILE *open_events(void) {
         return fopen(path, "r");
 }
 
+static long end_of_events(void) {
+        FILE *f = open_events();
+        long end = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : 0;
+
+        if (f)
+                fclose(f);
+        return end;
+}
+
 EXPORT nvmlReturn_t nvmlEventSetCreate(struct event_set **set);
 EXPORT nvmlReturn_t nvmlEventSetCreate(struct event_set **set) {
         nvmlReturn_t bad = injected(0, "nvmlEventSetCreate");
-        FILE *f;
 
         if (bad)
                 return bad;
         *set = calloc(1, sizeof(**set));
-        f = open_events();
-        if (f && fseek(f, 0, SEEK_END) == 0)
-                (*set)->at = ftell(f);
-        if (f)
-                fclose(f);
+        (*set)->at = end_of_events();
         (*set)->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         (void)inotify_add_watch((*set)->notify, nvml_folder(), IN_CLOSE_WRITE | IN_MOVED_TO);
         return NVML_SUCCESS;
@@ -81,8 +86,10 @@ EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long 
                                              struct event_set *set) {
         nvmlReturn_t bad = check(device, set);
 
-        if (!bad)
+        if (!bad) {
                 set->watched[device->index] = types & XID_EVENT;
+                set->since[device->index] = end_of_events();
+        }
         return bad;
 }
 
@@ -92,6 +99,7 @@ static int next(struct event_set *set, struct event_data *data) {
         unsigned long long xid;
         int result = -1, error;
         char line[128];
+        long begin;
         FILE *f = open_events();
 
         if (!f || fseek(f, set->at, SEEK_SET) < 0 || !fgets(line, sizeof(line), f) || !strchr(line, '\n')) {
@@ -99,6 +107,7 @@ static int next(struct event_set *set, struct event_data *data) {
                         fclose(f);
                 return -1;
         }
+        begin = set->at;
         set->at = ftell(f);
         fclose(f);
         if (strcmp(line, "crash\n") == 0)
@@ -108,7 +117,7 @@ static int next(struct event_set *set, struct event_data *data) {
         if (sscanf(line, "error %d", &error) == 1)
                 return error;
         if (sscanf(line, "%u xid %llu %u %u", &gpu, &xid, &gi, &ci) >= 2 && gpu < MAX_GPUS &&
-            set->watched[gpu]) {
+            set->watched[gpu] && begin >= set->since[gpu]) {
                 *data = (struct event_data){ nvml_device(gpu), XID_EVENT, xid, gi, ci };
                 result = NVML_SUCCESS;
         }
