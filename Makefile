@@ -192,7 +192,7 @@ simulate-test: all
 # Seeds that nobody has seen yet, for an hour, on all cores: the world of each fifth of it.
 simulate-long: all
 	first=$$(date +%s); failed=; \
-	for size in "4 --domains 3" "10 --domains 6 --racks" "10 --domains 5 --channels" "10 --domains 5 --agents" "16 --domains 8"; do \
+	for size in "4 --domains 3 --restores" "10 --domains 6 --racks" "10 --domains 5 --channels --restores" "10 --domains 5 --agents --restores" "16 --domains 8"; do \
 		$(build)/test/simulate/simulate --seeds $$first --for 720 --nodes $$size || failed=yes; \
 	done; \
 	test -z "$$failed"

@@ -13,7 +13,7 @@
 #include "server.h"
 #include "sim.h"
 
-enum { ALL = -1, FOREVER_S = 3600 };
+enum { ALL = -1, FOREVER_S = 3600, BACKUP_MS = 30000, BACKUPS = 21 /* ten minutes */, RESTORE_PERCENT = 4 };
 
 /* A fault that lasts, or has lasted. */
 struct fault {
@@ -43,7 +43,11 @@ static struct {
         const char *names;
         unsigned programs;
         int64_t end_ms;
-} all;
+        bool restores;
+        struct backup *backups[BACKUPS]; /* the oldest first */
+        size_t n_backups;
+        int64_t restored_ms;
+} all = { .restored_ms = -1 };
 
 static int some_replica(void) {
         return (int)sim_draw(REPLICAS);
@@ -192,6 +196,20 @@ static void compacted(struct fault *f) {
                         all.hooks->cut(i);
 }
 
+/* The latest backup or the oldest one; until the API server is started again, everybody is refused. No leader
+ * keeps its Lease for so long. */
+static void restored(struct fault *f) {
+        lasts(f, 12, 40);
+        all.restored_ms = sim_now_ms();
+        server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1]);
+        for (unsigned i = 0; i < all.programs; i++)
+                all.hooks->cut(i);
+        /* What is newer than now is of the history before. */
+        while (all.n_backups)
+                backup_free(all.backups[--all.n_backups]);
+        all.backups[all.n_backups++] = store_backup();
+}
+
 static void killed(struct fault *f) {
         all.hooks->kill((unsigned)some_replica());
 }
@@ -248,6 +266,7 @@ static const struct sort *some_sort(void) {
         size_t i = sim_draw(n + (racks_used() ? OF_RACKS : fabrics ? OF_FABRICS : 0));
         return &sorts[i >= n && fabrics ? i + OF_RACKS : i];
 }
+static const struct sort restore = { "restored", restored, refused, false };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
 /* ---- what they do ---- */
@@ -333,12 +352,11 @@ void faults_cut_off(unsigned program, int64_t until_ms) {
 }
 
 static void strike(void *u) {
-        const struct sort *s;
+        const struct sort *s = all.restores && sim_chance(RESTORE_PERCENT) ? &restore : NULL;
         if (sim_now_ms() >= all.end_ms)
                 return;
-        do
+        while (!s || (s != &restore && !is_chosen(all.names, s->name)))
                 s = some_sort();
-        while (!is_chosen(all.names, s->name));
         struct fault f = fault_now(s);
         s->begin(&f);
         add(f);
@@ -359,14 +377,39 @@ bool faults_known(const char *names, struct buf *ret) {
         return good;
 }
 
+static void back_up(void *u) {
+        if (all.n_backups == BACKUPS) {
+                backup_free(all.backups[0]);
+                memmove(all.backups, all.backups + 1, --all.n_backups * sizeof all.backups[0]);
+        }
+        all.backups[all.n_backups++] = store_backup();
+        sim_at(sim_now_ms() + BACKUP_MS, back_up, NULL);
+}
+
+void faults_use_restores(void) {
+        all.restores = true;
+}
+
+bool faults_restores_used(void) {
+        return all.restores;
+}
+
+int64_t faults_restored_ms(void) {
+        return all.restored_ms;
+}
+
 void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms) {
         all.hooks = h;
         all.names = names;
         all.programs = programs;
         all.end_ms = until_ms;
+        if (all.restores)
+                back_up(NULL);
         sim_at(sim_now_ms() + sim_between(0, 20000), strike, NULL);
 }
 
 void faults_done(void) {
+        while (all.n_backups)
+                backup_free(all.backups[--all.n_backups]);
         free(all.list);
 }

@@ -37,6 +37,12 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms);
 /* The network of a program is gone until then, or until the last fault is over. */
 void faults_cut_off(unsigned program, int64_t until_ms);
 
+/* Etcd is restored from a backup now and then, beside the other faults. */
+void faults_use_restores(void);
+bool faults_restores_used(void);
+/* When that was last done; -1: never. */
+int64_t faults_restored_ms(void);
+
 /* Draws faults from now until then; `names` chooses among them ("pages,lag"), NULL: all. Whoever is hit by
  * one that needs more than answers is told by these. */
 struct faults_hooks {

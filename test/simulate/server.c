@@ -275,6 +275,11 @@ void server_compact(void) {
         store_compact();
 }
 
+void server_restore(const struct backup *b) {
+        forget_snapshots();
+        store_restore(b);
+}
+
 void server_done(void) {
         forget_snapshots();
 }
@@ -337,6 +342,8 @@ bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
 }
 
 void watch_bookmark(struct watch *w, struct buf *out) {
+        if (w->rv > store_rv())
+                return;
         buf_addf(out,
                  "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"metadata\":{\"resourceVersion\":"
                  "\"%" PRId64 "\"}}}\n",

@@ -29,6 +29,8 @@ int server_answer(const struct asked *q, const char *who, const char *body, stru
 void server_status(int status, const char *reason, const struct asked *q, struct buf *out);
 /* Tokens of lists that are under way are forgotten, and what was before now. */
 void server_compact(void);
+/* The same, and the objects are those of a backup: see store_restore(). */
+void server_restore(const struct backup *b);
 void server_done(void);
 
 /* A watch: what it was asked for, and up to where it has been told. */
@@ -39,5 +41,7 @@ void watch_free(struct watch *w);
 /* Adds the events of what had happened until_ms; false: what it would resume from is forgotten, and it has
  * been told so. */
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
-/* Adds a bookmark at what it has been told. */
+/* Adds a bookmark at what it has been told; none while the watch is ahead of the store, as after a restore.
+ * Such a watch is accepted, and gets what is newer than the version that it was asked from: see
+ * kube_informer.h. */
 void watch_bookmark(struct watch *w, struct buf *out);

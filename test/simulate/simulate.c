@@ -38,7 +38,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, agents;
+        bool log, once, racks, channels, agents, restores;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -66,6 +66,8 @@ static void look(void *u) {
         int64_t now = sim_now_ms();
         const char *text = NULL;
         sim_at(now + LOOK_MS, look, NULL);
+        if (faults_restored_ms() >= 0)
+                transport_check_listed(faults_restored_ms());
         switch (run.phase) {
         case STORM:
                 if (now < run.until_ms)
@@ -182,6 +184,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 channels_use(o->domains);
         if (o->agents)
                 agents_use();
+        if (o->restores)
+                faults_use_restores();
         sim_log_show(o->log);
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
@@ -203,10 +207,11 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
-                       o->agents ? " --agents" : "", o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->agents ? " --agents" : "", o->restores ? " --restores" : "",
+                       o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -302,7 +307,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents] "
+                "[--restores]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -359,6 +365,8 @@ int main(int argc, char **argv) {
                         o.channels = true;
                 else if (streq(argv[i], "--agents"))
                         o.agents = true;
+                else if (streq(argv[i], "--restores"))
+                        o.restores = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

@@ -445,6 +445,74 @@ struct store_answer store_delete(const char *who, enum kind k, const char *ns, c
         return a;
 }
 
+/* ---- backups ---- */
+
+static const enum kind backed_up[] = { K_SLICE, K_TEMPLATE, K_LEASE };
+
+struct backup {
+        int64_t rv;
+        struct {
+                struct version **objects;
+                size_t n;
+        } kinds[ARRAY_LEN(backed_up)];
+};
+
+struct backup *store_backup(void) {
+        struct backup *b = xnew(struct backup);
+        b->rv = rv;
+        for (size_t i = 0; i < ARRAY_LEN(backed_up); i++) {
+                enum kind k = backed_up[i];
+                b->kinds[i].n = all[k].n;
+                b->kinds[i].objects = xnew_n(struct version *, all[k].n + 1);
+                for (size_t j = 0; j < all[k].n; j++)
+                        b->kinds[i].objects[j] = version_ref(all[k].objects[j]);
+        }
+        return b;
+}
+
+void backup_free(struct backup *b) {
+        for (size_t i = 0; i < ARRAY_LEN(backed_up); i++) {
+                for (size_t j = 0; j < b->kinds[i].n; j++)
+                        version_unref(b->kinds[i].objects[j]);
+                free(b->kinds[i].objects);
+        }
+        free(b);
+}
+
+static void restore_kind(enum kind k, struct version *const *objects, size_t n) {
+        for (size_t j = 0; j < all[k].n; j++)
+                version_unref(all[k].objects[j]);
+        free(all[k].objects);
+        all[k].objects = xnew_n(struct version *, n + 1);
+        all[k].n = n;
+        for (size_t j = 0; j < n; j++)
+                all[k].objects[j] = version_ref(objects[j]);
+}
+
+static void write_again(struct version **v) {
+        char number[32];
+        yyjson_mut_doc *d = yyjson_doc_mut_copy((*v)->doc, NULL);
+        snprintf(number, sizeof number, "%" PRId64, ++rv);
+        set_text(d, yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata"), "resourceVersion", number);
+        version_unref(*v);
+        *v = version_new(d);
+        yyjson_mut_doc_free(d);
+}
+
+void store_restore(const struct backup *b) {
+        sim_log("etcd is restored: version %" PRId64 " after %" PRId64, b->rv, rv);
+        rv = b->rv;
+        for (enum kind k = 0; k < K_COUNT; k++)
+                forget_history(k, all[k].n_history);
+        compacted = rv;
+        for (size_t i = 0; i < ARRAY_LEN(backed_up); i++)
+                restore_kind(backed_up[i], b->kinds[i].objects, b->kinds[i].n);
+        for (enum kind k = 0; k < K_COUNT; k++)
+                for (size_t j = 0; j < all[k].n; j++)
+                        if (all[k].objects[j]->rv > b->rv)
+                                write_again(&all[k].objects[j]);
+}
+
 /* ---- the world's own ---- */
 
 static char *quoted(const char *fmt, va_list ap) {

@@ -67,6 +67,16 @@ size_t store_history(enum kind k, const struct change **ret);
 /* What was before is not known any more: who wants to resume there gets 410. */
 void store_compact(void);
 int64_t store_compacted(void);
+/* What a backup of etcd has of the objects that our programs alone write and that nobody else depends on at
+ * once: slices, claim templates, Leases. */
+struct backup;
+struct backup *store_backup(void);
+void backup_free(struct backup *b);
+/* As etcdctl snapshot restore without --bump-revision, and what the rest of the cluster does then: versions
+ * count on from the backup's. The objects that the backup has are as they were in it. All others are as they
+ * are now, because their owners have written them again, with versions of the new history. The API server has
+ * been started again: it knows no history. */
+void store_restore(const struct backup *b);
 /* Called after each change, by which the watches and the promises see it. */
 const char *store_writer(void); /* whose change it is, while that is told */
 void store_on_change(void (*fn)(enum kind k, const struct change *c));

@@ -19,7 +19,15 @@ enum {
         SILENCE_MS = 30000,
         BOOKMARK_MS = 60000,
         LAST_BOOKMARK_MS = 2000,
-        MAX_BODY = 64 << 20
+        MAX_BODY = 64 << 20,
+        LISTS_WITHIN_MS = 65000, /* of the acceptance of a watch */
+};
+
+/* A selection of objects that a client has listed, and when it last had the answer. */
+struct listed {
+        LIST_ENTRY(listed) entry;
+        int64_t ms;
+        char selection[];
 };
 
 struct http_call {
@@ -36,7 +44,7 @@ struct http_call {
         struct watch *watch;                               /* it is one, and has been accepted */
         bool on_way;                                       /* `next` is its arrival */
         bool last_words;                                   /* the bookmark before its end was sent */
-        int64_t sent_ms, lag_ms;
+        int64_t sent_ms, lag_ms, headed_ms;
         int status, wait_s;
         struct buf answer;
         unsigned busy;
@@ -49,6 +57,7 @@ struct http_client {
         unsigned program;
         char who[32];
         int64_t received_ms;
+        LIST_HEAD(, listed) listed;
 };
 
 static TAILQ_HEAD(clients, http_client) clients = TAILQ_HEAD_INITIALIZER(clients);
@@ -245,7 +254,7 @@ static void on_head(void *u) {
         struct http_call *c = u;
         int64_t timeout_ms = (c->asked.timeout_s ? c->asked.timeout_s : 300) * 1000 - LAST_BOOKMARK_MS;
         c->next = NULL;
-        c->client->received_ms = sim_now_ms();
+        c->client->received_ms = c->headed_ms = sim_now_ms();
         c->watch = watch_new(&c->asked);
         c->lag_ms = sim_between(0, 8);
         c->bookmark = sim_at(sim_now_ms() + sim_between(1000, BOOKMARK_MS), on_bookmark, c);
@@ -256,6 +265,34 @@ static void on_head(void *u) {
         c->busy++;
         c->head(c->u, "application/json");
         call_leave(c);
+}
+
+/* ---- who has listed what ---- */
+
+static struct listed *listed_of(const struct http_call *c) {
+        const struct asked *q = &c->asked;
+        struct listed *l;
+        _cleanup_(freep) char *selection = xasprintf("%d %s %s %s", (int)q->k, str_or(q->ns, ""),
+                                                     str_or(q->label, ""), str_or(q->field, ""));
+        LIST_FOREACH (l, &c->client->listed, entry)
+                if (streq(l->selection, selection))
+                        return l;
+        l = xcalloc(1, sizeof *l + strlen(selection) + 1);
+        memcpy(l->selection, selection, strlen(selection) + 1);
+        l->ms = -1;
+        LIST_INSERT_HEAD(&c->client->listed, l, entry);
+        return l;
+}
+
+void transport_check_listed(int64_t since_ms) {
+        struct http_client *client;
+        struct http_call *c;
+        TAILQ_FOREACH (client, &clients, entry)
+                TAILQ_FOREACH (c, &client->calls, entry)
+                        if (c->watch && sim_now_ms() - c->headed_ms > LISTS_WITHIN_MS &&
+                            c->headed_ms > since_ms && listed_of(c)->ms < since_ms)
+                                sim_broken("%s has not listed %s since etcd was restored", client->who,
+                                           kinds[c->asked.k].plural);
 }
 
 /* ---- the way there and back ---- */
@@ -269,6 +306,8 @@ static void on_answer(void *u) {
                 return;
         }
         c->client->received_ms = sim_now_ms();
+        if (c->status == 200 && c->asked.known && !c->asked.name && streq(c->asked.method, "GET"))
+                listed_of(c)->ms = sim_now_ms();
         call_done(c, c->status, buf_str(&c->answer), c->answer.n, NULL);
 }
 
@@ -378,5 +417,9 @@ void http_client_free(struct http_client *client) {
                 call_end(c);
         }
         TAILQ_REMOVE(&clients, client, entry);
+        for (struct listed *l; (l = LIST_FIRST(&client->listed));) {
+                LIST_REMOVE(l, entry);
+                free(l);
+        }
         free(client);
 }

@@ -8,6 +8,9 @@
 
 #include "store.h"
 
+/* Each watch that has been accepted for as long as an informer may take to list (kube_informer.h) belongs to
+ * an informer that has listed since then. */
+void transport_check_listed(int64_t since_ms);
 /* The connections of a program break. */
 void transport_cut(unsigned program);
 /* When the request was sent that is being done: what it says was decided then. */
