@@ -75,7 +75,7 @@ load chart.bash
 	render --set controller.replicas=1 --set controller.leaderElection.enabled=false
 	is 'named("Deployment"; "compute-domains-controller").spec.strategy.type == "Recreate"'
 	is 'kind("PodDisruptionBudget") == []'
-	is 'kind("Role") | all(.rules | all(.apiGroups != ["coordination.k8s.io"]))'
+	is 'kind("Role") | map(select(.metadata.namespace != "kube-node-lease")) | all(.rules | all(.apiGroups != ["coordination.k8s.io"]))'
 }
 
 @test "the controller's probes follow its endpoint" {
@@ -222,7 +222,7 @@ load chart.bash
 	is 'named("Deployment"; "dra-driver-nvidia-gpu-controller").spec.template.spec.containers[0].env[] |
 		select(.name == "LEADER_ELECTION_LEASE_LOCK_NAME") | .value == "dra-driver-nvidia-gpu-controller"'
 	render --set namespaceOverride=elsewhere
-	is '[.[] | .metadata.namespace // empty] | unique == ["elsewhere"]'
+	is '[.[] | .metadata.namespace // empty] | unique == ["elsewhere", "kube-node-lease"]'
 	render --set selectorLabelsOverride.app=mine
 	is 'named("DaemonSet"; "compute-domains-kubelet-plugin").spec | .selector.matchLabels == {app: "mine"} and
 		.template.metadata.labels.app == "mine"'
