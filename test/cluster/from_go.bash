@@ -32,7 +32,8 @@ go_is_here() {
 	cp "$checkout/test/chart/values/go-chart-defaults.yaml" "$(go_chart)/values.yaml"
 	# As the Go driver's own page says, GPUs and ComputeDomains in one release.
 	helm install dra "$(go_chart)" --namespace $driver_ns --create-namespace --set gpuResourcesEnabledOverride=true \
-		--values "$cluster/driver-values.yaml" --wait --timeout 120s >/dev/null
+		--values "$cluster/driver-values.yaml" --set image.repository=registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu \
+		--wait --timeout 120s >/dev/null
 	eventually 60 slices_published 4
 	k create namespace $ns
 }
