@@ -63,13 +63,14 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                 [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon", [OPAQUE_AGENT] = "daemon"
         };
         enum opaque_kind want = claim_result_is_daemon(r) ? OPAQUE_DAEMON : OPAQUE_CHANNEL;
-        for (size_t s = 0; s < ARRAY_LEN(sources); s++)
-                for (size_t i = c->n_configs; i-- > 0;) {
+        const char *other = NULL; /* what the first configuration is for that is of the wrong kind */
+        bool named = false;
+        for (size_t s = 0; s < ARRAY_LEN(sources) && !named; s++)
+                for (size_t i = c->n_configs; i-- > 0 && !named;) {
                         const struct claim_config *cfg = &c->configs[i];
                         struct opaque_config got;
-                        bool named = names_request(cfg, r->request);
                         if (!streq(cfg->source, sources[s]) || !streq(cfg->driver, CD_DRIVER) ||
-                            (cfg->n_requests && !named))
+                            (cfg->n_requests && !names_request(cfg, r->request)))
                                 continue;
                         if (opaque_decode(cfg->parameters, strict, a, &got, e) < 0)
                                 return err_wrap(e, "request '%s': opaque configuration", r->request);
@@ -77,12 +78,14 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                                 *ret = got;
                                 return 0;
                         }
-                        if (named)
-                                return err_set(e, ERR_INVALID, 0,
-                                               "request '%s': the configuration is for a %s, but the device "
-                                               "allocated is %s",
-                                               r->request, kinds[got.kind], r->device);
+                        named = cfg->n_requests > 0;
+                        if (named || !other)
+                                other = kinds[got.kind];
                 }
+        if (other)
+                return err_set(e, ERR_INVALID, 0,
+                               "request '%s': the configuration is for a %s, but the device allocated is %s",
+                               r->request, other, r->device);
         return err_set(e, ERR_INVALID, 0,
                        "request '%s': no opaque configuration of the driver " CD_DRIVER
                        " names a ComputeDomain",

@@ -59,7 +59,8 @@ bool claim_result_is_daemon(const struct claim_result *r);
 /* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those
  * the first that names the request or names none and is of the device's kind; "request/subrequest" matches a
  * config that names the request. ERR_INVALID says what is wrong: undecodable, a named one of the wrong kind,
- * none at all. */
+ * only unnamed ones of the wrong kind, none at all. Since 1.37 the scheduler omits the names of a
+ * configuration that names all requests of the claim. */
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
                      struct opaque_config *ret, struct err *e);
 
