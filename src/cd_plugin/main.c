@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "api/gates.h"
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/flags.h"
@@ -103,7 +104,7 @@ static void publish(struct plugin *p) {
         if (p->rack && f->usable)
                 tell_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = offer_content(&(struct offer){
-                .channels = p->offering.offered,
+                .channels = p->offering.offered && !p->main.leaves,
                 .seats = mode_seats(p->cd.mode),
                 /* The agent needs its place before the node can join what its channels wait for. */
                 .daemon = mode_is_standing(p->cd.mode) ? f->usable
@@ -114,10 +115,18 @@ static void publish(struct plugin *p) {
         slice_set(p->main.slices, &content);
 }
 
-static void on_rack(void *u) {
-        struct plugin *p = u;
+static void publish_known(struct plugin *p) {
         if (facts_get(p->cd.facts)->known)
                 publish(p);
+}
+
+static void on_rack(void *u) {
+        publish_known(u);
+}
+
+/* The daemon's device stays: IMEX has to run until the pods are gone. */
+static void withdraw(struct node_main *m) {
+        publish_known(CONTAINER(m, struct plugin, main));
 }
 
 static void on_facts(void *u) {
@@ -359,6 +368,8 @@ int main(int argc, char **argv) {
                 .metrics = &p.metrics.node,
                 .start = start,
                 .stop = stop,
+                .withdraw = withdraw,
+                .own_device = CD_DEVICE_DAEMON,
         };
         int r = node_main_flags(m, flags, argc, argv, check);
         if (r >= 0)

@@ -174,10 +174,15 @@ static void publish(struct plugin *p) {
         static const struct gpu_devices none;
         if (!gpus_get(p->gpus)->known || p->hook_state == HOOK_UNTRIED)
                 return;
-        struct slice_content content = gpu_offer_content(p->hook_state == HOOK_FAILS ? &none : d, h);
+        bool nothing = p->hook_state == HOOK_FAILS || p->main.leaves;
+        struct slice_content content = gpu_offer_content(nothing ? &none : d, h);
         slice_set(p->main.slices, &content);
         if (h)
                 report_health(&p->report, h, d);
+}
+
+static void withdraw(struct node_main *m) {
+        publish(CONTAINER(m, struct plugin, main));
 }
 
 static void on_gpus(void *u) {
@@ -494,6 +499,7 @@ int main(int argc, char **argv) {
                 .metrics = &p.metrics.node,
                 .start = start,
                 .stop = stop,
+                .withdraw = withdraw,
         };
         int r = node_main_flags(m, flags, argc, argv, check);
         if (r >= 0)

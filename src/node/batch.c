@@ -340,6 +340,8 @@ static void end(struct batch *b, const struct err *e) {
                 schedule_expiry(b);
         }
         each(b, answer, NULL);
+        if (!e && b->c->o.changed)
+                b->c->o.changed(b->c->o.changed_u);
         b->running = false;
         if (!e)
                 waits_reevaluate(b->c);

@@ -121,6 +121,10 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         return 0;
 }
 
+const struct checkpoint *claims_table(const struct claims *c) {
+        return &c->journal.table;
+}
+
 bool claims_stuck(const struct claims *c) {
         return node_lock_stuck(c->batch->lock);
 }

@@ -27,6 +27,8 @@ void claims_reevaluate(struct claims *c);
 /* Logs each operation with what it waits for, and each recorded claim. */
 void claims_dump(const struct claims *c);
 
+/* Those that are recorded; valid until claims_free(). */
+const struct checkpoint *claims_table(const struct claims *c);
 /* A thread still waits for the node lock: end by _exit(). */
 bool claims_stuck(const struct claims *c);
 /* After dra_plugin_free(). */

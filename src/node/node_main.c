@@ -124,6 +124,7 @@ static void stop(struct node_main *m, int status) {
                 return;
         m->stopping = true;
         m->status = status;
+        leaving_free(TAKE(m->leaving));
         dra_plugin_free(m->dra);
         m->dra = NULL;
         if (claims_stuck(m->claims)) {
@@ -137,6 +138,43 @@ static void stop(struct node_main *m, int status) {
         event_recorder_flush(m->events, FLUSH_LIMIT_MS, on_flushed, m);
 }
 
+static void on_stays(void *u) {
+        struct node_main *m = u;
+        m->leaves = true;
+        m->withdraw(m);
+}
+
+static void on_ends(void *u) {
+        stop(u, 0);
+}
+
+static void on_claims(void *u) {
+        const struct node_main *m = u;
+        leaving_claims(m->leaving);
+}
+
+/* True: not yet. */
+static bool may_stay(struct node_main *m) {
+        if (m->leaving) /* the kubelet, which was restarted, asks again */
+                return true;
+        if (!*m->flags->selector || !m->dra || !leaving_is_used(claims_table(m->claims), m->own_device))
+                return false;
+        m->leaving = leaving_new(&(struct leaving_options){
+                .loop = &m->loop,
+                .kube = m->kube,
+                .events = m->events,
+                .node = m->flags->node,
+                .driver = m->driver->name,
+                .own_device = m->own_device,
+                .table = claims_table(m->claims),
+                .selector = &m->selector,
+                .stays = on_stays,
+                .ends = on_ends,
+                .u = m,
+        });
+        return true;
+}
+
 static void on_signal(void *u, int signum) {
         struct node_main *m = u;
         if (signum == SIGUSR2) {
@@ -146,6 +184,8 @@ static void on_signal(void *u, int signum) {
         }
         if (m->stopping)
                 _exit(128 + signum);
+        if (signum == SIGTERM && may_stay(m))
+                return;
         log_info("stopping", kv_int("signal", signum));
         stop(m, 0);
 }
@@ -189,6 +229,8 @@ static int start(struct node_main *m, struct err *e) {
                 .cdi_root = f->cdi_root,
                 .boot_id = m->boot_id,
                 .checkpoint_dialect = m->checkpoint_dialect,
+                .changed = on_claims,
+                .changed_u = m,
         };
         if (claims_new(&c, &m->claims, e) < 0)
                 return -1;
@@ -211,10 +253,20 @@ int node_main(struct node_main *m) {
         uv_run(&m->loop, UV_RUN_DEFAULT);
         uv_loop_close(&m->loop);
         free(m->plugin_dir);
+        arena_free(m->selector_arena);
         return m->status;
 }
 
 /* ---- the command line ---- */
+
+static int read_selector(struct node_main *m, struct err *e) {
+        if (!*m->flags->selector)
+                return 0;
+        m->selector_arena = arena_new(4096);
+        if (node_selector_parse(m->flags->selector, m->selector_arena, &m->selector, e) < 0)
+                return err_wrap(e, "--pod-node-selector");
+        return 0;
+}
 
 static int check_flags(const struct node_flags *f, struct err *e) {
         const char *const folders[][2] = {
@@ -245,6 +297,8 @@ int node_main_flags(struct node_main *m, const struct flag *flags, int argc, cha
                 r = err_set(&e, ERR_INVALID, 0, "unexpected argument '%s'", argv[rest]);
         if (r == 0)
                 r = check_flags(m->flags, &e);
+        if (r == 0)
+                r = read_selector(m, &e);
         if (r == 0)
                 r = check(m, &e);
         if (r < 0) {

@@ -6,11 +6,13 @@
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "node/claims.h"
+#include "node/leaving.h"
 #include "node/slice_publisher.h"
 
 struct node_flags {
         const char *node, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,
-                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format;
+                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format,
+                *selector;
         int64_t health_port, qps, burst, verbosity;
 };
 #define NODE_FLAGS_DEFAULT                                                                                   \
@@ -18,7 +20,7 @@ struct node_flags {
                 .http_endpoint = "", .metrics_path = "/metrics", .cdi_root = "/etc/cdi", .root_host = "/",   \
                 .root_here = "/driver-root", .registrar_dir = "/var/lib/kubelet/plugins_registry",           \
                 .plugins_dir = "/var/lib/kubelet/plugins", .cdi_hook = "", .kubeconfig = "", .gates = "",    \
-                .log_format = "text", .health_port = -1                                                      \
+                .log_format = "text", .selector = "", .health_port = -1                                      \
         }
 /* Rows for a table of struct flag, in parts, between which a plugin's own may stand. `f` is a struct
  * node_flags. */
@@ -46,6 +48,9 @@ struct node_flags {
                 FLAG(INT, "kube-api-burst", &(f).burst,                                                      \
                      "requests at once to the API server; 0: a generous limit"),                             \
                 FLAG(STR, "feature-gates", &(f).gates, "Name=true|false, comma separated"),                  \
+                FLAG(STR, "pod-node-selector", &(f).selector,                                                \
+                     "nodeSelector and nodeSelectorTerms of this pod, as JSON; empty: it ends at once "      \
+                     "when it is asked to"),                                                                 \
                 FLAG(STR, "logging-format", &(f).log_format, "text or json"),                                \
                 FLAG(INT, "v", &(f).verbosity, "verbosity of the log", .alt_env = "LOG_VERBOSITY")
 
@@ -60,6 +65,9 @@ struct node_main {
         /* Begins what the driver is made of: `u` of its functions. */
         void *(*start)(struct node_main *m);
         void (*stop)(struct node_main *m); /* after claims_free() */
+        /* It stays for its pods only: offers nothing from now on. `leaves` is true then. */
+        void (*withdraw)(struct node_main *m);
+        const char *own_device; /* see struct leaving_options */
         /* ---- */
         uv_loop_t loop;
         char *plugin_dir;
@@ -71,6 +79,10 @@ struct node_main {
         struct http_server *http;
         struct dra_plugin *dra;
         struct loop_signal signals[5];
+        struct arena *selector_arena;
+        struct node_selector selector;
+        struct leaving *leaving; /* it was asked to end */
+        bool leaves;
         bool registered, stopping;
         int status;
 };

@@ -29,6 +29,8 @@ struct claims_options {
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
         int checkpoint_dialect; /* in which it is written; 0: the codec has no dialects */
+        void (*changed)(void *u); /* the table of prepared claims may have; NULL is allowed */
+        void *changed_u;
 };
 
 enum op_phase {

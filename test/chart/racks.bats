@@ -17,7 +17,7 @@ load chart.bash
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules |
 		any(.resources == ["computedomains"] and .verbs == ["create", "delete"]) and
 		any(.resources == ["namespaces"] and .verbs == ["list", "watch"])'
-	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) | .verbs == ["get"]'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-racks").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "DELETE"]'
 }
 

@@ -19,7 +19,7 @@ setup() { render; }
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] |
 		select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules |
-		all(.resources != ["pods"]) and (.[] | select(.resources == ["nodes"]) | .verbs == ["get"])'
+		all(.resources != ["pods"]) and (.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
 	is 'kind("RoleBinding") | all(.subjects[0].name | endswith("kubeletplugin") | not)'
 }
 

@@ -56,6 +56,15 @@ load chart.bash
 	is 'plugin.spec.tolerations == [$stay]' --argjson stay "$stay"
 }
 
+@test "the plugins know which nodes they are for, and have the time to wait there for their pods" {
+	render --set kubeletPlugin.nodeSelector.a=b --set resources.gpus.enabled=true
+	is 'plugin.spec as $s | $s.terminationGracePeriodSeconds == 3600 and ($s.containers | length == 2) and
+		all($s.containers[]; .env[] | select(.name == "POD_NODE_SELECTOR") | .value | fromjson |
+			.nodeSelector == $s.nodeSelector and .nodeSelectorTerms == $s.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms)'
+	render --set kubeletPlugin.affinity=null
+	is 'plugin | env("POD_NODE_SELECTOR") | fromjson == {nodeSelector: {}, nodeSelectorTerms: []}'
+}
+
 @test "what needs root asks for it, because the image's own user is an ordinary one" {
 	render
 	is '[plugin.spec.initContainers[0], plugin.spec.containers[0]] | all(.securityContext.runAsUser == 0)'

@@ -80,3 +80,41 @@ labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.
 	eventually 20 labelled 1 "$b"
 	eventually 60 domain_field_is b .status.status Ready
 }
+
+plugin_selects() {
+	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \
+		--wait --timeout 120s "$@" >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
+}
+channels_withdrawn() { [[ $(k get resourceslices --field-selector "spec.nodeName=node-$1,spec.driver=compute-domain.nvidia.com" -o json | jq '[.items[].spec.devices[]? | select(.name | startswith("channel"))] | length') == 0 ]]; }
+plugin_runs() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[0].ready} {.metadata.deletionTimestamp}') == "true " ]]; }
+
+# NVIDIA's driver manager changes the label, waits, and evicts the workload afterwards.
+@test "the plugin's label is switched off before the pods are evicted: the plugin stays until they are gone; an upgrade does not wait" {
+	k label nodes --all field.example.com/dra=true --overwrite >/dev/null
+	plugin_selects --set-string 'kubeletPlugin.nodeSelector.field\.example\.com/dra=true'
+	domain d
+	worker w d 1
+	running w
+	local plugin
+	plugin=$(plugin_pod 1)
+	# The Node matches, so a plugin that is replaced ends at once.
+	k -n "$driver_ns" delete pod "$plugin" --wait=false >/dev/null
+	k -n "$driver_ns" wait --for=delete "pod/$plugin" --timeout=10s >/dev/null
+	eventually 60 plugin_runs 1
+	plugin=$(plugin_pod 1)
+	k label node node-1 field.example.com/dra=paused-for-driver-upgrade --overwrite >/dev/null
+	eventually 20 node_event 1 "$ns/" PluginWaitsForPods
+	eventually 20 channels_withdrawn 1
+	for_seconds 5 k -n "$driver_ns" get pod "$plugin" >/dev/null
+	k -n "$ns" delete pod w --wait=false >/dev/null
+	gone pod/w 30
+	k -n "$driver_ns" wait --for=delete "pod/$plugin" --timeout=30s >/dev/null
+	# The driver is replaced, and the label restored.
+	k label node node-1 field.example.com/dra=true --overwrite >/dev/null
+	eventually 60 plugin_runs 1
+	worker again d 1
+	running again
+	plugin_selects
+	k label nodes --all field.example.com/dra- >/dev/null
+}

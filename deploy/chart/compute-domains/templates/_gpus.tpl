@@ -116,6 +116,8 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+- name: POD_NODE_SELECTOR
+  value: {{ include "compute-domains.podNodeSelector" . | quote }}
 - name: NVIDIA_DRIVER_ROOT
   value: {{ clean (.Values.nvidiaDriverRoot | default "/") | quote }}
 {{- with .Values.nvidiaCDIHookPath }}
