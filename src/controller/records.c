@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "base/log.h"
 #include "rules/rules.h"
 
@@ -250,8 +251,12 @@ bool records_awaits_agents(const struct controller *c, const struct compute_doma
         if (!cd || !c->agents || records_agents_synced(c))
                 return false;
         struct mode_traces t = records_traces(c, cd->o.meta.uid, cd);
+        /* A domain of daemons has no daemon template when its first writes fail, and when it ends. Then the
+         * annotation decides, which is written with the finalizer. */
         return mode_was_agents(cd->mode, t) ||
-               (mode_forms_domains(c->mode) && !t.daemon_template && (t.status || t.workload_template));
+               (mode_forms_domains(c->mode) && !t.daemon_template && (t.status || t.workload_template) &&
+                has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) &&
+                !streq(cd->mode, MODE_DRIVER_MANAGED));
 }
 
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique) {

@@ -27,6 +27,7 @@ struct world {
         bool has_set;                             /* the DaemonSet is there, as it is to be */
         bool fabrics_forbidden, fabrics_unknown;  /* 403, or a kind that the server does not have */
         bool cliques_unknown;
+        unsigned n_good;                /* writes of the ComputeDomain "good" */
         unsigned n_user_templates;      /* creations of a workload's claim template */
         const char *agent_status;       /* members of the Pod's status, each with a comma */
         unsigned n_agents, n_crashing;  /* on n1 and on; of these the first, by the present template */
@@ -168,6 +169,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
         }
         if (fake_has(r->path, "/events"))
                 snprintf(w->event, sizeof w->event, "%s", r->body);
+        w->n_good += fake_has(r->path, "/computedomains/good");
         w->n_user_templates += fake_has(r->path, "/namespaces/team-a/resourceclaimtemplates");
         if (fake_has(r->path, "/nodes/n1"))
                 snprintf(w->node, sizeof w->node, "%s", r->body);
@@ -770,6 +772,37 @@ static void without_the_kind_of_fabrics_no_annotation_stops_another_domain(void 
         RUN_UNTIL(&w->l.loop, w->n_user_templates);
 }
 
+#define GOOD_TEMPLATE                                                                                        \
+        "{\"metadata\":{\"name\":\"good-t\",\"namespace\":\"team-a\",\"uid\":\"t\",\"resourceVersion\":"    \
+        "\"1\",\"labels\":{\"" CD_LABEL "\":\"" DOMAIN "\",\"" CD_LABEL_TARGET "\":\"" CD_TARGET_WORKLOAD       \
+        "\"}},\"spec\":{}}"
+
+/* Its claim template was made; the writes of finalizer, annotation and daemon template failed. */
+static void without_the_kind_of_fabrics_a_domain_whose_first_writes_failed_is_formed(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->fabrics_unknown = true;
+        w->domains = NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, FORMED) "," GOOD_ALONE;
+        w->templates = GOOD_TEMPLATE;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_good);
+}
+
+/* Its daemon template, which shows that daemons ran, is deleted first. */
+static void without_the_kind_of_fabrics_a_domain_of_daemons_ends(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->fabrics_unknown = true;
+        w->domains = NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, FORMED) ","
+                     "{\"metadata\":{\"name\":\"good\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
+                     "\",\"resourceVersion\":\"1\",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\","
+                     "\"finalizers\":[\"" CD_FINALIZER "\"],\"annotations\":{\"" CD_ANNOTATION_MODE
+                     "\":\"" MODE_DRIVER_MANAGED "\"}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{"
+                     "\"name\":\"good-t\"}}}" FORMED "}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_good);
+}
+
 static void where_hosts_run_imex_a_finalizer_of_another_mode_stops_no_other_domain(void **state) {
         struct world *w = *state;
         start_with_hosts(w);
@@ -818,6 +851,8 @@ int main(void) {
                 TEST(where_hosts_run_imex_no_annotation_stops_another_domain),
                 TEST(where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later),
                 TEST(without_the_kind_of_fabrics_no_annotation_stops_another_domain),
+                TEST(without_the_kind_of_fabrics_a_domain_whose_first_writes_failed_is_formed),
+                TEST(without_the_kind_of_fabrics_a_domain_of_daemons_ends),
                 TEST(where_hosts_run_imex_a_finalizer_of_another_mode_stops_no_other_domain),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
