@@ -187,20 +187,19 @@ void writes_free(struct writes *w) {
         free(w);
 }
 
-/* Two domains may want the same claim template; each has its own failures. */
-static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name,
-                     const char *subresource, struct buf *out) {
-        buf_addf(out, "%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name,
-                 str_or(subresource, ""));
+/* Two domains may want the same claim template; each has its own failures. A name may be longer than the API
+ * server accepts: a ComputeDomain of an earlier definition may ask for it. */
+static char *make_key(const char *requester, const struct kube_resource *res, const char *ns,
+                      const char *name, const char *subresource) {
+        return xasprintf("%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name,
+                         str_or(subresource, ""));
 }
 
 static struct target *find(const struct writes *w, const char *requester, const struct kube_resource *res,
                            const char *ns, const char *name, const char *subresource) {
         struct target *t;
-        struct buf key = BUF_INIT(2048);
-        make_key(requester, res, ns, name, subresource, &key);
-        HASH_FIND_STR(w->targets, buf_str(&key), t);
-        buf_done(&key);
+        _cleanup_(freep) char *key = make_key(requester, res, ns, name, subresource);
+        HASH_FIND_STR(w->targets, key, t);
         return t;
 }
 
@@ -217,11 +216,10 @@ static struct requester *make_requester(struct writes *w, const char *key) {
 }
 
 static struct target *make(struct writes *w, const struct writes_request *q) {
-        struct buf key = BUF_INIT(2048);
-        make_key(q->requester, q->res, q->ns, q->name, q->subresource, &key);
-        struct target *t = xcalloc(1, sizeof *t + key.n + 1);
-        memcpy(t->key, buf_str(&key), key.n + 1);
-        buf_done(&key);
+        _cleanup_(freep) char *key = make_key(q->requester, q->res, q->ns, q->name, q->subresource);
+        size_t n = strlen(key) + 1;
+        struct target *t = xcalloc(1, sizeof *t + n);
+        memcpy(t->key, key, n);
         t->w = w;
         t->res = q->res;
         t->ns = xstrdup_or_null(q->ns);
@@ -267,19 +265,20 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         t->last_ms = now_ms(t->w);
 }
 
+/* A name or an answer may be as long as somebody else likes: a status has to hold this. */
+static char *error_text(const struct target *t, const char *why) {
+        return xasprintf("%s %s %.63s%s%.253s: %.1024s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
+                         t->ns ? "/" : "", t->name, why);
+}
+
 /* Nobody who knows of the object answered: there is nothing to say of it. */
 static void got_no_answer(struct target *t, const struct err *e) {
         t->away++;
         t->failures = 0;
         t->not_before_ms = now_ms(t->w) + backoff_ms(BACKOFF_MIN_MS, BACKOFF_AWAY_MS, t->away);
         set_error(t, NULL);
-        log_v(2, "write got no answer", kv_str("object", t->key), kv_err(e));
-}
-
-/* A name or an answer may be as long as somebody else likes: a status has to hold this. */
-static char *error_text(const struct target *t, const char *why) {
-        return xasprintf("%s %s %.63s%s%.253s: %.1024s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
-                         t->ns ? "/" : "", t->name, why);
+        _cleanup_(freep) char *text = error_text(t, e->msg);
+        log_v(2, "write got no answer", kv_str("write", text));
 }
 
 static void failed(struct target *t, const struct err *e) {
