@@ -187,13 +187,16 @@ simulate: all
 
 # The same seeds each time, for a minute.
 simulate-test: all
-	$(build)/test/simulate/simulate --seeds 1 --for 60 --jobs 1
+	$(build)/test/simulate/simulate --seeds 1 --for 40 --jobs 1
+	$(build)/test/simulate/simulate --seeds 1 --for 20 --jobs 1 --hostile
 
-# Seeds that nobody has seen yet, for an hour, on all cores: the world of each fifth of it.
+# Seeds that nobody has seen yet, for an hour, on all cores: each world for an eighth of it.
 simulate-long: all
 	first=$$(date +%s); failed=; \
-	for size in "4 --domains 3 --restores" "10 --domains 6 --racks" "10 --domains 5 --channels --restores" "10 --domains 5 --agents --restores" "16 --domains 8"; do \
-		$(build)/test/simulate/simulate --seeds $$first --for 720 --nodes $$size || failed=yes; \
+	for size in "4 --domains 3 --restores" "4 --domains 3 --hostile" "10 --domains 6 --racks --hostile" \
+		"10 --domains 5 --channels --restores" "10 --domains 5 --channels --hostile" \
+		"10 --domains 5 --agents --restores" "10 --domains 5 --agents --hostile" "16 --domains 8"; do \
+		$(build)/test/simulate/simulate --seeds $$first --for 450 --nodes $$size || failed=yes; \
 	done; \
 	test -z "$$failed"
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "hostile.h"
 #include "model/mode.h"
 #include "sim.h"
 #include "world.h"
@@ -20,10 +21,10 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 static bool used;
 static unsigned count;
 
-/* A namespace may have half of them. */
+/* A namespace may have half of what others leave free. */
 void channels_use(unsigned n_domains) {
         used = true;
-        count = 2 * n_domains + 1;
+        count = (hostile_used() ? 6 : 2) * n_domains + 1;
 }
 
 unsigned channels_count(void) {

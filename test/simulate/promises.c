@@ -8,6 +8,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "hostile.h"
 #include "racks.h"
 #include "sim.h"
 #include "transport.h"
@@ -56,7 +57,11 @@ static void look_at_label(const struct change *c) {
 /* What a living domain has is not for us to delete. */
 static void look_at_deletion(enum kind k, const struct change *c) {
         const char *uid = c->now->domain, *node = c->now->node;
-        if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !living(uid))
+        const struct version *cd = living(uid);
+        if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
+                return;
+        /* A label of the ComputeDomain is a part of its claim template. */
+        if (k == K_TEMPLATE && streq(cd->ns, HOSTILE_NS))
                 return;
         if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS
                        : k == K_SET || k == K_TEMPLATE || k == K_CLIQUE)

@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "hostile.h"
 #include "sim.h"
 #include "world.h"
 
@@ -135,6 +136,14 @@ static void look_at_deletion(const struct version *cd) {
 }
 
 static void look_at_creation(const struct version *cd) {
+        char name[64];
+        racks_name(rack_of(cd) && str_starts(rack_of(cd), "clique.")
+                           ? (unsigned)strtoul(rack_of(cd) + strlen("clique."), NULL, 10)
+                           : 0,
+                   name, sizeof name);
+        if (!streq(name, cd->name))
+                sim_broken("%s makes ComputeDomain %s/%.80s of rack %s, which is called otherwise or is none",
+                           store_writer(), cd->ns, cd->name, str_or(rack_of(cd), "none"));
         for (size_t i = 0; rack_of(cd) && i < store_count(K_DOMAIN); i++) {
                 const struct version *other = store_nth(K_DOMAIN, i);
                 if (!streq(other->uid, cd->uid) && streq(other->ns, cd->ns) &&
@@ -203,7 +212,7 @@ const char *racks_misses(void) {
 const char *racks_unaware(void) {
         for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
                 const struct version *cd = store_nth(K_DOMAIN, i);
-                if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
+                if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY) && !hostile_keeps(cd))
                         return say("does not say since when no node of it is left", cd->ns, cd->name);
         }
         return NULL;

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "hostile.h"
 #include "sim.h"
 
 /* ---- requests ---- */
@@ -244,6 +245,11 @@ int server_answer(const struct asked *q, const char *who, const char *body, stru
         if (!q->known) {
                 buf_adds(out, "404 page not found\n");
                 return 404;
+        }
+        if (q->k == K_FABRIC && hostile_fabrics_refused()) {
+                int status = hostile_fabrics_refused();
+                server_status(status, status == 403 ? "Forbidden" : "NotFound", NULL, out);
+                return status;
         }
         if (streq(q->method, "GET") && !q->name)
                 return list(q, out);

@@ -20,6 +20,7 @@
 #include "channels.h"
 #include "daemon.h"
 #include "faults.h"
+#include "hostile.h"
 #include "plugin.h"
 #include "promises.h"
 #include "racks.h"
@@ -38,7 +39,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, agents, restores;
+        bool log, once, racks, channels, agents, hostile, restores;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -178,6 +179,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
         run.o = o;
         sim_seed(seed);
+        if (o->hostile)
+                hostile_use();
         if (o->racks)
                 racks_use();
         if (o->channels)
@@ -207,11 +210,12 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
-                       o->agents ? " --agents" : "", o->restores ? " --restores" : "",
-                       o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->agents ? " --agents" : "", o->hostile ? " --hostile" : "",
+                       o->restores ? " --restores" : "", o->faults ? " --faults " : "",
+                       str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -271,8 +275,8 @@ static bool begins_with(const char **list, const char *word) {
         return true;
 }
 
-/* Lines of a seed and the options that it had: the list of faults may begin with "racks", "channels" or
- * "agents", and be nothing else; # begins a comment. */
+/* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
+ * "agents", "hostile" and "restores", in this order, and be nothing else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -297,6 +301,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 one.racks = begins_with(&list, "racks");
                 one.channels = begins_with(&list, "channels");
                 one.agents = begins_with(&list, "agents");
+                one.hostile = begins_with(&list, "hostile");
+                one.restores = begins_with(&list, "restores");
                 one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
@@ -307,8 +313,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents] "
-                "[--restores]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents]\n"
+                "         [--hostile] [--restores]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -367,6 +373,8 @@ int main(int argc, char **argv) {
                         o.agents = true;
                 else if (streq(argv[i], "--restores"))
                         o.restores = true;
+                else if (streq(argv[i], "--hostile"))
+                        o.hostile = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "schema.h"
 #include "sim.h"
 
 const struct kind_info kinds[K_COUNT] = {
@@ -264,6 +265,41 @@ static void make_uid(char *ret, size_t n) {
                  (uint64_t)rv + 1);
 }
 
+/* A DNS subdomain. */
+static bool is_name(const char *s) {
+        size_t n = strlen(s);
+        return n && n <= 253 && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == n && s[0] != '-' &&
+               s[n - 1] != '-';
+}
+
+/* Status 0: it may be stored. The limit of etcd is 1.5 MiB; a lower one shows sooner what grows. */
+static struct store_answer judged(enum kind k, yyjson_mut_doc *d, const struct version *was) {
+        struct store_answer a = { 0 };
+        yyjson_doc *now = yyjson_mut_doc_imut_copy(d, NULL);
+        yyjson_val *root = yyjson_doc_get_root(now), *meta = yyjson_obj_get(root, "metadata"), *key, *value;
+        size_t i, max, n;
+        _cleanup_(freep) char *json = yyjson_write(now, 0, &n);
+        const char *why = NULL;
+        if (n > STORE_MOST_BYTES) {
+                a = refusal(413, "RequestEntityTooLarge");
+                why = "too large";
+        } else if (!is_name(text(meta, "name"))) {
+                why = "metadata.name";
+        } else {
+                yyjson_obj_foreach (yyjson_obj_get(meta, "labels"), i, max, key, value)
+                        if (yyjson_get_len(value) > 63)
+                                why = "metadata.labels";
+                why = str_or(why, schema_refuses(k, root, was ? was->root : NULL));
+        }
+        if (why) {
+                sim_log("%s of %s %.80s is refused: %.200s", writer, kinds[k].kind, text(meta, "name"), why);
+                if (!a.status)
+                        a = refusal(422, "Invalid");
+        }
+        yyjson_doc_free(now);
+        return a;
+}
+
 struct store_answer store_create(const char *who, enum kind k, const char *ns, const char *body) {
         writer = who;
         yyjson_mut_doc *d = parse(body);
@@ -297,6 +333,12 @@ struct store_answer store_create(const char *who, enum kind k, const char *ns, c
         yyjson_mut_obj_remove_key(meta, "deletionTimestamp");
         set_time(d, meta, "creationTimestamp", sim_wall_s());
         set_int(d, meta, "generation", 1);
+        a = judged(k, d, NULL);
+        if (a.status) {
+                tell(who, "create", k, ns, name, NULL, a);
+                yyjson_mut_doc_free(d);
+                return a;
+        }
         a = (struct store_answer){ 201, NULL, store(k, d, false) };
         tell(who, "create", k, ns, a.v->name, body, a);
         return a;
@@ -360,6 +402,11 @@ static struct store_answer store_changed(enum kind k, const struct version *was,
         if (yyjson_mut_equals(yyjson_val_mut_copy(d, was->root), yyjson_mut_doc_get_root(d))) {
                 yyjson_mut_doc_free(d);
                 return (struct store_answer){ 200, NULL, was };
+        }
+        struct store_answer a = judged(k, d, was);
+        if (a.status) {
+                yyjson_mut_doc_free(d);
+                return a;
         }
         if (!same_member(was, d, "spec"))
                 set_int(d, meta, "generation", yyjson_get_sint(yyjson_obj_get(was->meta, "generation")) + 1);

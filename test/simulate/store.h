@@ -31,6 +31,9 @@ struct kind_info {
 };
 extern const struct kind_info kinds[K_COUNT];
 
+/* No object is larger. */
+enum { STORE_MOST_BYTES = 64 << 10 };
+
 /* An object as it was from one write to the next. Nothing in it changes. */
 struct version {
         unsigned refs;

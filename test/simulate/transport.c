@@ -8,6 +8,7 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "faults.h"
+#include "hostile.h"
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
@@ -350,7 +351,7 @@ static void on_arrival(void *u) {
                 break;
         case FATE_SERVED:
         case FATE_LOST:
-                if (q->watch && q->known) {
+                if (q->watch && q->known && !(q->k == K_FABRIC && hostile_fabrics_refused())) {
                         c->next = sim_at(back, f.what == FATE_LOST ? on_cut : on_head, c);
                         return;
                 }

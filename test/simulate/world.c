@@ -11,6 +11,7 @@
 #include "channels.h"
 #include "daemon.h"
 #include "faults.h"
+#include "hostile.h"
 #include "imex.h"
 #include "plugin.h"
 #include "racks.h"
@@ -398,6 +399,7 @@ static void tick(void *u) {
         }
         for (unsigned i = 0; i < w.n_domains; i++)
                 step_domain(&w.domains[i]);
+        hostile_step();
         held_check_all();
         sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
 }
@@ -424,6 +426,7 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         }
         if (racks_used())
                 racks_begin();
+        hostile_begin();
         tick(NULL);
 }
 
@@ -510,6 +513,7 @@ void world_fault(const char *name) {
 void world_calm(void) {
         w.calm = true;
         racks_calm();
+        hostile_calm();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 if (!n->power)
@@ -526,6 +530,7 @@ void world_calm(void) {
 
 void world_empty(void) {
         w.empty = true;
+        hostile_empty();
 }
 
 void world_dismantle(void) {
@@ -654,7 +659,7 @@ const char *world_misses(void) {
                 if (!n || !streq(label, wanted_label(n->name)))
                         return say("%s has the label %s", w.nodes[i].name, label ? label : "of nobody");
         }
-        return racks_misses();
+        return str_or(racks_misses(), hostile_misses());
 }
 
 /* Agents stay. */
@@ -667,10 +672,11 @@ const char *world_leftover(void) {
         static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
         for (size_t i = 0; i < ARRAY_LEN(made); i++)
                 for (size_t j = 0; j < store_count(made[i]); j++)
-                        if (!racks_keeps(store_nth(made[i], j)) &&
+                        if (!racks_keeps(store_nth(made[i], j)) && !hostile_keeps(store_nth(made[i], j)) &&
                             !is_of_agents(made[i], store_nth(made[i], j)) &&
                             !streq(version_label(store_nth(made[i], j), "app"), CHANNELS_LABEL))
-                                return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], j)->name);
+                                return say("%s %s/%s is left", kinds[made[i]].kind, store_nth(made[i], j)->ns,
+                                           store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && n->domain)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hostile: a tenant that may write ComputeDomains, claims and claim templates in one namespace and nothing
+ * else, and that writes what may harm others there: each label, annotation and finalizer of the driver, names
+ * and UIDs of others' objects, the longest names, many objects. No other tenant's ComputeDomain may notice.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#define HOSTILE_NS "hostile"
+
+void hostile_use(void);
+bool hostile_used(void);
+/* After the seed is set. In some worlds the definition of ComputeDomains is an earlier one at first; in some
+ * the server does not know fabrics, or forbids them. */
+void hostile_begin(void);
+/* The status with which the server refuses each request about fabrics; 0: it accepts them. */
+int hostile_fabrics_refused(void);
+void hostile_step(void);
+/* The tenant releases what it holds, and does nothing from then on. */
+void hostile_calm(void);
+/* The tenant deletes everything. */
+void hostile_empty(void);
+/* Is this an object of a ComputeDomain of the tenant that cannot end? Where the server refuses requests about
+ * fabrics, the controllers cannot find out what is left of one whose annotation says that it was formed
+ * there. */
+struct version;
+bool hostile_keeps(const struct version *v);
+/* NULL: each of the tenant's ComputeDomains has a status. Else which has none. Where the server refuses
+ * requests about fabrics, none needs one. */
+const char *hostile_misses(void);
