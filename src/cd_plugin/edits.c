@@ -48,7 +48,8 @@ static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node
         nodes->list[nodes->n++] = *node;
 }
 
-/* Not for containers: storage, switches and links are managed on the host. */
+/* Not for containers: storage, switches and links are managed on the host. Channels are in a folder that is not
+ * searched: nvidia-imex opens none, and which ones the host has changes with each claim (host_nodes). */
 static bool is_host_only(const char *name) {
         return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") ||
                str_starts(name, "nvidia-nvlink");
@@ -152,8 +153,7 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                 if (add_capability(a, d, &nodes, e) < 0)
                         return -1;
                 if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
-                    scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0 ||
-                    scan(a, d->dev_root, "dev/nvidia-caps-imex-channels", "channel", &nodes, e) < 0)
+                    scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0)
                         return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
         }

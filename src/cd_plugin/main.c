@@ -312,7 +312,7 @@ int main(int argc, char **argv) {
                 return 0;
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
-                .cd = { .ns = "default", .more_ns = "" },
+                .cd = { .ns = "default", .more_ns = "", .channel_nodes = "" },
                 .pod = "",
                 .imex_mode = "driverManaged",
                 .imex_isolation = "domain",
@@ -345,6 +345,9 @@ int main(int argc, char **argv) {
                 FLAG(STR, "host-root", &p.host_root,
                      "where the host's root folder is seen, to look for the configuration of the container "
                      "toolkit; empty: in the driver root only"),
+                FLAG(STR, "channel-nodes", &p.cd.channel_nodes,
+                     "where the host's /dev/nvidia-caps-imex-channels is seen, to make the device nodes that "
+                     "pods with hostUsers: false need; empty: none are made"),
                 FLAG(BOOL, "rack-domains", &p.racks, "publish the rack of this node with its devices"),
                 FLAG(STR, "rack-name-from-node-label", &p.rack_label,
                      "label of the Node that names its rack; empty, or not there: the NVLink partition names "

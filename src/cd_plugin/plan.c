@@ -2,9 +2,11 @@
 #include "cd_plugin/plan.h"
 
 #include "api/names.h"
+#include "base/log.h"
 #include "cd_plugin/agent_claim.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/edits.h"
+#include "cd_plugin/host_nodes.h"
 #include "cd_plugin/rebuild.h"
 #include "cd_plugin/wants.h"
 
@@ -30,6 +32,17 @@ static int edit_daemon(const struct cd *cd, const struct op *op, const struct wa
         return edits_for_daemon(a, &d, ret, e);
 }
 
+/* Where the host runs IMEX for one domain, its channel 0 is the administrator's to make (news_prepared). */
+static void make_on_host(const struct cd *cd, const struct cdi_edits *channels) {
+        struct err e;
+        if (!*cd->o.channel_nodes || (!mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode)))
+                return;
+        if (host_nodes_make(cd->o.channel_nodes, channels, &e) < 0)
+                log_warn("cannot make a channel's device node on the host: pods with hostUsers: false cannot "
+                         "use the channel until the plugin's container may create device nodes there",
+                         kv_err(&e));
+}
+
 static int edit_channel(const struct cd *cd, const struct want *w, struct arena *a, struct cdi_edits *ret,
                         struct err *e) {
         unsigned major = 0, count = 1;
@@ -40,6 +53,7 @@ static int edit_channel(const struct cd *cd, const struct want *w, struct arena 
         if (mode_forms_domains(cd->o.mode) && streq(w->config.allocation_mode, "All"))
                 count = edits_channel_count(cd->o.proc_driver);
         edits_channels(a, major, (unsigned)w->channel, count, ret);
+        make_on_host(cd, ret);
         return 0;
 }
 

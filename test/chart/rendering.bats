@@ -107,7 +107,8 @@ load chart.bash
 @test "the kubelet plugin finds the driver where the values say" {
 	render
 	is 'plugin.spec.volumes | map({(.name): .hostPath.path}) | add == {"plugins-registry": "/var/lib/kubelet/plugins_registry",
-		plugins: "/var/lib/kubelet/plugins", cdi: "/var/run/cdi", "driver-root": "/", "driver-root-parent": "/"}'
+		plugins: "/var/lib/kubelet/plugins", cdi: "/var/run/cdi", "driver-root": "/", "driver-root-parent": "/",
+		"channel-nodes": "/dev/nvidia-caps-imex-channels"}'
 	render --set nvidiaDriverRoot=/run/nvidia/driver/ --set altProcDevices=/run/nvidia/devices
 	is 'plugin.spec.volumes | map({(.name): .hostPath.path}) | add |
 		.["driver-root"] == "/run/nvidia/driver" and .["driver-root-parent"] == "/run/nvidia" and
@@ -115,6 +116,19 @@ load chart.bash
 	is 'plugin | env("NVIDIA_DRIVER_ROOT") == "/run/nvidia/driver"'
 	is 'plugin | env("ALT_PROC_DEVICES_PATH") == "/alt-proc-devices"'
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
+}
+
+@test "the kubelet plugin makes device nodes of channels on the host, unless the host runs IMEX for one domain" {
+	render
+	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "channel-nodes") | .mountPath == "/channel-nodes" and (.readOnly | not)'
+	is 'plugin | env("CHANNEL_NODES") == "/channel-nodes"'
+	render --set featureGates.HostManagedIMEX=true
+	is 'plugin.spec | .volumes + .containers[0].volumeMounts | all(.name != "channel-nodes")'
+	is 'plugin.spec.containers[0].env | all(.name != "CHANNEL_NODES")'
+	render --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel
+	is 'plugin | env("CHANNEL_NODES") == "/channel-nodes"'
+	render --set resources.computeDomains.enabled=false --set resources.gpus.enabled=true --set gpuResourcesEnabledOverride=true
+	is 'plugin.spec.volumes | all(.name != "channel-nodes")'
 }
 
 @test "the kubelet plugin finds the host's nvidia-imex where the values say" {

@@ -25,6 +25,35 @@ teardown() { ns_end; }
 	eventually 10 domain_field_is one .status.nodes ""
 }
 
+user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
+
+# bats test_tags=matrix
+@test "a pod in a user namespace gets its channel, and may open it" {
+	user_namespaces || skip "its container runtime has no user namespaces"
+	domain d
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: w}
+		spec:
+		  terminationGracePeriodSeconds: 0
+		  hostUsers: false
+		  nodeSelector: {kubernetes.io/hostname: node-1}
+		  resourceClaims: [{name: channel, resourceClaimTemplateName: d}]
+		  containers:
+		  - name: main
+		    image: compute-domains/busybox:test
+		    imagePullPolicy: Never
+		    command: [sleep, "1000000"]
+		    resources: {claims: [{name: channel}]}
+	END
+	running w
+	[[ $(k -n "$ns" exec w -- cat /proc/self/uid_map | awk '{ print $2 }') != 0 ]]
+	has_channel w
+	# The stand-in's major has no driver, which only a container hears of that may open it.
+	[[ $(k -n "$ns" exec w -- sh -c 'cat /dev/nvidia-caps-imex-channels/channel0 2>&1; true') == *"No such device or address"* ]]
+}
+
 @test "the Deployment of the introduction runs unchanged but for image and replicas" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
 	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s

@@ -12,6 +12,7 @@ node_mounts=(
 	pods:/var/log/pods
 	containers:/var/log/containers
 	run:/run
+	channels:/dev/nvidia-caps-imex-channels
 )
 
 cluster_uuid=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
@@ -110,6 +111,8 @@ make_mounts() {
 	for pair in "${node_mounts[@]}"; do
 		mkdir -p "$dir/${pair%%:*}"
 	done
+	# The kernel mounts no /proc in a user namespace where all others have something mounted over their files, as the node has below.
+	mkdir -p "$dir/proc"
 	# A boot of its own, which its kubelet tells; its containers have the machine's.
 	cat /proc/sys/kernel/random/uuid >"$dir/boot-id"
 	# Containers that ask for mount propagation need shared mounts; the machine's own must not hear of them.
@@ -118,6 +121,7 @@ make_mounts() {
 		shift 2
 		hostname "$name"
 		for pair; do mount --bind "$dir/${pair%%:*}" "${pair#*:}"; done
+		mount -t proc proc "$dir/proc"
 		mount --bind "$dir/boot-id" /proc/sys/kernel/random/boot_id
 		mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc,workdir=$dir/etc-work" /etc
 		mkdir -p /etc/cdi /etc/cni/net.d
@@ -322,6 +326,7 @@ node_off() {
 	# It goes with the namespace, but not at once.
 	ip link del "cdt-$k" 2>/dev/null || true
 	find "$dir/run" -mindepth 1 -maxdepth 1 ! -name nvidia -exec rm -rf {} +
+	rm -rf "$dir/channels"
 }
 
 node_down() {

@@ -654,6 +654,7 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
                 .dev_root = w.driver_root,
                 .proc_driver = w.driver_root,
+                .channel_nodes = "",
                 .standing_changed = mode_is_standing(w.mode) ? on_standing : NULL,
                 .u = &w.isolations[k],
         };

@@ -5,11 +5,14 @@
 #include "fake_world.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "api/names.h"
 #include "base/file.h"
+#include "cd_plugin/state.h"
 
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"
 
@@ -30,6 +33,37 @@ static void ready_channel_is_prepared_at_once(void **state) {
                                     "\"major\":240,\"fileMode\":438}"));
         assert_true(world_recorded(CLAIM_1));
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
+}
+
+/* Runtimes bind it into a container in a user namespace, where nobody can make one. */
+static void host_has_the_device_node_of_a_prepared_channel(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct stat st;
+        struct err e;
+        _cleanup_(freep) char *dir = file_join(w.dir, "channel-nodes"), *node = file_join(dir, "channel0");
+        if (geteuid() != 0)
+                skip(); /* nobody else may make device nodes */
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        ((struct cd *)w.claims->o.u)->o.channel_nodes = dir;
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PREPARED);
+        assert_int_equal(stat(node, &st), 0);
+        assert_int_equal(st.st_mode, S_IFCHR | 0666);
+        assert_int_equal(st.st_rdev, makedev(240, 0));
+}
+
+/* Most pods have no user namespace, and need none. */
+static void channel_is_prepared_where_no_device_node_can_be_made(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        ((struct cd *)w.claims->o.u)->o.channel_nodes = "/nowhere";
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PREPARED);
 }
 
 static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **state) {
@@ -658,6 +692,8 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(ready_channel_is_prepared_at_once),
+                T(host_has_the_device_node_of_a_prepared_channel),
+                T(channel_is_prepared_where_no_device_node_can_be_made),
                 T(waiting_is_no_attempt_and_no_part_of_one),
                 T(daemon_claim_brings_the_hosts_programs_and_the_domain_folder),
                 T(a_waiting_channel_does_not_hold_up_its_own_daemon),

@@ -7,6 +7,7 @@
 
 #include "api/names.h"
 #include "base/file.h"
+#include "cd_plugin/state.h"
 
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"
 #define NO_CLIQUE "host-managed IMEX requires an NVLink clique on this node; NVML reports none"
@@ -228,10 +229,15 @@ static void host_managed_domain_in_a_driver_managed_installation_too(void **stat
 static void host_channel0_chardev_missing_is_a_warning_and_no_failure(void **state) {
         (void)state;
         struct dra_op op = { 0 };
+        struct err e;
+        _cleanup_(freep) char *dir = file_join(w.dir, "channel-nodes");
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        ((struct cd *)w.claims->o.u)->o.channel_nodes = dir;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
         assert_non_null(strstr(w.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
+        assert_int_equal(rmdir(dir), 0); /* we make none, which would hide that it was missing */
 }
 
 /* ---- the Go driver's variant, IMEX_MODE=hostManaged ---- */
