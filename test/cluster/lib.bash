@@ -25,11 +25,14 @@ kube_bin=$cache/kubernetes-$kubernetes_version
 helm_bin=$cache/helm-$helm_version
 debian_root=$cache/debian-$debian_suite
 prometheus_root=$cache/prometheus-$debian_suite
+# Debian's runc runs no pod in a user namespace. One version of Kubernetes has a newer containerd and runc.
+runtime_bin=
+[[ ${CD_KUBERNETES:-} != 1.36 ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
 own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*,go-driver/*} | sha256sum | cut -c1-12)
 go_gpu_bin=$cache/go-gpu-$(cat "$here"/programs/go-gpu/* | sha256sum | cut -c1-12)
 scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
-export PATH=$kube_bin:$helm_bin:$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$PATH:/usr/sbin:/sbin
+export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$PATH:/usr/sbin:/sbin
 
 # The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns. The API server is to be
 # found at its service address by way of the front (programs/front), which pods take, and at server_address by everybody else.
