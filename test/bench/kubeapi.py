@@ -92,7 +92,8 @@ class Cluster:
 
 class Watch:
     """Follows a collection in a thread. `on_event(type, object, arrived)` runs there; wait(condition) sees the objects by name.
-    It outlives an API server that goes away or has forgotten the version to go on from: then it lists again."""
+    It lists again after every end of a watch: an API server that was restarted may have forgotten the version to resume from, or
+    serve an etcd that was restored from a backup."""
 
     def __init__(self, cluster, path, on_event=None):
         self.cluster, self.path, self.on_event = cluster, path, on_event
@@ -120,7 +121,8 @@ class Watch:
                 for line in conn.getresponse():
                     self.take(json.loads(line), time.monotonic())
             except (OSError, ValueError, KeyError, http.client.HTTPException, AttributeError):
-                self.start_again()
+                pass
+            self.start_again()
 
     def start_again(self):
         while not self.ended.wait(0.2):

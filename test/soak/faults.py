@@ -6,25 +6,30 @@ It yields seconds, or a function that says what it waits for, None when that is 
 about the part that was struck. A fault that finds nothing to strike returns before it yields."""
 
 import json
+import math
 import os
 import signal
 import subprocess
+import time
 
 from kinds import DRIVER_NS, NS, name
-from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, node_of, runs
+from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, JUST_NOW_S, LONG_AGO_S, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, node_of, runs
 
 WHOLE = lambda: None  # noqa: E731
+LIST_LIMIT_S = 180  # within which informers list after the API server has served a restored etcd
 
 
 class Hit:
     """One strike: what it may use, and what it tells of itself."""
 
-    def __init__(self, world, rng, workloads, busy):
+    def __init__(self, world, rng, workloads, busy, apply):
         self.w, self.k, self.rng, self.workloads = world, world.k, rng, workloads
         self.what = ""       # for people: whom it struck
         self.affects = None  # names of the workloads that have to be well again; None: all
+        self.result = ""     # what it has found out
         self.nodes = set()   # nobody else may strike these meanwhile
         self.busy = busy     # nodes that others strike
+        self.apply = apply   # makes the API server's workloads those of workloads()
 
     def choose(self, things):
         things = list(things)
@@ -293,6 +298,55 @@ def api_server_gone(h):
     h.w.command("apiserver", "start")
     h.w.api_up = True
     return h.controller_works()
+
+
+def informers_listed(h, before):
+    """Evidence: each informer that watched before, and each that has watched since, has listed within the time that docs/failures.md promises,
+    unless its pod has ended."""
+    def missing():
+        audit = h.w.audit
+        late = sorted(i for i in before | audit.watching() if not audit.listed.get(i, math.inf) <= audit.first + LIST_LIMIT_S)
+        pods = {name(p) for p in h.w.all(h.w.ours) if runs(p)}
+        late = [" ".join(filter(None, i)) for i in late if i[0] in pods]
+        if late and time.time() > audit.first + LIST_LIMIT_S:
+            h.w.violation(f"{len(late)} informers did not list within {LIST_LIMIT_S} s after the restore of etcd: {'; '.join(late)}")
+        if not late:
+            h.result = f"; {len(audit.listed)} informers listed, the last {max(audit.listed.values()) - audit.first:.1f} s after the API server's first answer"
+        return f"{len(late)} informers have not listed, {late[0]} for one" if late else None
+    return missing
+
+
+def age_of_backup(world):
+    return (JUST_NOW_S, LONG_AGO_S)[world.restores % 2]
+
+
+def ready(world, fault):
+    """Whether a planned fault has what it needs: no backup is made while users do what a backup may not interrupt."""
+    age = age_of_backup(world)
+    return bool(world.snapshots) and (age == LONG_AGO_S or age <= world.snapshot_of(age)[0] < 2 * age)
+
+
+def etcd_restored(h):
+    """From a backup of half a minute and, the next time, of ten minutes ago. Sometimes versions then pass those that watches have seen."""
+    age, path = h.w.snapshot_of(age_of_backup(h.w))
+    h.w.restores += 1
+    # Pods that are younger than the backup end, and older ones start again, with all that is theirs.
+    h.nodes = set() if h.w.kind.hosts_run_imex else {name(n) for n in h.w.all(h.w.nodes)}
+    newest, watching = h.w.revision(), h.w.audit.watching()
+    h.w.api_up = False
+    h.w.command("apiserver", h.rng.choice(["stop", "kill"]))
+    h.w.audit.server_ended()
+    h.w.indices.clear()
+    h.w.command("etcd", "restore", path)
+    h.w.api_up = True
+    lost = newest - h.w.revision()
+    passes = lost < 5000 and h.rng.random() < 0.5
+    h.what = f"a backup of {age:.0f} s ago, {lost} versions lost{', and passed at once' if passes else ''}, {len(watching)} informers"
+    yield h.rng.uniform(0, 10)
+    if passes:
+        h.w.pass_revision(newest)
+    h.apply()
+    return both(h.controller_works(), informers_listed(h, watching))
 
 
 def pages(h, code):
@@ -577,15 +631,21 @@ LOCAL = [controller_killed, controller_hangs, plugin_killed, gpu_plugin_killed, 
 # One at a time: the front has one state.
 PAGES = [pages_404_in_place_of_the_api_server, pages_403_in_place_of_the_api_server, pages_503_in_place_of_the_api_server]
 # Those that end controllers, at times by way of a lost lease.
-ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
+ENDS_CONTROLLERS = [etcd_restored, controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
                     node_gone_for_good, *PAGES]
 # Those under which a leader cannot renew its lease in time. Without one of them a lost lease is a bug.
-TAKES_THE_LEASE = [controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
+TAKES_THE_LEASE = [etcd_restored, controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
 # Those that end nvidia-imex on the node that they strike. Without one of them it is the same while a claim that it serves is prepared.
 ENDS_IMEX = [daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop, node_loses_power, node_gone_for_good, hosts_imex_restarted,
-             hosts_imex_away]
+             hosts_imex_away, etcd_restored]
 # Those that delete a ComputeDomain.
 ENDS_DOMAIN = [domain_deleted_under_its_workload, domain_made_again_with_its_name]
+# Those under which nobody changes workloads, because the API server is away.
+NO_API = [api_server_gone, etcd_restored]
+# Those in which users do something in several steps: a backup of the middle would need them again.
+NO_BACKUP = [*ENDS_DOMAIN, chart_upgraded, node_gone_for_good, node_cordoned]
+# Those that strike alone, at these parts of the storm.
+PLANNED = {etcd_restored: (0.2, 0.6)}
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, gpu_plugin_killed: 2, plugin_deleted: 2, plugin_finds_garbage: 2,
@@ -602,4 +662,4 @@ def of_kind(kind):
     without = set() if kind.has_fabrics else {fabric_deleted, old_fabric_put_back}
     without |= {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop} if kind.hosts_run_imex else {hosts_imex_restarted, hosts_imex_away}
     without |= set() if kind.name == "standing" else {node_cordoned}
-    return [f for f in FAULTS if f not in without]
+    return [f for f in [*FAULTS, *PLANNED] if f not in without]

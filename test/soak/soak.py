@@ -19,11 +19,12 @@ import faults
 from kinds import KINDS, NS
 from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, World
 
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NS}/deployments"
 OUTSTANDING = 3    # with more faults unhealed at once, nobody could say which of them it is that does not heal
 HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
 LEASE_EXCUSE_S = 30  # a kubelet that was away itself tells late of a container that ended meanwhile
 SLOW_S = 60         # who heals more slowly than this is asked what it waited for
-Workload = collections.namedtuple("Workload", "cd replicas")
+Workload = collections.namedtuple("Workload", "cd replicas gpus")
 
 
 def gpu_template(n):
@@ -88,6 +89,7 @@ class Soak:
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
         self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
         self.lease_excused_until = 0
+        self.planned, self.backing_up = [], None
         world.imex_may_end = lambda node: any(s.fault in faults.ENDS_IMEX and node in s.hit.nodes for s in self.strikes)
         world.domain_may_go = lambda cd: any(s.fault in faults.ENDS_DOMAIN and s.hit.what == cd for s in self.strikes)
         world.lease_may_be_lost = lambda: time.monotonic() < self.lease_excused_until or any(s.fault in faults.TAKES_THE_LEASE for s in self.strikes)
@@ -108,31 +110,48 @@ class Soak:
         return self.w.kind.room(cd, self.workloads.values())
 
     def api_fault(self):
-        return any(s.fault is faults.api_server_gone and s.harm_ended is None for s in self.strikes)
+        return any(s.fault in faults.NO_API and s.harm_ended is None for s in self.strikes)
 
     def churn(self):
         """One change: a workload comes, goes, grows or shrinks."""
         if self.api_fault():
             return
-        path = f"/apis/apps/v1/namespaces/{NS}/deployments"
         roomy = [cd for cd in self.w.kind.domains if self.room(cd)]
         if roomy and (not self.workloads or self.rng.random() < 0.5):
             w, cd, gpus = f"w{next(self.serial)}", self.rng.choice(roomy), self.rng.choice(self.w.kind.gpus)
             n = self.rng.randint(1, self.room(cd))
-            self.w.k.create(path, deployment(self.w.kind, w, cd, n, gpus))
-            self.workloads[w] = Workload(cd, n)
+            self.w.k.create(DEPLOYMENTS, deployment(self.w.kind, w, cd, n, gpus))
+            self.workloads[w] = Workload(cd, n, gpus)
             self.log(f"workload {w}: {n} pods in {cd}, with {gpus} GPUs each")
             return
         w = self.rng.choice(sorted(self.workloads))
-        cd, n = self.workloads[w]
+        cd, n, gpus = self.workloads[w]
         wanted = self.rng.choice([i for i in range(n + self.room(cd) + 1) if i != n])
         if wanted == 0:
-            self.w.k.delete(f"{path}/{w}")
+            self.w.k.delete(f"{DEPLOYMENTS}/{w}")
             del self.workloads[w]
         else:
-            self.w.k.patch(f"{path}/{w}", {"spec": {"replicas": wanted}})
-            self.workloads[w] = Workload(cd, wanted)
+            self.w.k.patch(f"{DEPLOYMENTS}/{w}", {"spec": {"replicas": wanted}})
+            self.workloads[w] = Workload(cd, wanted, gpus)
         self.log(f"workload {w}: {n} to {wanted} pods in {cd}")
+
+    def apply(self):
+        """The cluster has forgotten what users did: they apply their manifests again, and delete what they had deleted."""
+        found = {o["metadata"]["name"]: o for o in self.w.k.get(DEPLOYMENTS)["items"]}
+        for w in sorted(found.keys() - self.workloads.keys()):
+            self.w.k.delete(f"{DEPLOYMENTS}/{w}")
+        for w, (cd, n, gpus) in sorted(self.workloads.items()):
+            if w not in found:
+                self.w.k.create(DEPLOYMENTS, deployment(self.w.kind, w, cd, n, gpus))
+            elif found[w]["spec"]["replicas"] != n:
+                self.w.k.patch(f"{DEPLOYMENTS}/{w}", {"spec": {"replicas": n}})
+
+    def back_up(self):
+        if self.api_fault() or any(s.fault in faults.NO_BACKUP for s in self.strikes) or (self.backing_up and not self.backing_up.done()):
+            return
+        if self.backing_up and self.backing_up.exception():
+            self.fail(f"backup: {self.backing_up.exception()!r}")
+        self.backing_up = self.threads.submit(self.w.take_snapshot)
 
     # ---- faults ----
 
@@ -142,17 +161,22 @@ class Soak:
             return False
         if fault in faults.PAGES and any(s.fault in faults.PAGES for s in harming):
             return False
+        if any(s.fault in faults.PLANNED for s in self.strikes) or self.planned:
+            return False
         if self.api_fault():
             return fault in faults.LOCAL
         return fault is not faults.api_server_gone or all(s.fault in faults.LOCAL for s in harming)
 
     def strike(self):
-        kinds = [f for f in self.kinds if self.may_strike(f)]
-        if len(self.strikes) >= OUTSTANDING or not kinds:
+        kinds = [f for f in self.kinds if f in faults.FAULTS and self.may_strike(f)]
+        if self.planned and not self.strikes and faults.ready(self.w, self.planned[0]):
+            fault = self.planned.pop(0)
+        elif len(self.strikes) < OUTSTANDING and kinds:
+            fault = self.rng.choices(kinds, [faults.FAULTS[f] for f in kinds])[0]
+        else:
             return
-        fault = self.rng.choices(kinds, [faults.FAULTS[f] for f in kinds])[0]
         busy = set().union(*(s.hit.nodes for s in self.strikes))
-        hit = faults.Hit(self.w, random.Random(self.rng.random()), lambda: dict(self.workloads), busy)
+        hit = faults.Hit(self.w, random.Random(self.rng.random()), lambda: dict(self.workloads), busy, self.apply)
         s = Strike(fault, hit)
         s.since = time.monotonic()
         self.strikes.append(s)
@@ -221,7 +245,7 @@ class Soak:
                 if s.fault in faults.TAKES_THE_LEASE:
                     self.lease_excused_until = now + LEASE_EXCUSE_S
                 self.healed[s.fault].append(now - s.harm_ended)
-                self.log(f"healed after {now - s.harm_ended:.1f} s: {faults.title(s.fault)}: {s.hit.what}")
+                self.log(f"healed after {now - s.harm_ended:.1f} s: {faults.title(s.fault)}: {s.hit.what}{s.hit.result}")
                 if now - s.harm_ended > SLOW_S:
                     self.slow.append(f"{faults.title(s.fault)}: {s.hit.what}: {now - s.harm_ended:.1f} s, of these {s.story()}")
                     self.log("it waited " + s.story())
@@ -273,6 +297,12 @@ class Soak:
         self.controllers_stay = end - seconds / 3
         self.keep_doing(self.churn, 4, 12, end)
         self.keep_doing(self.strike, 2, 7, end)
+        planned = [f for f in self.kinds if f in faults.PLANNED]
+        if planned:
+            self.keep_doing(self.back_up, 10, 10, end)
+        for fault in planned:
+            for part in faults.PLANNED[fault]:
+                self.at(part * seconds, lambda fault=fault: self.planned.append(fault))
         while time.monotonic() < end and not self.broken():
             self.turn()
         self.agenda.clear()
@@ -294,7 +324,7 @@ class Soak:
     def delete_all(self):
         kind = self.w.kind
         for w in list(self.workloads):
-            self.w.k.delete(f"/apis/apps/v1/namespaces/{NS}/deployments/{w}")
+            self.w.k.delete(f"{DEPLOYMENTS}/{w}")
         self.workloads.clear()
         for cd in kind.domains if kind.makes_domains() else ():
             self.w.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{cd}")
@@ -309,11 +339,12 @@ class Soak:
         """A formation of all nodes, which touches all the code that ordinary life does; what the programs hold after it is the measure."""
         self.make_domains()
         for i, (cd, pods) in enumerate(self.w.kind.warm_up()):
-            self.workloads[f"warm-up-{i}"] = Workload(cd, pods)
-            self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment(self.w.kind, f"warm-up-{i}", cd, pods, 1))
+            self.workloads[f"warm-up-{i}"] = Workload(cd, pods, 1)
+            self.w.k.create(DEPLOYMENTS, deployment(self.w.kind, f"warm-up-{i}", cd, pods, 1))
         if text := self.until(self.missing_of_any, 120):
             self.fail(f"warm-up: {text}")
         self.delete_all()
+        self.w.mounts_at_start = self.w.mounts()
         return self.w.figures()
 
 
@@ -342,7 +373,7 @@ def grown(before, now, spare_mb, spare_fds):
 def report(soak, before, now):
     lines = ["| fault | survived | healed: median | worst |", "|---|---|---|---|"]
     every = []
-    for fault in sorted(faults.FAULTS, key=faults.title):
+    for fault in sorted([*faults.FAULTS, *faults.PLANNED], key=faults.title):
         times = soak.healed.get(fault)
         if times:
             every += times

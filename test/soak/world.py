@@ -3,13 +3,17 @@
 
 import base64
 import collections
+import datetime
 import glob
+import http.client
 import json
 import os
 import re
 import subprocess
 import sys
 import threading
+import time
+import urllib.parse
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,6 +33,8 @@ NO_CHANNEL, NO_GPUS = 77, 78
 # taken the place of runc's own process, which then ends with 2 and without a word.
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
+ANY_ID = re.compile(r"(?<=kube-api-access-)\w+|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+JUST_NOW_S, LONG_AGO_S = 30, 600  # the ages of backups that are restored
 LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
 
 
@@ -56,6 +62,60 @@ def condition(o, kind):
     return next((c["status"] for c in o.get("status", {}).get("conditions", []) if c["type"] == kind), None)
 
 
+class Audit:
+    """What the programs of the driver ask of the API server, by its audit log. An informer is known by its pod, its path and its selectors."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+        self.watches = {}     # id of a request that has not ended: informer
+        self.listed = {}      # informer: when its last complete list was asked for
+        self.first = None     # when the API server answered first
+        self.lock = threading.Lock()
+
+    def watching(self):
+        self.read()
+        with self.lock:
+            return set(self.watches.values())
+
+    def server_ended(self):
+        """It does not record the end of each watch that it breaks off."""
+        self.read()
+        with self.lock:
+            self.watches, self.listed, self.first = {}, {}, None
+
+    def read(self):
+        with self.lock, open(self.path, "rb") as f:
+            f.seek(self.offset)
+            for line in f:
+                if not line.endswith(b"\n"):
+                    break
+                self.offset += len(line)
+                self.take(line)
+
+    @staticmethod
+    def seconds(stamp):
+        return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+    def take(self, line):
+        if self.first is not None and b'"verb":"list"' not in line and b'"verb":"watch"' not in line:
+            return
+        event = json.loads(line)
+        self.first = self.first or self.seconds(event["stageTimestamp"])
+        user, verb = event["user"], event["verb"]
+        if verb not in ("list", "watch") or not user["username"].startswith(f"system:serviceaccount:{DRIVER_NS}:"):
+            return
+        pod = user.get("extra", {}).get("authentication.kubernetes.io/pod-name", ["?"])[0]
+        uri = urllib.parse.urlsplit(event["requestURI"])
+        query = urllib.parse.parse_qs(uri.query)
+        informer = pod, uri.path, *(query.get(selector, [""])[0] for selector in ("labelSelector", "fieldSelector"))
+        if verb == "watch" and event["stage"] == "ResponseStarted":
+            self.watches[event["auditID"]] = informer
+        elif verb == "watch":
+            self.watches.pop(event["auditID"], None)
+        elif event["stage"] == "ResponseComplete" and event["responseStatus"]["code"] == 200:
+            self.listed[informer] = self.seconds(event["requestReceivedTimestamp"])
+
+
 class World:
     def __init__(self, state, nodes, kind):
         self.state, self.n_nodes, self.kind = state, nodes, kind
@@ -69,6 +129,9 @@ class World:
         self.may_go = set()  # UIDs of daemon pods of which somebody deleted what keeps them
         self.ends = set()  # ids of containers of ours that were seen to end
         self.api_up = True
+        self.audit = Audit(os.path.join(state, "control", "audit.log"))
+        self.mounts_at_start = None
+        self.snapshots, self.restores = [], 0  # (when, file) of etcd, the oldest first
         self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
 
         def follow(path, look=None):
@@ -270,8 +333,34 @@ class World:
 
     def compact(self):
         """Makes etcd forget all versions but the last, as it does every five minutes."""
-        now = self.etcd("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
-        self.etcd("compaction", {"revision": now, "physical": True})
+        self.etcd("compaction", {"revision": self.revision(), "physical": True})
+
+    def revision(self):
+        return int(self.etcd("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"])
+
+    def take_snapshot(self):
+        """Keeps those of the last ten minutes, and one that is older."""
+        folder, now = os.path.join(self.state, "snapshots"), time.monotonic()
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, f"{now:.0f}.db")
+        self.command("etcd", "snapshot", path)
+        self.snapshots.append((now, path))
+        while len(self.snapshots) > 1 and now - self.snapshots[1][0] > LONG_AGO_S:
+            os.remove(self.snapshots.pop(0)[1])
+
+    def snapshot_of(self, seconds_ago):
+        """(its age, file): the youngest that is as old, otherwise the oldest."""
+        now = time.monotonic()
+        when, path = ([s for s in self.snapshots if now - s[0] >= seconds_ago] or self.snapshots[:1])[-1]
+        return now - when, path
+
+    def pass_revision(self, newest):
+        """Versions go on from beyond this one."""
+        conn = http.client.HTTPConnection("127.0.0.1", 23790, timeout=10)
+        body = json.dumps({"key": base64.b64encode(b"soak").decode(), "value": ""})
+        for _ in range(newest - self.revision() + 1):
+            conn.request("POST", "/v3/kv/put", body)
+            conn.getresponse().read()
 
     # ---- what is left when all is deleted ----
 
@@ -292,9 +381,24 @@ class World:
         kept = {o["metadata"]["uid"] for o in self.all(self.claims) if self.kind.excuses("ResourceClaim", o, self)}
         for k in range(self.n_nodes):
             left += [f"node-{k}: {text}" for text in self.files_on(k, kept)]
+        if self.mounts_at_start is not None:
+            left += [f"{n} more mounts on {path} than at the start" for path, n in (self.mounts() - self.mounts_at_start).items()]
         for program in self.kind.go_with_the_last:
             left += [f"process {pid} ({program})" for pid in self.processes(program) if self.is_of_cluster(pid)]
         return left
+
+    def mounts(self):
+        """Mount points in the nodes' namespaces, without ids of pods and containers: how many there are of each."""
+        found = collections.Counter()
+        for k in range(self.n_nodes):
+            try:
+                pid = open(os.path.join(self.state, "nodes", str(k), "kubelet.pid")).read().strip()
+                lines = open(f"/proc/{pid}/mountinfo").read().splitlines()
+            except OSError:
+                continue
+            points = (line.split()[4] for line in lines)
+            found.update(ANY_ID.sub("*", point) for point in points if point.startswith(("/run/", "/var/lib/kubelet/")))
+        return found
 
     def is_of_cluster(self, pid):
         try:
