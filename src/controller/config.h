@@ -34,6 +34,7 @@ struct config {
         struct str requests, limits;          /* of the daemon container, JSON */
         struct jd_pair *labels, *annotations; /* of the daemon pods, beside ours */
         size_t n_labels, n_annotations;
+        unsigned leases_pause_ms; /* LEASES_PAUSE_MS (controller/leases.h) */
 };
 
 /* Reads flags and environment. Messages name the flag and the variable. */

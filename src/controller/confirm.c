@@ -286,14 +286,18 @@ static void look_at_domain(struct scope *s, yyjson_val *object) {
 static void look_at_claim(struct scope *s, yyjson_val *object) {
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct claim claim = { 0 };
-        struct claim_place place = { 0 };
+        struct claim_place place;
         struct err e;
         if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
                 cannot_read(s, object, &e);
-        } else if (claim_place(&claim, s->c->o.own_channels, a, &place)) {
-                found_on_node(s, place.domain_uid, place.node, object);
-                found_on_node(s, place.domain_uid, "", object);
+                return;
         }
+        /* One that was allocated under another isolation may still be in use. */
+        for (int own_channel = 0; own_channel < 2; own_channel++)
+                if (claim_place(&claim, own_channel, a, &place)) {
+                        found_on_node(s, place.domain_uid, place.node, object);
+                        found_on_node(s, place.domain_uid, "", object);
+                }
 }
 
 static void look_at_pod(struct scope *s, yyjson_val *object) {

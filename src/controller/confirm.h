@@ -17,7 +17,7 @@ struct confirm;
 
 enum confirm_what {
         CONFIRM_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
-        CONFIRM_CLAIM,  /* key: confirm_on_node(); in the namespace of the domain */
+        CONFIRM_CLAIM,  /* key: confirm_on_node(); in the namespace of the domain; of either isolation */
         CONFIRM_DAEMON, /* key: confirm_on_node(); in one of ours */
         CONFIRM_AGENT,  /* key: name of the node; in the driver's namespace */
 };
@@ -27,7 +27,6 @@ struct confirm_options {
         struct work_queue *queue;
         void (*found)(void *u, enum confirm_what what, yyjson_val *object);
         void *u;
-        bool own_channels; /* which claims count: see claim_place() */
         unsigned valid_ms; /* how long an answer holds; 0: 10 s */
 };
 

@@ -134,7 +134,6 @@ void controller_start(struct controller *c, const struct config *config, struct 
         c->confirm = confirm_new(&(struct confirm_options){ .client = client,
                                                             .queue = c->queue,
                                                             .found = on_found,
-                                                            .own_channels = mode_assigns_channels(c->mode),
                                                             .u = c });
         c->crds = crds_new(&(struct crds_options){ .client = client,
                                                    .domains = config->apply_crds,

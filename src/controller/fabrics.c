@@ -343,10 +343,12 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         x->moved = clique && !x->states;
         x->rack = records_node_rack(c, x->name);
         x->is_ready = node && node_ready(node);
+        x->alive_after = leases_alive_after(c->leases, x->name);
         x->gone = node ? node_out_of_service(node)
                        : gone_for(c->gone, x->name, FORMATION_NODE_GONE_S, k->now, &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
-                /* There is nothing that it could hold, and so nothing that anybody would have to wait for. */
+                /* Its plugin gives no channel and reports none. One of the isolation before goes with its
+                 * claim, which the server is asked about, where the kubelet shows life. */
                 x->reported = x->settled = true;
                 x->uid = k->old ? k->old->o.meta.uid : NULL;
                 return;
@@ -355,7 +357,6 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, read_report, &r);
         x->held = r.held;
         x->n_held = r.n_held;
-        x->renewed = leases_renewed(c->leases, x->name);
 }
 
 static void gather_nodes(struct fabric_look *k) {
@@ -411,9 +412,11 @@ static void look_at_place(void *u, const struct grant *x) {
                 k->n_nodes ? bsearch(&key, k->nodes, k->n_nodes, sizeof key, nodes_by_name) : NULL;
         if (!node && records_node_clique(k->c, x->node))
                 return;
+        /* A claim in another namespace is refused by the plugin, so it holds nothing. */
+        if (p->o->ns && !streq(p->o->ns, x->ns))
+                return;
         p->o->claimed = true;
-        /* A claim in another namespace is refused by the plugin, so it wants nothing. */
-        if (!node || !node->states || !p->cd || !streq(p->cd->o.meta.ns, x->ns))
+        if (!node || !node->states || !p->cd)
                 return;
         p->o->wants = true;
         if (!p->o->oldest || x->created < p->o->oldest)
@@ -448,7 +451,7 @@ static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
         }
         placements_of_domain(k->c->placements, o->uid, look_at_place, &p);
         /* One that was formed in another mode lives, and asks for nothing here. */
-        o->wants = o->wants && o->lives;
+        o->wants = o->wants && o->lives && mode_assigns_channels(k->c->mode);
         o->confirmed = (!cd || o->ends || o->lives) && is_confirmed(k, o, false);
 }
 
@@ -458,7 +461,7 @@ static void gather_owners(struct fabric_look *k) {
         for (size_t t = 0; t < ARRAY_LEN(tables); t++)
                 for (size_t i = 0; tables[t] && i < tables[t]->n_channels; i++)
                         add_owner(k, tables[t]->channels[i].owner.uid, &tables[t]->channels[i].owner);
-        for (size_t i = 0; i < k->n_nodes; i++) {
+        for (size_t i = 0; mode_assigns_channels(k->c->mode) && i < k->n_nodes; i++) {
                 placements_on_node(k->c->placements, k->nodes[i].name, add_placed, k);
                 for (size_t h = 0; h < k->nodes[i].n_held; h++)
                         add_owner(k, k->nodes[i].held[h].owner, NULL);
@@ -549,8 +552,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .now = clock_wall_s(),
         };
         gather_nodes(&k);
-        if (mode_assigns_channels(c->mode))
-                gather_owners(&k);
+        gather_owners(&k);
         struct channels_facts facts = { .fabric = clique,
                                         .old = k.old,
                                         .remembered = k.lost ? k.lost->channels : NULL,
@@ -562,6 +564,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                         .n_owners = k.n_owners,
                                         .stale = is_stale(c),
                                         .leases_at = leases_at(c->leases),
+                                        .leases_before = leases_before(c->leases),
                                         .now = k.now };
         struct agent_seats seats = { .stale = facts.stale || (agents && !kube_informer_current(c->agents)),
                                      .untold_s = channels_untold_s(&facts) };

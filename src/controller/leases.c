@@ -17,7 +17,8 @@ enum { BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 
 struct entry {
         UT_hash_handle hh;
-        int64_t renewed;
+        int64_t renewed; /* by the kubelet's clock */
+        int64_t alive_after;
         char node[];
 };
 
@@ -32,9 +33,10 @@ struct leases {
         struct kube_pages *list;
         struct entry *entries, *coming; /* of the last list, and of the one under way */
         struct requester *requesters;
-        int64_t at, coming_at;
-        unsigned failures;
-        uint64_t not_before_ms;
+        int64_t at, before, coming_at;
+        unsigned failures, pause_ms;
+        uint64_t
+                not_before_ms; /* by the loop's clock: after a failure, and for the pause between two lists */
 };
 
 struct node_lease {
@@ -64,6 +66,14 @@ static void queue_requesters(struct leases *l, unsigned ms) {
         }
 }
 
+/* What the list says that was complete before, and this one beside it. */
+static void compare(const struct leases *l, struct entry *x) {
+        struct entry *was;
+        HASH_FIND_STR(l->entries, x->node, was);
+        if (was)
+                x->alive_after = x->renewed > was->renewed ? l->at : was->alive_after;
+}
+
 /* One that cannot be read is of a kubelet of which nothing is known. */
 static void take(struct leases *l, yyjson_val *object) {
         struct arena *a = arena_new(256);
@@ -74,6 +84,7 @@ static void take(struct leases *l, yyjson_val *object) {
                 struct entry *x = xcalloc(1, sizeof *x + n);
                 x->renewed = lease.renewed;
                 memcpy(x->node, lease.node, n);
+                compare(l, x);
                 HASH_ADD_STR(l->coming, node, x);
         }
         arena_free(a);
@@ -98,15 +109,18 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
                 return;
         forget(&l->entries);
         l->entries = TAKE(l->coming);
+        l->before = l->at;
         l->at = l->coming_at;
         l->failures = 0;
+        l->not_before_ms = uv_now(kube_client_loop(l->client)) + l->pause_ms;
         queue_requesters(l, 0);
 }
 
-struct leases *leases_new(struct kube_client *client, struct work_queue *queue) {
+struct leases *leases_new(struct kube_client *client, struct work_queue *queue, unsigned pause_ms) {
         struct leases *l = xnew(struct leases);
         l->client = client;
         l->queue = queue;
+        l->pause_ms = pause_ms;
         l->list = kube_pages_new(client,
                                  &(struct kube_pages_options){
                                          .res = &kube_leases, .ns = NODE_LEASES, .page = on_page, .u = l });
@@ -152,8 +166,12 @@ int64_t leases_at(const struct leases *l) {
         return l->at;
 }
 
-int64_t leases_renewed(const struct leases *l, const char *node) {
+int64_t leases_before(const struct leases *l) {
+        return l->before;
+}
+
+int64_t leases_alive_after(const struct leases *l, const char *node) {
         struct entry *e;
         HASH_FIND_STR(l->entries, node, e);
-        return e ? e->renewed : 0;
+        return e ? e->alive_after : 0;
 }

@@ -220,7 +220,12 @@ static enum keeps keeps(const struct work *w, const struct channels_node *x, con
                         return KEEPS_HOLDS;
         if (!x->reported || !x->settled)
                 return KEEPS_SILENT;
-        return x->renewed > e->releasing + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
+        return x->alive_after > e->releasing + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
+}
+
+/* Two lists that were begun since are what shows life. */
+static bool leases_are_asked(const struct work *w, const struct fabric_channel *e) {
+        return w->f->leases_before > e->releasing + CHANNELS_LIFE_S;
 }
 
 /* True: no node can have it any more. */
@@ -236,7 +241,7 @@ static bool let_go(struct work *w, const struct fabric_channel *e, struct messag
                 if (k == KEEPS_NOT)
                         continue;
                 free = false;
-                bool asked = w->f->leases_at > e->releasing + CHANNELS_LIFE_S;
+                bool asked = leases_are_asked(w, e);
                 if (k == KEEPS_LIFELESS &&
                     (!asked || (x->is_ready && w->f->now - w->f->leases_at >= CHANNELS_RETRY_S)))
                         w->d->ask_leases = true;
@@ -267,7 +272,9 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
         if (!o || (o->claimed && !contested) || w->lost)
                 return false;
         if (left > 0) {
-                recheck(w, left);
+                int64_t left_life = e->releasing + CHANNELS_LIFE_S + 1 - w->f->now;
+                recheck(w, left_life > 0 ? left_life : left);
+                w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, e));
                 return false;
         }
         if (!let_go(w, e, h))
@@ -358,6 +365,20 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
         }
 }
 
+/* For those whose namespace has its half: in each of these namespaces as many as wait there. */
+static void reclaim_of_each(struct work *w, const struct channels_owner *const *waiting, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                size_t first = n, wanted = 0;
+                for (size_t k = n; k-- > 0;)
+                        if (streq(waiting[k]->ns, waiting[i]->ns)) {
+                                first = k;
+                                wanted++;
+                        }
+                if (first == i)
+                        reclaim(w, wanted, waiting[i]->ns);
+        }
+}
+
 static bool is_count_told(const struct work *w) {
         bool told = w->d->fabric.channel_count > 0;
         for (size_t i = 0; i < w->n_members; i++)
@@ -368,8 +389,8 @@ static bool is_count_told(const struct work *w) {
 static void assign(struct work *w) {
         struct compute_domain_fabric *g = &w->d->fabric;
         const struct channels_owner **wants = arena_alloc(w->a, (w->f->n_owners + 1) * sizeof *wants);
+        const struct channels_owner **greedy = arena_alloc(w->a, (w->f->n_owners + 1) * sizeof *greedy);
         size_t n = 0, n_full = 0, n_greedy = 0;
-        const char *greedy = NULL;
         int64_t end = g->channel_count < FABRIC_CHANNELS_MOST ? g->channel_count : FABRIC_CHANNELS_MOST;
         for (size_t i = 0; i < w->f->n_owners; i++) {
                 const struct channels_owner *o = &w->f->owners[i];
@@ -404,8 +425,7 @@ static void assign(struct work *w) {
                         break;
                 }
                 if (!is_modest(w, wants[i]->ns, end - 1)) {
-                        greedy = wants[i]->ns;
-                        n_greedy++;
+                        greedy[n_greedy++] = wants[i];
                         continue;
                 }
                 w->d->assigned[w->d->n_assigned++] = *enter(w, id, wants[i]->uid);
@@ -423,13 +443,14 @@ static void assign(struct work *w) {
                                          "NVreg_ImexChannelCount on all nodes",
                                          end - 1, n_full));
         } else if (n_greedy) {
-                reclaim(w, n_greedy, greedy);
-                add_condition(
-                        w, FABRIC_CHANNELS_EXHAUSTED, "NamespaceHasHalf",
-                        message_of(w->a,
-                                   "Namespace %s has half of the channels that others leave free, and %zu "
-                                   "ComputeDomains wait: delete some that nobody needs",
-                                   greedy, n_greedy));
+                reclaim_of_each(w, greedy, n_greedy);
+                /* The ComputeDomains that wait repeat it, and no tenant is to read of another one. */
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, "NamespaceHasHalf",
+                              message_of(w->a,
+                                         "%zu ComputeDomains wait because their namespace has half of the "
+                                         "channels that others leave free: delete ComputeDomains there that "
+                                         "nobody needs",
+                                         n_greedy));
         }
 }
 

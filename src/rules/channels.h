@@ -14,12 +14,14 @@
  *   once. A fabric that is new waits for nobody.
  * - An entry whose owner is gone, or is needed no more where none is free, is `releasing` first: plugins
  * refuse it. It goes when a minute is over, no claim names the owner, which the server itself has said, and
- * each node has reported without it and has shown life since (the Lease of its kubelet), or is gone or out of
- *   service. That a Node is called Ready proves nothing: it is called so for a while after it is cut off.
+ * each node has reported without it and has shown life since (its kubelet renewed its Lease between two lists
+ *   that were begun then), or is gone or out of service. That a Node is called Ready proves nothing: it is
+ *   called so for a while after it is cut off.
  * - Ids are given in turn, so that each comes again as late as can be, and not in the write that frees them.
  *
  * Where this cannot be known, an id stays where it is: ids are many. Times are seconds since 1970 by the
- * controller's clock; a kubelet's may differ from it by CHANNELS_LIFE_S at most. */
+ * controller's clock. Those of two controllers, one of which leads after the other, may differ by
+ * CHANNELS_LIFE_S at most. */
 #pragma once
 
 #include <stdbool.h>
@@ -60,7 +62,7 @@ struct channels_node {
         const char *imex, *withheld; /* the version of its IMEX; why it offers no devices; NULL: not told */
         const struct report_hold *held; /* of this fabric */
         size_t n_held;
-        int64_t renewed; /* when its kubelet renewed its Lease, 0: unknown */
+        int64_t alive_after; /* its kubelet renewed its Lease after this, 0: nobody knows */
 };
 
 /* A ComputeDomain that has an entry, or an allocated claim on a node of the fabric. */
@@ -92,7 +94,8 @@ struct channels_facts {
         const char *rosters_lost; /* why no node gets a place in them, for people; NULL: each does */
         const char *rosters_full; /* which nodes get none in the domain that stands; NULL: each does */
         bool stale;               /* a cache that these facts are from may miss something */
-        int64_t leases_at;        /* when the Leases were asked for, 0: never */
+        /* When the Leases were listed last, and before that; 0: never. */
+        int64_t leases_at, leases_before;
         int64_t now;
 };
 

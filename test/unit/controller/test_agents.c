@@ -37,18 +37,19 @@ struct world {
         bool elsewhere;                           /* it serves another fabric than its node's devices state */
         const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
         const char *epoch;
+        const char *channels;          /* of the fabric's object */
         char fabric[8192], node[1024]; /* bodies of the last writes */
         unsigned n_claim_lists, n_domain_lists, n_agent_lists, n_sets, n_templates, n_set_deletes;
-        unsigned n_pod_deletes;
+        unsigned n_pod_deletes, n_lease_lists;
 };
 
-static char *fabric_text(const char *domains, const char *epoch, unsigned version) {
+static char *fabric_text(const char *channels, const char *domains, const char *epoch, unsigned version) {
         return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainFabric\","
                          "\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
                          "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
                          "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"],\"nodes\":1,"
-                         "\"domains\":[%s],\"epoch\":%s}",
-                         version, domains, epoch);
+                         "\"channels\":[%s],\"domains\":[%s],\"epoch\":%s}",
+                         version, channels, domains, epoch);
 }
 
 #define ELSEWHERE "3f7c1b2a-1111-2222-3333-444455556666.3"
@@ -59,7 +60,7 @@ static char *fabric_text(const char *domains, const char *epoch, unsigned versio
         "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[],\"nodes\":0,\"domains\":[],\"epoch\":1}"
 
 #define CRASHES                                                                                              \
-        ",\"containerStatuses\":[{\"name\":\"compute-domain-agent\",\"restartCount\":200,\"state\":{"          \
+        ",\"containerStatuses\":[{\"name\":\"compute-domain-agent\",\"restartCount\":200,\"state\":{"        \
         "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}},\"lastState\":{\"terminated\":{\"exitCode\":1}}}]"
 
 static char *items_of(void *u, const char *path, const char **ret_kind) {
@@ -68,11 +69,12 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 *ret_kind = "Node";
                 _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
                 for (unsigned i = 1; i <= w->n_agents; i++)
-                        buf_addf(&b,
-                                 "%s{\"metadata\":{\"name\":\"n%u\",\"uid\":\"n%u\",\"resourceVersion\":\"1\","
-                                 "\"labels\":{%s}},\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT
-                                 "\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                                 i > 1 ? "," : "", i, i, w->node_labels, w->node_spec);
+                        buf_addf(
+                                &b,
+                                "%s{\"metadata\":{\"name\":\"n%u\",\"uid\":\"n%u\",\"resourceVersion\":\"1\","
+                                "\"labels\":{%s}},\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT
+                                "\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                                i > 1 ? "," : "", i, i, w->node_labels, w->node_spec);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/pods")) {
@@ -86,7 +88,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
                 for (unsigned i = 1; i <= w->n_agents; i++)
                         buf_addf(&b,
-                                 "%s{\"metadata\":{\"name\":\"agent-%u\",\"namespace\":\"driver\",\"uid\":\"p%u\","
+                                 "%s{\"metadata\":{\"name\":\"agent-%u\",\"namespace\":\"driver\",\"uid\":"
+                                 "\"p%u\","
                                  "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",%s"
                                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
                                  "\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{%s}},"
@@ -116,7 +119,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
                 *ret_kind = "ComputeDomainFabric";
-                _cleanup_(freep) char *own = w->seats ? fabric_text(w->seats, w->epoch, 5) : xstrdup("");
+                _cleanup_(freep) char *own =
+                        w->seats ? fabric_text(w->channels, w->seats, w->epoch, 5) : xstrdup("");
                 return xasprintf("%s%s", own, w->elsewhere ? ANOTHER_FABRIC : "");
         }
         if (fake_has(path, "/computedomaincliques")) {
@@ -134,6 +138,12 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                   "\"uid\":\"d\",\"resourceVersion\":\"1\",\"generation\":1,\"annotations\":{"
                                   "\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"}}}",
                         hash);
+        }
+        if (fake_has(path, "/namespaces/kube-node-lease/leases")) {
+                *ret_kind = "Lease";
+                return xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":"
+                                 "\"2026-02-01T00:00:%02u.000000Z\"}}",
+                                 w->n_lease_lists++ % 60);
         }
         if (fake_has(path, "/computedomains")) {
                 *ret_kind = "ComputeDomain";
@@ -158,7 +168,8 @@ static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_re
                 epoch = atoi(end + strlen("],\"epoch\":"));
         }
         _cleanup_(freep) char *number = xasprintf("%d", epoch);
-        text = fabric_text(domains ? domains : "", number, ++version);
+        text = fabric_text(strstr(r->body, "\"channels\":[]") ? "" : w->channels, domains ? domains : "",
+                           number, ++version);
         fake_reply(c, streq(r->method, "POST") ? 201 : 200, NULL, text);
 }
 
@@ -240,7 +251,7 @@ static int setup(void **state) {
         w->domains = w->claims = w->templates = w->node_labels = w->node_spec = w->agent_meta = "";
         w->agent_status = "";
         w->n_agents = 1;
-        w->seats = "";
+        w->seats = w->channels = "";
         w->epoch = "0";
         leading_init(&w->l, on_request, w);
         set_mode(w, true);
@@ -607,6 +618,39 @@ static void after_a_change_of_the_mode_a_node_leaves_without_an_order(void **sta
         assert_null(strstr(w->node, CD_LABEL_AGENT));
 }
 
+/* ---- channels that were given under isolation=channel ---- */
+
+#define A_CHANNEL                                                                                            \
+        "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN "\"}}"
+#define A_RELEASED_CHANNEL                                                                                   \
+        "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN         \
+        "\"},\"releasing\":\"2026-01-02T00:00:00Z\"}"
+
+static void after_isolation_by_channel_the_entry_of_a_deleted_domain_goes(void **state) {
+        struct world *w = *state;
+        w->channels = A_RELEASED_CHANNEL;
+        w->agent = SEES_OBJECT;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[]"));
+        assert_true(w->n_claim_lists >= 2);
+        assert_true(w->n_lease_lists >= 2);
+}
+
+static void after_isolation_by_channel_an_entry_stays_while_a_claim_is_there(void **state) {
+        struct world *w = *state;
+        w->channels = A_CHANNEL;
+        w->agent = SEES_OBJECT;
+        w->claims = OWN_CLAIM;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"releasing\":"));
+        w->channels = A_RELEASED_CHANNEL;
+        controller_stop(&w->l.c);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_claim_lists >= 3 && w->n_lease_lists >= 2);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"channels\":[]"));
+}
+
 /* Its claims are none that give a channel of the ComputeDomain's own. */
 static void a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted(void **state) {
         struct world *w = *state;
@@ -646,8 +690,8 @@ static void without_agents_nothing_of_them_is_looked_for(void **state) {
 /* ---- agents that crash ---- */
 
 #define OLD_HASH "\"" CD_ANNOTATION_TEMPLATE "\":\"0123456789abcdef\""
-static void an_agent_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed(
-        void **state) {
+static void
+an_agent_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed(void **state) {
         struct world *w = *state;
         w->has_set = true;
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
@@ -717,8 +761,8 @@ static void a_template_that_crashes_reaches_a_quarter_of_the_agents(void **state
 /* ---- caches that the mode does not need ---- */
 
 #define NEW_DOMAIN(name, uid, annotations, status)                                                           \
-        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" uid                        \
-        "\",\"resourceVersion\":\"1\",\"annotations\":{" annotations                                          \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" uid                       \
+        "\",\"resourceVersion\":\"1\",\"annotations\":{" annotations                                         \
         "}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"" name "-t\"}}}" status "}"
 #define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 #define HOSTILE_ANNOTATION "\"" CD_ANNOTATION_MODE "\":\"" MODE_DRIVER_AGENTS "\""
@@ -839,6 +883,8 @@ int main(void) {
                 TEST(a10_a_cordoned_node_with_a_claim_stays_in_the_domain),
                 TEST(after_a_change_of_the_mode_a_node_leaves_without_an_order),
                 TEST(a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted),
+                TEST(after_isolation_by_channel_the_entry_of_a_deleted_domain_goes),
+                TEST(after_isolation_by_channel_an_entry_stays_while_a_claim_is_there),
                 TEST(a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted),
                 TEST(without_agents_nothing_of_them_is_looked_for),
                 TEST(an_agent_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),

@@ -25,6 +25,7 @@ struct world {
         const char *held;
         char created[4096], patched[4096]; /* bodies of the last writes of the fabric */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
+        bool is_cut;        /* the kubelet does not reach the server */
         unsigned conflicts; /* so many patches are answered 409 */
 };
 
@@ -37,13 +38,11 @@ static char *fabric_text(const char *channels, const char *table_of, unsigned ve
                          version, table_of, channels);
 }
 
-static char *lease_text(void) {
-        struct buf b = BUF_INIT(64);
-        struct jw t = JW(&b);
-        jw_time_micro(&t, NULL, clock_wall_s() * 1000000);
-        char *text = xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":%s}}", buf_str(&b));
-        buf_done(&b);
-        return text;
+/* Its clock is years ahead. A kubelet that lives renews it between any two lists. */
+static char *lease_text(const struct world *w) {
+        return xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":"
+                         "\"2126-01-01T00:00:%02u.000000Z\"}}",
+                         w->is_cut ? 0 : w->n_lease_lists % 60);
 }
 
 static char *items_of(void *u, const char *path, const char **ret_kind) {
@@ -82,7 +81,9 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         if (fake_has(path, "/resourceclaims")) {
                 *ret_kind = "ResourceClaim";
                 w->n_claim_lists++;
-                return xstrdup(w->claims);
+                return xstrdup(fake_has(path, "/namespaces/team-a/") && strstr(w->claims, "team-b")
+                                       ? ""
+                                       : w->claims);
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
                 static const char own[] = "\"" OBJECT "\"";
@@ -97,7 +98,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         if (fake_has(path, "/namespaces/kube-node-lease/leases")) {
                 *ret_kind = "Lease";
                 w->n_lease_lists++;
-                return lease_text();
+                return lease_text(w);
         }
         return NULL;
 }
@@ -142,8 +143,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                                       \
         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"" MODE_HOST_CHANNEL                               \
         "\"}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}}}"
-#define A_CLAIM(isolation)                                                                                   \
-        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
+#define A_CLAIM(isolation) A_CLAIM_IN("team-a", isolation)
+#define A_CLAIM_IN(ns, isolation)                                                                            \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"" ns "\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
         "\"creationTimestamp\":\"2026-02-01T00:00:00Z\"},\"status\":{\"allocation\":{\"devices\":{"          \
         "\"results\":[{"                                                                                     \
         "\"request\":\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"n1\",\"device\":\"channel-3\"}],"   \
@@ -214,9 +216,29 @@ static void a_channel_is_taken_back_when_leases_and_the_server_have_been_asked(v
         w->channels = GONE;
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
-        assert_true(w->n_lease_lists >= 1);
+        assert_true(w->n_lease_lists >= 2);
         assert_true(w->n_domain_lists >= 2); /* once for the cache, once to be sure */
         assert_true(w->n_claim_lists >= 2);
+}
+
+/* The time in its Lease says nothing: only that another one follows does. */
+static void a_channel_stays_while_a_kubelet_shows_no_life_whatever_its_clock_says(void **state) {
+        struct world *w = *state;
+        w->channels = GONE;
+        w->is_cut = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_lease_lists == 2 && strstr(w->patched, "ChannelsHeld"));
+        assert_non_null(strstr(w->patched, "node n1 has shown no life"));
+        assert_non_null(strstr(w->patched, "\"id\":1"));
+}
+
+/* The plugin refuses a claim whose ComputeDomain is another namespace's, so it holds no channel. */
+static void a_claim_of_another_namespace_keeps_no_channel(void **state) {
+        struct world *w = *state;
+        w->channels = GONE;
+        w->claims = A_CLAIM_IN("team-b", OWN);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
 }
 
 static void what_is_held_is_not_taken_back(void **state) {
@@ -240,6 +262,11 @@ int main(void) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(
                         a_channel_is_taken_back_when_leases_and_the_server_have_been_asked, setup, teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_channel_stays_while_a_kubelet_shows_no_life_whatever_its_clock_says, setup,
+                        teardown),
+                cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(what_is_held_is_not_taken_back, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static int set_up(void **state) {
                                                       .settled = true,
                                                       .uid = OBJECT,
                                                       .count = 5,
-                                                      .renewed = NOW };
+                                                      .alive_after = NOW };
         }
         s->owners[0] = (struct channels_owner){ .uid = A, .ns = "team-a", .name = "train", .lives = true };
         s->owners[1] = (struct channels_owner){ .uid = B, .ns = "team-b", .name = "infer", .lives = true };
@@ -68,6 +68,7 @@ static int set_up(void **state) {
                                         .owners = s->owners,
                                         .n_owners = 3,
                                         .leases_at = NOW,
+                                        .leases_before = NOW,
                                         .now = NOW };
         *state = s;
         return 0;
@@ -246,7 +247,7 @@ static void an_entry_of_an_old_report_goes_though_its_owner_waits(void **state) 
         want(&s->owners[1]);
         s->old.channels = was;
         s->old.n_channels = 2;
-        s->nodes[0].renewed = s->nodes[1].renewed = NOW;
+        s->nodes[0].alive_after = s->nodes[1].alive_after = NOW;
         decide(s);
         assert_int_equal(s->d.fabric.n_channels, 2);
         assert_int_equal(id_of(s, A), 1);
@@ -255,7 +256,7 @@ static void an_entry_of_an_old_report_goes_though_its_owner_waits(void **state) 
         decide(s);
         assert_int_equal(s->d.fabric.n_channels, 3);
         was[1].releasing--;
-        s->nodes[1].renewed = 0; /* nor before each node has shown life */
+        s->nodes[1].alive_after = 0; /* nor before each node has shown life */
         decide(s);
         assert_int_equal(s->d.fabric.n_channels, 3);
 }
@@ -406,14 +407,17 @@ static void an_id_is_free_only_when_nothing_can_hold_it(void **state) {
         assert_true(s->d.ask_leases);
         assert_int_equal(id_of(s, A), 1);
         s->f.leases_at = s->f.now;
-        s->nodes[0].renewed = s->f.now - 5;
-        s->nodes[1].renewed = NOW + CHANNELS_LIFE_S; /* cut off since */
+        decide(s); /* and one list shows nobody's life */
+        assert_true(s->d.ask_leases);
+        s->f.leases_before = s->f.now - 5;
+        s->nodes[0].alive_after = s->f.now - 5;
+        s->nodes[1].alive_after = NOW + CHANNELS_LIFE_S; /* cut off since */
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         assert_false(s->d.ask_leases);
         assert_int_equal(s->d.recheck_s, CHANNELS_RETRY_S);
         assert_non_null(strstr(said(s, FABRIC_CHANNELS_HELD), "node node-2 has shown no life"));
-        s->nodes[1].renewed = s->f.now;
+        s->nodes[1].alive_after = s->f.now;
         s->f.stale = true;
         decide(s);
         assert_true(s->d.hold);
@@ -523,7 +527,8 @@ static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) 
         decide(s); /* of four */
         assert_int_equal(s->d.n_assigned, 2);
         assert_int_equal(s->d.waiting, 1);
-        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "Namespace team-a has half"));
+        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "their namespace has half"));
+        assert_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "team-a")); /* all who wait read it */
         s->owners[1].ns = "team-b";
         s->nodes[0].count = s->nodes[1].count = 3;
         decide(s); /* of two */
@@ -532,6 +537,53 @@ static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) 
         s->nodes[0].count = s->nodes[1].count = 0;
         decide(s);
         assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "has no IMEX channels"));
+}
+
+static void leases_are_listed_twice_before_an_entry_may_go(void **state) {
+        struct small *s = *state;
+        s->owners[0].lives = false;
+        give(s, 1, A, NOW);
+        decide(s);
+        assert_false(s->d.ask_leases);
+        assert_int_equal(s->d.recheck_s, CHANNELS_LIFE_S + 1);
+        s->f.now = NOW + CHANNELS_LIFE_S + 1;
+        decide(s);
+        assert_true(s->d.ask_leases);
+        s->f.leases_at = s->f.now;
+        s->f.now += 15;
+        decide(s);
+        assert_true(s->d.ask_leases);
+        s->f.leases_before = s->f.leases_at;
+        s->f.leases_at = s->f.now;
+        decide(s);
+        assert_false(s->d.ask_leases);
+        assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - CHANNELS_LIFE_S - 16);
+}
+
+static void each_namespace_that_has_half_gets_its_idle_ones_back(void **state) {
+        struct small *s = *state;
+        static const char *const uids[] = { "a1", "a2", "a3", "b1", "b2", "b3" };
+        struct channels_owner owners[ARRAY_LEN(uids)];
+        s->nodes[0].count = s->nodes[1].count = 6;
+        for (size_t i = 0; i < ARRAY_LEN(uids); i++) {
+                owners[i] = (struct channels_owner){ .uid = uids[i],
+                                                     .ns = i < 3 ? "team-a" : "team-b",
+                                                     .lives = true };
+                if (i % 3 == 2) {
+                        want(&owners[i]);
+                        continue;
+                }
+                give(s, (int64_t)i + 1, uids[i], 0);
+                s->channels[s->old.n_channels - 1].owner.ns = owners[i].ns;
+        }
+        s->f.owners = owners;
+        s->f.n_owners = ARRAY_LEN(owners);
+        decide(s);
+        assert_int_equal(s->d.waiting, 2);
+        assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
+        assert_int_equal(s->d.fabric.channels[1].releasing, 0);
+        assert_int_equal(s->d.fabric.channels[2].releasing, NOW);
+        assert_int_equal(s->d.fabric.channels[3].releasing, 0);
 }
 
 static void where_none_is_free_an_idle_one_is_taken_back(void **state) {
@@ -676,6 +728,8 @@ int main(void) {
                 RULE(a_stale_cache_ends_nothing),
                 RULE(what_only_a_stale_cache_doubts_is_looked_at_again),
                 RULE(one_namespace_has_half_at_most_and_exhaustion_is_told),
+                RULE(leases_are_listed_twice_before_an_entry_may_go),
+                RULE(each_namespace_that_has_half_gets_its_idle_ones_back),
                 RULE(where_none_is_free_an_idle_one_is_taken_back),
                 RULE(most_nodes_decide_how_many_channels_there_are),
                 RULE(most_nodes_decide_which_version_of_IMEX_is_the_fabrics),

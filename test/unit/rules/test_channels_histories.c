@@ -4,8 +4,9 @@
  * A world of four nodes and six ComputeDomains that share three channels. Plugins crash, nodes are cut off,
  * powered off and taken out of service, claims are deleted by force, ComputeDomains go and come, the table is
  * deleted, restored from an old copy and emptied, and two controllers lead at once, each with a view that is
- * some time old. A container lives until its node's kubelet has learnt that its claim is gone, or the node is
- * off. CHANNELS_HISTORIES says how many histories are played; a failure names its seed. */
+ * some time old. The clocks of the nodes are up to five minutes wrong. A container lives until its node's
+ * kubelet has learnt that its claim is gone, or the node is off. CHANNELS_HISTORIES says how many histories
+ * are played; a failure names its seed. */
 #include "rules/channels.h"
 
 #include <setjmp.h>
@@ -28,7 +29,8 @@ enum {
         STEPS = 160,
         HISTORIES = 10000,
         ENTRIES = 64,
-        START = 1000000
+        START = 1000000,
+        LEASES_PAUSE_S = 15 /* as of controller/leases */
 };
 
 static const char *const node_names[NODES] = { "node-0", "node-1", "node-2", "node-3" };
@@ -80,12 +82,13 @@ struct machine {
         size_t n;
         struct hold coming; /* has its id, and is not prepared yet; domain 0: none */
         int64_t plugin_since;
+        int64_t ahead; /* its clock */
 };
 
 struct controller {
         struct api view;
         struct table lost; /* what it had of a table that is not there any more */
-        int64_t leases_at, renewed[NODES];
+        int64_t leases_at, leases_before, renewed[NODES], alive_after[NODES];
 };
 
 struct world {
@@ -162,7 +165,7 @@ static void run_node(struct world *w, int n) {
         struct report *r = &w->api.reports[n];
         if (m->off || m->cut)
                 return;
-        w->api.renewed[n] = w->now;
+        w->api.renewed[n] = w->now + m->ahead;
         r->ready = r->there && m->plugin_up;
         /* The kubelet ends what has no claim; the plugin gives the channel back, if it is there. */
         for (size_t i = 0; m->plugin_up && i < m->n;)
@@ -202,6 +205,12 @@ static void run_node(struct world *w, int n) {
 /* ---- a controller ---- */
 
 static void ask_leases(struct world *w, struct controller *c) {
+        if (c->leases_at && w->now < c->leases_at + LEASES_PAUSE_S)
+                return;
+        for (int n = 0; n < NODES; n++)
+                if (c->leases_at && w->api.renewed[n] > c->renewed[n])
+                        c->alive_after[n] = c->leases_at;
+        c->leases_before = c->leases_at;
         c->leases_at = w->now;
         memcpy(c->renewed, w->api.renewed, sizeof c->renewed);
 }
@@ -318,7 +327,7 @@ static void run_controller(struct world *w, struct controller *c) {
                         .count = r->there ? COUNT : -1,
                         .held = held[n],
                         .n_held = r->n,
-                        .renewed = c->renewed[n],
+                        .alive_after = c->alive_after[n],
                 };
                 for (size_t i = 0; i < r->n; i++)
                         held[n][i] = (struct report_hold){ r->held[i].id, uid_of(w, r->held[i].domain) };
@@ -332,6 +341,7 @@ static void run_controller(struct world *w, struct controller *c) {
                                     .owners = owners,
                                     .n_owners = gather_owners(w, c, owners),
                                     .leases_at = c->leases_at,
+                                    .leases_before = c->leases_before,
                                     .now = w->now };
         channels_decide(&f, a, &d);
         if (d.ask_leases)
@@ -468,6 +478,7 @@ static void play(uint64_t seed) {
         for (int n = 0; n < NODES; n++) {
                 w->machines[n].plugin_up = w->api.node_there[n] = true;
                 w->machines[n].plugin_since = START - 1000;
+                w->machines[n].ahead = ((int64_t)(seed + 3 * (uint64_t)n) % 7 - 3) * 100;
         }
         for (int step = 0; step < STEPS; step++) {
                 w->now += 1 + dice(w, dice(w, 3) ? 3 : 70);
