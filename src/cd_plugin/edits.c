@@ -48,8 +48,8 @@ static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node
         nodes->list[nodes->n++] = *node;
 }
 
-/* Not for containers: storage, switches and links are managed on the host. Channels are in a folder that is not
- * searched: nvidia-imex opens none, and which ones the host has changes with each claim (host_nodes). */
+/* Not for containers: storage, switches and links are managed on the host. Channels are in a folder that is
+ * not searched: nvidia-imex opens none, and which ones the host has changes with each claim (host_nodes). */
 static bool is_host_only(const char *name) {
         return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") ||
                str_starts(name, "nvidia-nvlink");

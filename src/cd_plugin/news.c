@@ -124,11 +124,12 @@ void news_prepared(void *u, struct op *op) {
                    access(node, F_OK) < 0) {
                 /* The container gets its own device node. On the host it is the operator's to make, so its
                  * absence tells of a setup that nobody has finished. */
-                snprintf(msg, sizeof msg,
-                         "node %s has no /dev/nvidia-caps-imex-channels/channel0: a pod with hostUsers: false "
-                         "cannot start, any other gets its channel; check the host's IMEX setup (the driver's "
-                         "option NVreg_CreateImexChannel0, or nvidia-modprobe)",
-                         cd->o.node);
+                snprintf(
+                        msg, sizeof msg,
+                        "node %s has no /dev/nvidia-caps-imex-channels/channel0: a pod with hostUsers: false "
+                        "cannot start, any other gets its channel; check the host's IMEX setup (the driver's "
+                        "option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                        cd->o.node);
                 log_warn("the host has no device node of channel 0", kv_str("path", node));
                 tell_pods(cd, op, "IMEXChannelNodeMissing", msg);
         }

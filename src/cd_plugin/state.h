@@ -34,10 +34,10 @@ struct cd_options {
         const char *plugin_dir;
         const char *boot_id;
         struct driver_root root;
-        const char *dev_root;    /* holds dev/ */
-        const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
-        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is seen; "": nowhere, and
-                                      none is made there */
+        const char *dev_root;      /* holds dev/ */
+        const char *proc_driver;   /* "/proc/driver/nvidia" or its substitute */
+        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is seen; "": nowhere,
+                                      and none is made there */
         /* What standing_get() says may have changed. NULL: nobody asks. */
         void (*standing_changed)(void *u);
         void *u;

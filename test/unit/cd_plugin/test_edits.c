@@ -126,7 +126,7 @@ static void devices_of_the_driver_and_no_others(void **state) {
         device("dev/nvidia-nvlink", 11);
         device("dev/null", 3);
         device("dev/nvidia-caps-imex-channels/channel3", 3); /* made for a claim */
-        device("dev/nvidia-caps/nvidia-cap5", 5); /* the management capability itself: once */
+        device("dev/nvidia-caps/nvidia-cap5", 5);            /* the management capability itself: once */
         tree_put(root, "dev/nvidia-text", "no device");
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
         assert_int_equal(ed.n_nodes, ARRAY_LEN(want));

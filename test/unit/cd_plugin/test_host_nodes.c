@@ -88,7 +88,7 @@ static void a_node_that_is_right_stays(void **state) {
         assert_int_equal(count(), 2);
 }
 
-/* After the driver was loaded again its devices may have another major, and the old one be somebody else's. */
+/* After the driver was loaded again, its devices may have another major, and the old one another driver. */
 static void a_node_of_other_numbers_or_mode_is_replaced(void **state) {
         (void)state;
         make(240, 5, 1);
