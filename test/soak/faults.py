@@ -292,6 +292,7 @@ def api_server_gone(h):
     """What a watch could go on from is forgotten at times, so that it has to list again."""
     h.w.api_up = False
     h.w.command("apiserver", h.rng.choice(["stop", "kill"]))
+    h.w.audit.server_ended()
     if h.rng.random() < 0.5:
         h.w.compact()
     yield h.rng.uniform(0, 20)
