@@ -3,6 +3,8 @@
 
 #include "api/names.h"
 
+#define GROUP_API "scheduling.k8s.io"
+
 static const struct jd_field f_result[] = {
         JD_STR(struct claim_result, "request", request, .required = true),
         JD_STR(struct claim_result, "driver", driver, .required = true),
@@ -23,11 +25,15 @@ static const struct jd_field f_allocated[] = { JD_END };
 static const struct jd_field f_consumer[] = { JD_STR(struct claim_consumer, "resource", resource),
                                               JD_STR(struct claim_consumer, "name", name),
                                               JD_STR(struct claim_consumer, "uid", uid), JD_END };
-static const struct jd_field f_owner[] = { JD_STR(struct claim_owner, "uid", uid), JD_END };
+static const struct jd_field f_owner[] = { JD_STR(struct claim_owner, "apiVersion", api_version),
+                                           JD_STR(struct claim_owner, "kind", kind),
+                                           JD_STR(struct claim_owner, "name", name),
+                                           JD_STR(struct claim_owner, "uid", uid), JD_END };
 const struct jd_field claim_fields[] = {
         JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct claim, "metadata>annotations", annotations),
         JD_LIST(struct claim, "metadata>ownerReferences", owners, struct claim_owner, f_owner),
+        JD_LIST(struct claim, "spec>devices>config", asked, struct claim_config, f_config),
         JD_LIST(struct claim, "status>allocation>devices>results", results, struct claim_result, f_result),
         JD_LIST(struct claim, "status>allocation>devices>config", configs, struct claim_config, f_config),
         JD_OPTOBJ(struct claim, "status>allocation", allocated, struct claim_allocated, f_allocated),
@@ -104,4 +110,33 @@ bool claim_place(const struct claim *c, bool own_channels, struct arena *a, stru
                 return true;
         }
         return false;
+}
+
+static const char *asked_domain(const struct claim *c, struct arena *a) {
+        struct opaque_config cfg;
+        struct err e;
+        for (size_t i = 0; i < c->n_asked; i++)
+                if (streq(c->asked[i].driver, CD_DRIVER) &&
+                    opaque_decode(c->asked[i].parameters, true, a, &cfg, &e) == 0 &&
+                    cfg.kind == OPAQUE_CHANNEL)
+                        return cfg.domain_id;
+        return NULL;
+}
+
+bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret) {
+        *ret = (struct claim_group){ 0 };
+        for (size_t i = 0; i < c->n_owners && !ret->uid; i++)
+                if (streq(c->owners[i].kind, CLAIM_GROUP_KIND) && c->owners[i].api_version &&
+                    str_starts(c->owners[i].api_version, GROUP_API "/"))
+                        *ret = (struct claim_group){ .api_version = c->owners[i].api_version,
+                                                     .name = c->owners[i].name,
+                                                     .uid = c->owners[i].uid };
+        for (size_t i = 0; i < c->n_consumers && !ret->uid; i++)
+                if (streq(c->consumers[i].resource, "podgroups"))
+                        *ret = (struct claim_group){ .api_version = GROUP_API "/v1beta1",
+                                                     .name = c->consumers[i].name,
+                                                     .uid = c->consumers[i].uid };
+        if (ret->uid && ret->name)
+                ret->domain_uid = asked_domain(c, a);
+        return ret->domain_uid;
 }

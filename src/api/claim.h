@@ -28,7 +28,15 @@ struct claim_consumer {
 };
 
 struct claim_owner {
-        const char *uid;
+        const char *api_version, *kind, *name, *uid;
+};
+
+#define CLAIM_GROUP_KIND "PodGroup"
+/* The PodGroup (scheduling.k8s.io, from Kubernetes 1.36 on) whose Pods share a claim, and the ComputeDomain
+ * that the claim asks for. */
+struct claim_group {
+        const char *api_version, *name, *uid;
+        const char *domain_uid;
 };
 
 /* A claim has been given devices: its members are in struct claim itself. */
@@ -42,6 +50,8 @@ struct claim {
         size_t n_results;
         struct claim_config *configs;
         size_t n_configs;
+        struct claim_config *asked; /* spec.devices.config, which has no `source` */
+        size_t n_asked;
         struct claim_consumer *consumers; /* status.reservedFor */
         size_t n_consumers;
         struct claim_owner *owners; /* the pod that a template made it for; none: somebody made it by name */
@@ -71,3 +81,8 @@ struct claim_place {
         const char *domain_uid, *node;
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
+
+/* True: the claim asks for a channel of a ComputeDomain, and all Pods of a PodGroup share it, whether it is
+ * allocated or not. kube-controller-manager makes such a claim of a template with the PodGroup as its owner;
+ * one that was made by name is reserved for the PodGroup instead of a Pod. */
+bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret);

@@ -82,19 +82,33 @@ void placements_free(struct placements *p) {
         free(p);
 }
 
-const struct jd_field claim_record_fields[] = { JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
-                                                JD_STR(struct claim_record, "domain", domain_uid),
-                                                JD_STR(struct claim_record, "node", node),
-                                                JD_STR(struct claim_record, "pod", pod), JD_END };
+static const struct jd_field f_group[] = { JD_STR(struct claim_group, "apiVersion", api_version),
+                                           JD_STR(struct claim_group, "name", name),
+                                           JD_STR(struct claim_group, "uid", uid),
+                                           JD_STR(struct claim_group, "domain", domain_uid), JD_END };
+const struct jd_field claim_record_fields[] = {
+        JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct claim_record, "domain", domain_uid),
+        JD_STR(struct claim_record, "node", node),
+        JD_STR(struct claim_record, "pod", pod),
+        JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
+        JD_END,
+};
 
 static const void *record_of(const struct claim *c, bool own_channels, struct arena *a) {
         struct claim_record *r = arena_alloc(a, sizeof *r);
+        struct claim_group group;
         struct claim_place place;
         r->o.meta = c->o.meta;
         r->pod = c->n_consumers ? c->consumers[0].uid : NULL;
         if (claim_place(c, own_channels, a, &place)) {
                 r->domain_uid = place.domain_uid;
                 r->node = place.node;
+        }
+        if (claim_of_group(c, a, &group)) {
+                struct claim_group *copy = arena_alloc(a, sizeof *copy);
+                *copy = group;
+                r->group = copy;
         }
         return r;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
+#include "controller/pod_groups.h"
 #include "controller/racks.h"
 #include "controller/watch.h"
 
@@ -122,7 +123,10 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         for (size_t i = 0; i < c->n_results; i++)
                 if (streq(c->results[i].driver, CD_DRIVER))
                         return true;
-        return false;
+        /* A PodGroup that does not fit on one node never gets its claim allocated. */
+        _cleanup_(arena_freep) struct arena *a = arena_new(256);
+        struct claim_group group;
+        return claim_of_group(c, a, &group);
 }
 
 static bool slice_is_ours(void *u, const struct kube_object *o) {
@@ -133,6 +137,7 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         struct controller *c = u;
         struct grant was, is;
         const char *pod = now ? NULL : claim_pod(old);
+        pod_groups_changed(c, (const struct claim_record *)old, (const struct claim_record *)now);
         for (size_t i = 0; pod && i < c->n_namespaces;
              i++) /* it may have been the last thing that an ended pod kept */
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_UID, pod, queue_pod_domain,
@@ -545,6 +550,7 @@ void watch_queue_all(struct controller *c) {
         racks_queue_all(c);
         fabrics_queue_all(c);
         records_queue_agents(c);
+        pod_groups_report_all(c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);
                 kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);

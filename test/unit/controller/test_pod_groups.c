@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads: what it reports of PodGroups whose Pods share a claim for a channel. Claims are as
+ * kube-controller-manager and kube-scheduler of Kubernetes 1.37.2 write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "leading.h"
+#include "api/names.h"
+
+#define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+struct world {
+        struct leading l;
+        const char *claims;      /* of the list */
+        struct fake_conn *watch; /* of claims */
+        char event[4096];        /* the last one that was written */
+        unsigned n_events;
+};
+
+#define A_DOMAIN                                                                                             \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN                       \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                                       \
+        "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"train-channel\"}}}}"
+#define SPEC                                                                                                 \
+        "\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"       \
+        "\"" CD_CLASS_CHANNEL                                                                                \
+        "\"}}],\"config\":[{\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"" CD_DRIVER                  \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN "\"}}}]}}"
+#define ALLOCATED                                                                                            \
+        "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"" CD_DRIVER         \
+        "\",\"pool\":\"n1\",\"device\":\"channel-0\"}],\"config\":[]}}"
+#define CLAIM(ns, owner, status)                                                                             \
+        "{\"metadata\":{\"name\":\"gang-channel-x7k2p\",\"namespace\":\"" ns                                 \
+        "\",\"uid\":\"c\",\"resourceVersion\":\"2\"" owner "}," SPEC ",\"status\":{" status "}}"
+#define OWNED_BY(version, kind)                                                                              \
+        ",\"ownerReferences\":[{\"apiVersion\":\"" version "\",\"kind\":\"" kind                             \
+        "\",\"name\":\"gang\",\"uid\":\"g\",\"controller\":true}]"
+#define RESERVED_FOR(group, resource)                                                                        \
+        ALLOCATED ",\"reservedFor\":[{\"apiGroup\":\"" group "\",\"resource\":\"" resource                   \
+                  "\",\"name\":\"gang\",\"uid\":\"g\"}]"
+
+static char *items_of(void *u, const char *path, const char **ret_kind) {
+        struct world *w = u;
+        static const struct {
+                const char *path, *kind;
+        } kinds[] = { { "/nodes", "Node" },
+                      { "/pods", "Pod" },
+                      { "/resourceslices", "ResourceSlice" },
+                      { "/resourceclaimtemplates", "ResourceClaimTemplate" },
+                      { "/resourceclaims", "ResourceClaim" },
+                      { "/computedomains", "ComputeDomain" } };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+                if (!fake_has(path, kinds[i].path))
+                        continue;
+                *ret_kind = kinds[i].kind;
+                return xstrdup(streq(kinds[i].kind, "ResourceClaim")   ? w->claims
+                               : streq(kinds[i].kind, "ComputeDomain") ? A_DOMAIN
+                                                                       : "");
+        }
+        return NULL;
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (streq(r->method, "GET")) {
+                if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
+                        w->watch = c;
+                leading_read(c, r, items_of, u);
+                return;
+        }
+        if (fake_has(r->path, "/events") && strstr(r->body, "PodGroupOnOneNode")) {
+                snprintf(w->event, sizeof w->event, "%s", r->body);
+                w->n_events++;
+        }
+        fake_refuse(c, 403, "not in this test");
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        w->claims = "";
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "HostManagedIMEX=true", NULL, false);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        leading_done(&w->l);
+        free(w);
+        return 0;
+}
+
+/* A group that needs several nodes stays unscheduled, and its claim unallocated. */
+static void a_claim_of_a_group_is_reported_before_it_is_allocated(void **state) {
+        struct world *w = *state;
+        w->claims = CLAIM("team-a", OWNED_BY("scheduling.k8s.io/v1beta1", "PodGroup"), "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_events);
+        assert_non_null(strstr(w->event, "\"kind\":\"PodGroup\""));
+        assert_non_null(strstr(w->event, "\"apiVersion\":\"scheduling.k8s.io/v1beta1\""));
+        assert_non_null(strstr(w->event, "\"name\":\"gang\""));
+        assert_non_null(strstr(w->event, "\"type\":\"Warning\""));
+        assert_non_null(strstr(w->event, "ResourceClaim gang-channel-x7k2p"));
+        assert_non_null(strstr(w->event, "ComputeDomain 'train'"));
+        assert_non_null(strstr(w->event, "claim template train-channel"));
+}
+
+static void a_claim_made_by_name_is_reported_when_it_is_reserved_for_a_group(void **state) {
+        struct world *w = *state;
+        w->claims = CLAIM("team-a", "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->watch);
+        run_for(&w->l.loop, 200);
+        assert_int_equal(w->n_events, 0);
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":" CLAIM(
+                                     "team-a", "", RESERVED_FOR("scheduling.k8s.io", "podgroups")) "}\n");
+        RUN_UNTIL(&w->l.loop, w->n_events);
+        assert_non_null(strstr(w->event, "\"kind\":\"PodGroup\""));
+}
+
+static void a_claim_of_a_pod_or_of_another_namespace_reports_nothing(void **state) {
+        static const char *const claims[] = {
+                CLAIM("team-a", OWNED_BY("v1", "Pod"), RESERVED_FOR("", "pods")),
+                CLAIM("team-b", OWNED_BY("scheduling.k8s.io/v1beta1", "PodGroup"), ""),
+        };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+                w->claims = claims[i];
+                leading_start(&w->l);
+                run_for(&w->l.loop, 300);
+                assert_int_equal(w->n_events, 0);
+                controller_stop(&w->l.c);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_claim_of_a_group_is_reported_before_it_is_allocated, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_claim_made_by_name_is_reported_when_it_is_reserved_for_a_group, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_claim_of_a_pod_or_of_another_namespace_reports_nothing,
+                                                setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
