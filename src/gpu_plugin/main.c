@@ -66,6 +66,11 @@ struct plugin {
         struct loop_timer hook_retry;
 };
 
+static bool is_folder(const char *path) {
+        struct stat st;
+        return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* ---- the hook ---- */
 
 static void tell_driver(struct plugin *p);
@@ -104,10 +109,17 @@ static void on_hook_checked(void *u, const char *problem) {
         tell_driver(p);
 }
 
-/* One of NVIDIA's is in the host's files, which are seen here if they have the driver. */
+/* Where the host's root folder is seen from here; NULL: nowhere. */
+static const char *host_files(const struct plugin *p) {
+        if (streq(p->flags.root_host, "/"))
+                return p->flags.root_here;
+        return is_folder(p->host_root) ? p->host_root : NULL;
+}
+
 static void check_hook(struct plugin *p) {
         bool nvidias = *p->flags.cdi_hook;
-        if (nvidias && !streq(p->flags.root_host, "/")) {
+        const char *host = host_files(p);
+        if (nvidias && !host) {
                 log_info("the CDI hook is not checked: the host's files are not seen from here",
                          kv_str("hook", p->hook));
                 p->hook_state = HOOK_WORKS;
@@ -116,10 +128,9 @@ static void check_hook(struct plugin *p) {
         if (p->hook_state == HOOK_MISSING)
                 p->hook_state = HOOK_UNTRIED;
         p->hook_check = hook_check_start(
-                &p->main.loop, &(struct hook_check_options){ .program = p->hook,
-                                                             .root = nvidias ? p->flags.root_here : NULL,
-                                                             .done = on_hook_checked,
-                                                             .u = p });
+                &p->main.loop,
+                &(struct hook_check_options){
+                        .program = p->hook, .root = nvidias ? host : NULL, .done = on_hook_checked, .u = p });
 }
 
 /* Without it no claim can be prepared, and all that is can be unprepared. */
@@ -293,11 +304,6 @@ static void wanted(void *u, bool yes) {
 }
 
 /* ---- start and stop ---- */
-
-static bool is_folder(const char *path) {
-        struct stat st;
-        return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 /* Below the driver's root where that has it, else the container's own. */
 static char *below_root(const struct plugin *p, const char *path) {

@@ -110,6 +110,20 @@ static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void
         assert_int_equal(w->exit_status, 0);
 }
 
+/* In a driver container's root is no hook of the host's. */
+static void a_hook_that_the_values_name_is_looked_for_in_the_hosts_files(void **state) {
+        struct world *w = *state;
+        tree_put(w->dir, "host/etc/os-release", "");
+        tree_put(w->dir, "root/usr/bin/nvidia-cdi-hook", "");
+        world_put_node(w, "root/dev/nvidia0", 0);
+        world_start(w, "--nvidia-cdi-hook-path=/usr/bin/nvidia-cdi-hook");
+        UNTIL(w, w->writes == 1 && w->events == 1);
+        assert_non_null(strstr(buf_str(&w->slice), "\"devices\":[]"));
+        assert_non_null(strstr(w->event, "HookFailsSelfTest"));
+        assert_non_null(strstr(w->event, "'/usr/bin/nvidia-cdi-hook' cannot be run"));
+        world_end(w);
+}
+
 static unsigned sessions(const struct world *w) {
         _cleanup_(freep) char *path = file_join(w->dir, "root/usr/lib64/libnvidia-ml.sessions"), *text = NULL;
         unsigned n = 0;
@@ -325,6 +339,7 @@ int main(int argc, char **argv) {
                 T(a_node_without_driver_says_so_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
+                T(a_hook_that_the_values_name_is_looked_for_in_the_hosts_files),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
                 T(what_nvml_prints_is_in_the_log),

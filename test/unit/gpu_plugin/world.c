@@ -282,6 +282,7 @@ void world_start(struct world *w, const char *more) {
         _cleanup_(freep) char *registrar =
                 xasprintf("--kubelet-registrar-directory-path=%s/registry", w->dir);
         _cleanup_(freep) char *cdi = xasprintf("--cdi-root=%s/cdi", w->dir);
+        _cleanup_(freep) char *host = xasprintf("--host-root=%s/host", w->dir); /* a test may make it */
         _cleanup_(freep) char *devices = xasprintf("--alt-proc-devices-path=%s/proc-devices", w->dir);
         _cleanup_(freep) char *config =
                 xasprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts:\n- name: x\n"
@@ -292,7 +293,7 @@ void world_start(struct world *w, const char *more) {
         assert_int_equal(file_replace_volatile(path, config, strlen(config), 0600, &e), 0);
         const struct process_options o = {
                 .argv = (const char *const[]){ bin, "--node-name=n0", kubeconfig, root, plugins, registrar,
-                                               cdi, devices, "--nvidia-driver-root=/run/nvidia/driver",
+                                               cdi, host, devices, "--nvidia-driver-root=/run/nvidia/driver",
                                                "--image-name=i", more, NULL },
                 .env = env,
                 .output = on_output,
