@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "driver_tree.h"
+#include "note_library.h"
 #include "tree.h"
 
 static char *program, *probe;
@@ -218,6 +219,39 @@ static void a_library_of_more_than_a_gibibyte_stays_in_the_cache(void **state) {
         assert_int_equal(truncate(path, (off_t)1200 << 20), 0);
         must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64")));
         assert_true(cache_has("/opt/big/lib"));
+}
+
+static int take_compat(void *u, int folder, const char *name, struct err *e) {
+        *(unsigned *)u += str_starts(name, "00-compat-") && unlinkat(folder, name, 0) == 0;
+        return 0;
+}
+
+/* Whether the loader is made to prefer the image's compatibility library, of driver 590. */
+static bool is_preferred(const char *drivers, const char *host_version) {
+        struct err e;
+        struct note_library l;
+        unsigned n = 0;
+        _cleanup_(freep) char *library = file_join(root, "c/usr/local/cuda/compat/libcuda.so.590.44.01"),
+                              *option = xasprintf("--host-driver-version=%s", host_version),
+                              *folder = file_join(root, "c/etc/ld.so.conf.d");
+        tree_put(root, "c/usr/local/cuda/compat/libcuda.so.590.44.01", "");
+        if (drivers) {
+                note_library_make(&l, ".note.cuda.fwd_compatibility", "NVIDIA Corporation", drivers);
+                assert_int_equal(file_replace_volatile(library, &l, sizeof l, 0755, &e), 0);
+        }
+        must_run(ARGV(A("enable-cuda-compat"), option));
+        (void)file_each(folder, take_compat, &n, &e);
+        return n;
+}
+
+/* cuInit fails with a library that is not for the driver, where that has one of its own. */
+static void a_compatibility_library_is_used_for_the_drivers_that_it_lists(void **state) {
+        (void)state;
+        assert_true(is_preferred("{\"Driver\": [550, 580]}", "580.95.05"));
+        assert_false(is_preferred("{\"Driver\": [550, 580]}", "570.158.01"));
+        assert_false(is_preferred("{\"Driver\": [550, 580]}", "590.44.01"));
+        assert_true(is_preferred(NULL, "570.158.01"));
+        assert_false(is_preferred(NULL, "590.44.01"));
 }
 
 static void musl_is_told_by_its_own_file(void **state) {
@@ -562,6 +596,7 @@ int main(int argc, char **argv) {
                 T(a_configuration_that_includes_nothing_has_the_folders_all_the_same),
                 T(a_library_that_the_image_prefers_to_the_systems_stays_preferred),
                 T(a_library_of_more_than_a_gibibyte_stays_in_the_cache),
+                T(a_compatibility_library_is_used_for_the_drivers_that_it_lists),
                 T(musl_is_told_by_its_own_file),
                 T(folders_of_the_image_that_are_links_stay_in_it),
                 T(a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image),
