@@ -68,7 +68,7 @@ class Audit:
     def __init__(self, path):
         self.path, self.offset = path, 0
         self.watches = {}     # id of a request that has not ended: informer
-        self.listed = {}      # informer: when its last complete list was asked for
+        self.listed = {}      # informer: when it asked for its first list since the API server started
         self.first = None     # when the API server answered first
         self.lock = threading.Lock()
 
@@ -113,7 +113,7 @@ class Audit:
         elif verb == "watch":
             self.watches.pop(event["auditID"], None)
         elif event["stage"] == "ResponseComplete" and event["responseStatus"]["code"] == 200:
-            self.listed[informer] = self.seconds(event["requestReceivedTimestamp"])
+            self.listed.setdefault(informer, self.seconds(event["requestReceivedTimestamp"]))
 
 
 class World:
