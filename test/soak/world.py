@@ -34,6 +34,8 @@ NO_CHANNEL, NO_GPUS = 77, 78
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
 ANY_ID = re.compile(r"(?<=kube-api-access-)\w+|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Where a node has mounts of pods and containers. Below /run/netns are those of the machine, too, for nodes that have been off since.
+MOUNTS = ("/run/containerd/", "/run/netns/cni-", "/run/nvidia", "/var/lib/kubelet/")
 JUST_NOW_S, LONG_AGO_S = 30, 600  # the ages of backups that are restored
 LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
 
@@ -397,7 +399,7 @@ class World:
             except OSError:
                 continue
             points = (line.split()[4] for line in lines)
-            found.update(ANY_ID.sub("*", point) for point in points if point.startswith(("/run/", "/var/lib/kubelet/")))
+            found.update(ANY_ID.sub("*", point) for point in points if point.startswith(MOUNTS))
         return found
 
     def is_of_cluster(self, pid):
