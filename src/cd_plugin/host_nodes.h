@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_nodes: the device nodes of channels on the host, for pods in a user namespace (hostUsers: false).
  *
- * Nobody can create a device node in a user namespace, so the runtimes bind the host's node of the same path
- * there, and fail if the host has none (runc: createDevices() in libcontainer/rootfs_linux.go; crun:
- * libcrun_create_dev()). Another place than /dev would not do: other file systems may be mounted nodev, the
- * runtime looks for the node as the container's root, who may not enter the kubelet's folders, and devtmpfs
- * supports no mounts with mapped ids, which CDI libraries ask for. */
+ * Nobody can create a device node in a user namespace, so runc binds the host's node of the same path there,
+ * and fails if the host has none (createDevices() in libcontainer/rootfs_linux.go, 1.1 to 1.5; crun 1.8 needs
+ * none). Another place than /dev would not do: other file systems may be mounted nodev, runc looks for the
+ * node as the container's root, who may not enter the kubelet's folders, and devtmpfs supports no mounts with
+ * mapped ids, which CDI libraries ask for. */
 #pragma once
 
 #include "base/err.h"
