@@ -117,7 +117,7 @@ static bool is_driver_managed(const char *name) {
 }
 
 bool mode_was_agents(const char *recorded, struct mode_traces t) {
-        return streq(recorded, MODE_DRIVER_AGENTS) && (t.status || t.workload_template);
+        return streq(recorded, MODE_DRIVER_AGENTS) && !t.daemon_template && (t.status || t.workload_template);
 }
 
 bool mode_serves(const struct imex_mode *m, const char *recorded) {

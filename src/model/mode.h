@@ -144,7 +144,8 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template);
  * claim template unless the host runs IMEX, then the workload template (reference 6.4, 6.5). */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
-/* Is the ComputeDomain, as far as its annotation is to be believed (mode_is_other()), one with agents? */
+/* Is the ComputeDomain, as far as its annotation is to be believed (mode_is_other()), one with agents? One
+ * that has a daemon template is not. */
 bool mode_was_agents(const char *recorded, struct mode_traces t);
 
 /* Does an installation in mode `m` look after a ComputeDomain that has `recorded` written on it? Whether pods

@@ -832,6 +832,18 @@ static void without_the_kind_of_fabrics_a_domain_whose_first_writes_failed_is_fo
         RUN_UNTIL(&w->l.loop, w->n_good);
 }
 
+/* A tenant has written on its domain of daemons that agents formed it. */
+static void without_the_kind_of_fabrics_a_domain_of_daemons_is_kept_up(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->fabrics_unknown = true;
+        w->domains = NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, FORMED) ","
+                     NEW_DOMAIN("good", DOMAIN, HOSTILE_ANNOTATION, FORMED);
+        w->templates = DAEMON_TEMPLATE;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_good);
+}
+
 /* Its daemon template, which shows that daemons ran, is deleted first. */
 static void without_the_kind_of_fabrics_a_domain_of_daemons_ends(void **state) {
         struct world *w = *state;
@@ -898,6 +910,7 @@ int main(void) {
                 TEST(where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later),
                 TEST(without_the_kind_of_fabrics_no_annotation_stops_another_domain),
                 TEST(without_the_kind_of_fabrics_a_domain_whose_first_writes_failed_is_formed),
+                TEST(without_the_kind_of_fabrics_a_domain_of_daemons_is_kept_up),
                 TEST(without_the_kind_of_fabrics_a_domain_of_daemons_ends),
                 TEST(where_hosts_run_imex_a_finalizer_of_another_mode_stops_no_other_domain),
         };
