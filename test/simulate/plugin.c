@@ -261,6 +261,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .root = { .host = "/run/nvidia/driver", .here = "root" },
                 .dev_root = "root",
                 .proc_driver = "root",
+                .channel_nodes = "", /* none are made: the host is the machine's own */
                 .fabric = l->isolation ? isolation_fabric(l->isolation) : NULL,
                 .holdings = l->isolation ? isolation_holdings(l->isolation) : NULL,
         };
