@@ -30,6 +30,8 @@ runtime_bin=
 [[ ${CD_KUBERNETES:-} != 1.36 ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
 own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*,go-driver/*} | sha256sum | cut -c1-12)
 go_gpu_bin=$cache/go-gpu-$(cat "$here"/programs/go-gpu/* | sha256sum | cut -c1-12)
+kueue_version=$(sed -n 's|^sigs.k8s.io/kueue \(v[0-9.]*\) .*|\1|p' "$here/programs/schemas")
+kueue_bin=$cache/kueue-$kueue_version
 scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
 export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$PATH:/usr/sbin:/sbin
