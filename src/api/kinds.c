@@ -327,6 +327,7 @@ const struct jd_field rct_fields[] = {
         JD_OBJ(struct rct, "metadata", o.meta, kube_f_meta),
         JD_STR(struct rct, LABEL CD_LABEL, domain_uid),
         JD_STR(struct rct, LABEL CD_LABEL_TARGET, target),
+        JD_STR(struct rct, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
         JD_STRS(struct rct, "metadata>finalizers", finalizers),
         JD_LIST(struct rct, "spec>spec>devices>requests", requests, struct rct_request, f_request),
         JD_LIST(struct rct, "spec>spec>devices>config", configs, struct rct_config, f_config),

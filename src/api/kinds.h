@@ -164,6 +164,7 @@ struct rct_config {
 struct rct {
         struct kube_object o;
         const char *domain_uid, *target; /* labels */
+        const char *template_hash;       /* annotation CD_ANNOTATION_TEMPLATE, NULL when absent */
         const char **finalizers;
         size_t n_finalizers;
         struct rct_request *requests;

@@ -56,7 +56,8 @@
 #define CD_ANNOTATION_GPU_CLIQUE                                                                             \
         "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
 #define CD_ANNOTATION_TEMPLATE                                                                               \
-        "resource.nvidia.com/template-hash" /* on DaemonSets and daemon Pods: hash of what we applied */
+        "resource.nvidia.com/template-hash" /* on DaemonSets, daemon Pods and claim templates: hash of what  \
+                                               we wrote */
 #define CD_ANNOTATION_MODE                                                                                   \
         "resource.nvidia.com/imex-mode" /* on ComputeDomains: the name of the mode they were formed in */
 /* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices

@@ -19,8 +19,9 @@ struct work {
         const char *gates;           /* that the domain's daemons run with */
         const struct daemonset *own; /* in the driver's namespace */
         const struct daemonset
-                *elsewhere; /* left by a driver that lived in another namespace: used as it is */
-        const char *home;   /* namespace of the DaemonSet */
+                *elsewhere;        /* left by a driver that lived in another namespace: used as it is */
+        const char *home;          /* namespace of the DaemonSet */
+        const struct rct *changed; /* a claim template that is not as we wrote it, NULL: all are */
 };
 
 static struct str take_text(struct arena *a, struct buf *b) {
@@ -175,7 +176,8 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
         return NULL;
 }
 
-/* Brings one claim template about. Its spec cannot be changed, so a wrong one is made anew. */
+/* Brings one claim template about. Its spec cannot be changed, so a wrong one is recreated, unless that would
+ * change nothing. */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
                      const char *target, const struct objects_channel *channel) {
         const struct plan_input *in = w->in;
@@ -184,11 +186,18 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
                                                         there is ours, without its labels */
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
                 add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
-        } else if (!r) {
+                return;
+        }
+        if (!r) {
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
                         PLAN_ANSWER_TEMPLATE;
-        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, channel)) {
+                return;
+        }
+        bool changed = objects_rct_is_changed(r, in->uid, target, channel);
+        if (changed)
+                w->changed = r;
+        if (r->o.meta.deleted || (!changed && !objects_rct_matches(r, in->uid, target, channel))) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
                    !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
@@ -325,6 +334,20 @@ static struct mode_traces traces_of(const struct plan_input *in) {
         return t;
 }
 
+static void report_changed(const struct work *w, struct verdict_problem *problem) {
+        if (problem->reason || !w->changed)
+                return;
+        *problem = (struct verdict_problem){
+                "TemplateChanged",
+                message_of(
+                        w->a,
+                        "ResourceClaimTemplate %s/%s is not as the driver writes it: an admission webhook or "
+                        "policy of the cluster changes it, so pods may not get a channel. Exempt "
+                        "ResourceClaimTemplates with the label " CD_LABEL " there, then delete this one",
+                        w->changed->o.meta.ns, w->changed->o.meta.name)
+        };
+}
+
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         struct plan_input *in = w->in;
         struct formation f = { 0 };
@@ -332,6 +355,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         want_workload_rct(w, problem);
         want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON,
                  &(struct objects_channel){ 0 });
+        report_changed(w, problem);
         want_daemonset(w);
         in->formation.daemonset = message_of(w->a, "%s %s", w->home, w->daemon_name);
         formation_make(&in->formation, w->a, &f);
@@ -368,6 +392,7 @@ static void plan_with_agents(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         struct formation f = { 0 };
         want_workload_rct(w, problem);
+        report_changed(w, problem);
         seated_make(in->seated, in->n_seated, message_of(w->a, "%s " CD_AGENT_OBJECT, in->settings->ns),
                     in->now, w->a, &f);
         if (f.recheck_s)
@@ -382,6 +407,7 @@ static void plan_with_agents(struct work *w, struct verdict_problem *problem) {
 static void plan_without_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         bool there = want_workload_rct(w, problem);
+        report_changed(w, problem);
         if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
         if (!problem->reason && !there && !in->cd->status)

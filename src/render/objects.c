@@ -70,12 +70,24 @@ static char *on_rack(const char *rack) {
                     : NULL;
 }
 
+/* Of what it asks for, in whichever version of the API. */
+static void rct_hash(const char *uid, const char *target, const struct objects_channel *channel,
+                     char ret[static 17]) {
+        struct buf b = BUF_INIT(1024);
+        buf_addf(&b, "%s %s %s %d %s", uid, target, str_or(channel->mode, ""), channel->own,
+                 str_or(channel->rack, ""));
+        snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
+        buf_done(&b);
+}
+
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
                  const char *target, const struct objects_channel *channel, struct buf *out) {
         _cleanup_(freep) char *cel = on_rack(channel->rack);
         bool v1beta1 = streq(resource_api, "v1beta1");
+        char hash[17];
+        rct_hash(domain->uid, target, channel, hash);
         claim_template(shape_of(target), resource_api, ns, name, domain, channel->mode,
-                       channel->own ? "Channel" : NULL, v1beta1, cel, v1beta1 ? cel : NULL, out);
+                       channel->own ? "Channel" : NULL, v1beta1, cel, v1beta1 ? cel : NULL, hash, out);
 }
 
 bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
@@ -97,6 +109,13 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
                                     cfg.own_channel == channel->own));
         arena_free(a);
         return same;
+}
+
+bool objects_rct_is_changed(const struct rct *r, const char *uid, const char *target,
+                            const struct objects_channel *channel) {
+        char hash[17];
+        rct_hash(uid, target, channel, hash);
+        return streq(r->template_hash, hash) && !objects_rct_matches(r, uid, target, channel);
 }
 
 /* The finalizers that are not ours; returns their number. */

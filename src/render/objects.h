@@ -64,6 +64,10 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
  * repaired. With rack NULL its selectors are its owner's business. */
 bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
                          const struct objects_channel *channel);
+/* It is the one that objects_rct() wrote for the same, and does not match: an admission webhook of the
+ * cluster changed it, and would change another one, too. */
+bool objects_rct_is_changed(const struct rct *r, const char *uid, const char *target,
+                            const struct objects_channel *channel);
 /* Patch that brings labels and finalizer of a claim template back. */
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
 

@@ -265,6 +265,31 @@ static void our_template_without_its_label_is_taken_back(void **state) {
                                "\"" CD_LABEL "\":\"" UID_A "\""));
 }
 
+/* An admission webhook writes another device class into each of them. */
+static void a_template_that_a_webhook_changes_is_reported_and_not_recreated_for_ever(void **state) {
+        static const char *const targets[] = { CD_TARGET_WORKLOAD, CD_TARGET_DAEMON };
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        assert_true(world_settle(w, false) >= 0);
+        for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+                bool daemon = streq(targets[i], CD_TARGET_DAEMON);
+                struct world_object *o =
+                        world_find(w, &kube_resource_claim_templates, daemon ? WORLD_NS : WORLD_USER_NS,
+                                   daemon ? DAEMON_NAME : "tpl");
+                char *class = strstr(o->json, "compute-domain-");
+                *class = 'x';
+                assert_null(world_action(world_plan(w, a), KUBE_DELETE, &kube_resource_claim_templates));
+                assert_true(world_settle(w, false) >= 0);
+                assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateChanged");
+                assert_non_null(strstr(world_condition(w, a, "Ready")->message, "admission webhook"));
+                *class = 'c';
+        }
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        arena_free(a);
+}
+
 static void drift_is_repaired(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -422,7 +447,8 @@ static void an_entry_goes_when_the_server_knows_of_no_claim(void **state) {
         struct plan *p = world_plan(w, a);
         const struct plan_action *x = clique_write(p);
         assert_true(!x || strstr(x->body.p, world_names[0]));
-        assert_null(world_action(p, KUBE_APPLY, &kube_daemonsets)); /* whose daemon may run by another length */
+        assert_null(
+                world_action(p, KUBE_APPLY, &kube_daemonsets)); /* whose daemon may run by another length */
         assert_int_equal(p->n_ask_nodes, 1);
         p = world_plan(w, a); /* the server says that there is a claim */
         x = clique_write(p);
@@ -874,6 +900,7 @@ int main(void) {
                 T(a_domain_without_spec_says_so_and_can_be_deleted),
                 T(a_taken_template_name_is_reported_and_not_taken_over),
                 T(our_template_without_its_label_is_taken_back),
+                T(a_template_that_a_webhook_changes_is_reported_and_not_recreated_for_ever),
                 T(drift_is_repaired),
                 T(what_all_daemons_must_share_does_not_change_under_them),
                 T(a_daemonset_in_another_namespace_is_used_as_it_is),
