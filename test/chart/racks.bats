@@ -18,7 +18,7 @@ load chart.bash
 		any(.resources == ["computedomains"] and .verbs == ["create", "delete"]) and
 		any(.resources == ["namespaces"] and .verbs == ["list", "watch"])'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"]'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-racks").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "DELETE"]'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-racks").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE", "DELETE"]'
 }
 
 @test "the label that names racks reaches the plugin, which may watch its node for it" {

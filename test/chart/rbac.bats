@@ -55,30 +55,42 @@ setup() { render; }
 	is 'controller | env("APPLY_CRDS") == "false"'
 }
 
-# watched: what the controller watches, as group/plural, from its source.
+# watched FILE...: the kinds that these files of the source watch, as group/plural in JSON.
 watched() {
 	local all name
 	all=$(cat "$checkout/src/kube/kube_resource.c" "$checkout/src/api/resources.c" | sed 's/CD_GROUP/"resource.nvidia.com"/; s/ RESOURCE_API/ "resource.k8s.io", NULL/' | tr -d '\n' |
 		grep --only-matching --perl-regexp 'kube_resource kube_\w+ = \{\s*"[^"]*",\s*[^,]+,\s*"[a-z]+"' |
 		sed -E 's/kube_resource (kube_\w+) = \{ *"([^"]*)".*"([a-z]+)"$/\1 \2\/\3/')
-	for name in $(grep --only-matching --extended-regexp 'kube_[a-z_]+,' "$checkout/src/controller/watch.c" | tr -d , | sort --unique); do
+	for name in $(cd "$checkout/src" && grep --no-filename --only-matching --extended-regexp 'kube_[a-z_]+,' "$@" | tr -d , | sort --unique); do
 		sed -n "s/^$name //p" <<<"$all"
-	done
+	done | jq --raw-input | jq --slurp --compact-output
 }
 
 # An annotation or a label that another mode left starts a watch in any mode.
-@test "every watch of the controller is allowed in every mode, and so is to create the kind of fabrics" {
-	local imex=resources.computeDomains.imex all mode
-	all=$(watched | jq --raw-input | jq --slurp --compact-output)
-	echo "watched: $all"
+# may_watch ROLES KINDS: together these roles allow to list and watch each of them.
+may_watch() {
+	is '[kind("ClusterRole"; "Role")[] | select(.metadata.name | test($roles)) | .rules[]] as $rules |
+		all($kinds[]; split("/") as [$group, $plural] | any($rules[];
+			(.apiGroups | index($group)) and (.resources | index($plural)) and (["list", "watch"] - .verbs == [])))' --arg roles "$1" --argjson kinds "$2"
+}
+
+@test "every watch of controller, plugin and agent is allowed in every mode, and so is to create the kind of fabrics" {
+	local imex=resources.computeDomains.imex all mode plugin agent
+	all=$(watched controller/watch.c)
+	plugin=$(watched cd_plugin/{fabric_watch,lookup,rack_watch}.c node/{leaving,slice_publisher}.c)
+	agent=$(watched daemon/resident.c)
+	echo "watched: $all, by the plugin $plugin, by an agent $agent"
 	jq --exit-status 'length == 10 and contains(["resource.nvidia.com/computedomainfabrics", "apps/daemonsets", "/pods"])' <<<"$all"
+	jq --exit-status 'sort == ["/nodes", "resource.k8s.io/resourceslices", "resource.nvidia.com/computedomainfabrics", "resource.nvidia.com/computedomains"]' <<<"$plugin"
+	jq --exit-status 'index("resource.nvidia.com/computedomainfabrics") != null' <<<"$agent"
 	for mode in "" $imex.agents=true $imex.agents=true,$imex.isolation=channel featureGates.HostManagedIMEX=true \
 		featureGates.HostManagedIMEX=true,$imex.isolation=channel $imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true \
 		$imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true,$imex.isolation=channel; do
 		render --set "$mode" --set resources.computeDomains.rackDomains.enabled=true --set resources.computeDomains.rackDomains.nameFromNodeLabel=example.com/rack
-		is '[kind("ClusterRole"; "Role")[] | select(.metadata.name | test("role-controller")) | .rules[]] as $rules |
-			all($all[]; split("/") as [$group, $plural] | any($rules[];
-				(.apiGroups | index($group)) and (.resources | index($plural)) and (["list", "watch"] - .verbs == [])))' --argjson all "$all"
+		may_watch role-controller "$all"
+		may_watch kubeletplugin "$plugin"
+		# Where the hosts run IMEX, agents of before have the roles of before, which Helm keeps.
+		[[ $mode == *HostManaged* ]] || may_watch role-agent "$agent"
 		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["customresourcedefinitions"] and
 			(.resourceNames | index("computedomainfabrics.resource.nvidia.com")) and (.verbs | index("create")))'
 	done

@@ -235,6 +235,25 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 		eventually 20 eval "k -n $ns get computedomain three -o json | jq -e '.status.conditions[] | select(.type == \"ChannelAssigned\" and .status == \"True\")'"
 }
 
+@test "a table goes in the foreground too, and writes that change nothing of it are let in" {
+	domain one
+	worker a one 0
+	running a
+	local before name uid
+	before=$(channels_of a)
+	name=$(fabric_now | jq -r .metadata.name)
+	uid=$(fabric_now | jq -r .metadata.uid)
+	fabric_now | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null # as a migration of the stored version does
+	run k label computedomainfabric "$name" some=label
+	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
+	k delete computedomainfabric "$name" --cascade=foreground --timeout=60s >/dev/null
+	made_anew() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
+	eventually 20 made_anew
+	eventually 20 entry_is "$(domain_uid one)" "$before -"
+	k -n "$ns" delete pod a --timeout=60s >/dev/null
+	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
+}
+
 # bats test_tags=matrix
 @test "nobody but the controller makes or changes a table, neither a tenant nor an administrator with an old copy" {
 	domain one

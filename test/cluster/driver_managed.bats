@@ -151,6 +151,18 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	eventually 30 daemon_pods_gone
 }
 
+@test "a ComputeDomain and its clique are deleted in the foreground" {
+	domain one
+	worker a one 0
+	running a
+	local old
+	old=$(k -n "$driver_ns" get computedomaincliques -o 'jsonpath={.items[0].metadata.uid}')
+	k -n "$driver_ns" delete computedomaincliques --all --cascade=foreground --timeout=60s >/dev/null
+	eventually 20 eval 'k -n "$driver_ns" get computedomaincliques -o json | jq -e --arg old "'"$old"'" "any(.items[]; .metadata.uid != \$old)"'
+	k -n "$ns" delete pod a --timeout=60s >/dev/null
+	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
+}
+
 @test "a namespace deleted under a running workload goes, with the ComputeDomain in it" {
 	domain doomed
 	worker pod doomed 0

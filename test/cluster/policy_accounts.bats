@@ -19,6 +19,7 @@ render() {
 		--kube-version 1.37.0 --set image.repository=example.org/mirror/compute-domains \
 		--set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
 		--set 'controller.containers.computeDomain.env[0].value=nvidia-compute-domains' \
+		--set resources.computeDomains.rackDomains.enabled=true \
 		--show-only "templates/policy-controller.yaml" --show-only "templates/policy-events.yaml" \
 		--show-only "templates/policy-daemon-claims.yaml"
 }
@@ -152,6 +153,12 @@ daemonset() {
 	denied "no containers that are privileged" as_daemonset "" "securityContext: {capabilities: {add: [SYS_ADMIN]}}"
 	denied "no containers that are privileged" as_daemonset "initContainers: [{name: i, image: '$image', securityContext: {privileged: true}}],"
 	denied "no containers that are privileged" as_daemonset "" "ports: [{containerPort: 80, hostPort: 80}]"
+	for field in 'seLinuxOptions: {type: spc_t}' 'seccompProfile: {type: Unconfined}' 'appArmorProfile: {type: Unconfined}'; do
+		denied "no pods with SELinux options, or without a seccomp or AppArmor profile" as_daemonset "" "securityContext: {$field}"
+		denied "no pods with SELinux options, or without a seccomp or AppArmor profile" as_daemonset "securityContext: {$field},"
+	done
+	denied "no other devices than those of its own claim templates" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimTemplateName: all-gpus}],'
+	denied "no other devices than those of its own claim templates" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimName: all-gpus}],'
 	denied "no environment from Secrets" as_daemonset "" "envFrom: [{secretRef: {name: x}}]"
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: example.org/other:v1"
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: 'example.org/mirror/compute-domains:5000/evil:v1'"
@@ -175,6 +182,25 @@ daemonset() {
 	denied "with the image" as controller -n $ns set image daemonset/computedomain-daemon-$uid compute-domain-daemon=example.org/earlier:v2
 	allowed as controller -n $ns patch daemonset computedomain-daemon-$uid --type merge -p '{"metadata": {"finalizers": null}}'
 	allowed as controller -n $ns delete daemonset computedomain-daemon-$uid
+}
+
+# --- the controller and ComputeDomains
+
+@test "the controller deletes the ComputeDomains of racks only, and labels none" {
+	k apply --server-side --force-conflicts -f "$chart/crds" >/dev/null
+	k wait --for=condition=Established crd/computedomains.resource.nvidia.com
+	k create -f - <<-YAML
+		apiVersion: resource.nvidia.com/v1beta1
+		kind: ComputeDomain
+		metadata: {name: mine, namespace: $ns-tenant}
+		spec: {numNodes: 0, channel: {resourceClaimTemplate: {name: mine}}}
+	YAML
+	change() { as controller -n $ns-tenant "$1" --dry-run=server computedomain mine "${@:2}"; }
+	ends change label resource.nvidia.com/rack=x
+	denied "may not change the labels of a ComputeDomain" change label resource.nvidia.com/rack=x
+	denied "ComputeDomains of racks only" change delete
+	allowed change annotate resource.nvidia.com/imex-mode=driverManaged
+	k -n $ns-tenant delete computedomain mine --timeout=60s
 }
 
 # --- the controller and claim templates
