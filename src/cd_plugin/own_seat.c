@@ -4,11 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What the fabric's object says about it; only the domain of the fabric itself is said to be full there. */
+/* What the fabric's object says about it: the domain of the fabric itself may be full, and there may be too
+ * many of ComputeDomains. */
 static const char *told(const struct compute_domain_fabric *f, bool stands) {
-        static const char *const types[] = { FABRIC_TABLE_LOST, FABRIC_DOMAIN_FULL };
-        size_t n = stands ? ARRAY_LEN(types) : 1;
-        const struct condition *c = f ? condition_first_true(f->conditions, f->n_conditions, types, n) : NULL;
+        const char *const types[] = { FABRIC_TABLE_LOST,
+                                      stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED };
+        const struct condition *c =
+                f ? condition_first_true(f->conditions, f->n_conditions, types, ARRAY_LEN(types)) : NULL;
         return c ? str_or(c->message, c->type) : NULL;
 }
 

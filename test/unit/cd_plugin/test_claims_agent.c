@@ -201,6 +201,15 @@ static void seats_of_a_table_that_was_put_back_release_nobody(void **state) {
         waits_and_says("yet: waiting for node-9");
 }
 
+static void a_fabric_with_too_many_domains_is_the_cause(void **state) {
+        (void)state;
+        agent_comes();
+        api_fabric(CLIQUE, 1, "",
+                   ",\"conditions\":[{\"type\":\"DomainsExhausted\",\"status\":\"True\","
+                   "\"message\":\"1000 ComputeDomains have nodes\"}],\"domains\":[]");
+        waits_and_says("yet: 1000 ComputeDomains have nodes");
+}
+
 /* What was granted stays, whatever the fabric says then. */
 static void a_pod_keeps_its_channel_when_the_seat_goes(void **state) {
         (void)state;
@@ -320,6 +329,7 @@ int main(void) {
                 T(who_waits_for_an_agent_or_for_its_leaving_is_told),
                 T(an_agent_waits_for_a_daemon_that_is_still_here),
                 T(seats_of_a_table_that_was_put_back_release_nobody),
+                T(a_fabric_with_too_many_domains_is_the_cause),
                 T(a_pod_keeps_its_channel_when_the_seat_goes),
                 T(a_driver_that_changed_is_in_the_cdi_file_under_the_same_ids_and_the_agent_is_told),
                 T(an_agent_that_was_not_told_is_told_after_a_restart_of_the_plugin),
