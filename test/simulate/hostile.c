@@ -20,11 +20,11 @@
 /* The most ComputeDomains of the tenant: MOST_ROWS where each takes no more than a row of an object,
  * MOST_FORMED where each may have daemons. OLD_NAME: length of a name that an earlier definition accepts; an
  * object with it fits into the store, and a message with it is longer than a condition may have. */
-enum { MOST_ROWS = 250, MOST_FORMED = 24, OLD_NAME = 40000, NAME_MOST = 253 };
+enum { MOST_ROWS = 400, MOST_FORMED = 24, OLD_NAME = 40000, NAME_MOST = 253 };
 #define FOREIGN_FINALIZER "hostile.example.com/x"
 #define TENANT "hostile"
 
-static bool used, calm;
+static bool used, calm, greedy;
 static int fabrics_refused;
 static unsigned serial;
 
@@ -34,6 +34,10 @@ void hostile_use(void) {
 
 bool hostile_used(void) {
         return used;
+}
+
+bool hostile_greedy(void) {
+        return greedy;
 }
 
 int hostile_fabrics_refused(void) {
@@ -170,7 +174,7 @@ static void make_domain(const char *name) {
         snprintf(own_name, sizeof own_name, "%s",
                  name             ? name
                  : sim_chance(20) ? "d0"
-                                  : padded(number, sim_chance(70) ? NAME_MOST : 8));
+                                  : padded(number, sim_chance(greedy ? 95 : 70) ? NAME_MOST : 8));
         jw_obj(&j, NULL);
         jw_str(&j, "apiVersion", CD_API_VERSION);
         add_meta(&j, own_name, NULL);
@@ -279,6 +283,8 @@ void hostile_begin(void) {
                 return;
         if (!channels_used() && !agents_used())
                 fabrics_refused = refusals[sim_draw(ARRAY_LEN(refusals))];
+        else
+                greedy = sim_chance(30);
         schema_set_old(sim_chance(30));
         for (int i = 0; i < 4; i++)
                 make_domain(NULL);
@@ -288,7 +294,7 @@ void hostile_begin(void) {
 
 void hostile_step(void) {
         const size_t most = channels_used() || agents_used() ? MOST_ROWS : MOST_FORMED;
-        if (!used || calm || !sim_chance(20))
+        if (!used || calm || !sim_chance(greedy ? 100 : 20))
                 return;
         switch (sim_draw(10)) {
         case 0:
@@ -302,7 +308,8 @@ void hostile_step(void) {
                 return;
         case 4:
         case 5:
-                delete_one(K_CLAIM, true);
+                if (!greedy || sim_chance(30))
+                        delete_one(K_CLAIM, true);
                 return;
         case 6:
                 change(K_DOMAIN);
@@ -315,7 +322,7 @@ void hostile_step(void) {
                 change(sim_chance(50) ? K_TEMPLATE : K_CLAIM);
                 return;
         default:
-                if (sim_chance(30))
+                if (sim_chance(greedy ? 1 : 30))
                         delete_one(sim_chance(50) ? K_DOMAIN : K_TEMPLATE, sim_chance(50));
                 return;
         }

@@ -14,6 +14,10 @@ bool hostile_used(void);
 /* After the seed is set. In some worlds the definition of ComputeDomains is an earlier one at first; in some
  * the server does not know fabrics, or forbids them. */
 void hostile_begin(void);
+/* In some worlds where IMEX domains, or channels, are rows of a fabric's object, the tenant does everything
+ * faster, and uses most nodes: one ComputeDomain after the other gets a row. Others use few nodes there, and
+ * nobody deletes the object, which would forget the rows. */
+bool hostile_greedy(void);
 /* The status with which the server refuses each request about fabrics; 0: it accepts them. */
 int hostile_fabrics_refused(void);
 void hostile_step(void);

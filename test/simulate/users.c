@@ -6,6 +6,7 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "channels.h"
+#include "hostile.h"
 #include "racks.h"
 #include "sim.h"
 #include "world.h"
@@ -133,7 +134,7 @@ static void make_domain(struct domain *d) {
         d->lives = true;
         d->ends = false;
         d->steady = sim_chance(10);
-        d->n_pods = d->steady ? 1 : (unsigned)sim_between(1, w.n_nodes);
+        d->n_pods = d->steady || hostile_greedy() ? 1 : (unsigned)sim_between(1, w.n_nodes);
         d->next_ms = sim_now_ms() + (d->steady ? sim_between(600000, 2400000) : sim_between(5000, 150000));
         for (unsigned i = 0; i < d->n_pods; i++)
                 d->pods[i] = (struct user_pod){ .state = POD_WAITS };

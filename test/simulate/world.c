@@ -503,7 +503,7 @@ void world_fault(const char *name) {
                          (unsigned)sim_draw(w.n_nodes / NODES_OF_CLIQUE + 2));
         } else if (streq(name, "forced")) {
                 force_end(&w.domains[sim_draw(w.n_domains)]);
-        } else if (str_starts(name, "fabric_")) {
+        } else if (str_starts(name, "fabric_") && !hostile_greedy()) {
                 channels_fault(name);
         } else if (str_starts(name, "rack_")) {
                 racks_fault(name);
