@@ -16,6 +16,8 @@ newer() { [[ $kubernetes_version =~ ^v1\.([0-9]+)\. ]] && ((BASH_REMATCH[1] >= $
 # Dynamic resource allocation had to be asked for before it was finished.
 dra_gate=()
 newer 34 || dra_gate=(--feature-gates=DynamicResourceAllocation=true)
+# CD_FEATURE_GATES: further gates of all programs of Kubernetes, for a test that restarts them.
+[[ -z ${CD_FEATURE_GATES:-} ]] || dra_gate+=(--feature-gates="$CD_FEATURE_GATES")
 dra_versions=resource.k8s.io/v1beta1=true
 ! newer 33 || dra_versions+=,resource.k8s.io/v1beta2=true
 helm_version=v3.19.0
