@@ -318,6 +318,7 @@ node_off() {
 	stop "$dir/kubelet.pid" KILL
 	stop "$dir/containerd.pid" KILL
 	drop_cgroup "$k"
+	rm -f "$dir/host-imex.pid" # the id may be another process's by the time that somebody starts it again
 	for kind in mnt uts; do
 		! mountpoint -q "$state/ns/$kind-$k" || umount "$state/ns/$kind-$k"
 		rm -f "$state/ns/$kind-$k"
