@@ -194,7 +194,7 @@ simulate-test: all
 simulate-long: all
 	first=$$(date +%s); failed=; \
 	for size in "4 --domains 3 --restores" "4 --domains 3 --hostile" "10 --domains 6 --racks --hostile" \
-		"10 --domains 5 --channels --restores" "10 --domains 5 --channels --hostile" \
+		"10 --domains 5 --channels --restores" "10 --domains 5 --channels --hostile --restores" \
 		"10 --domains 5 --agents --restores" "4 --domains 3 --agents --hostile --minutes 60" "16 --domains 8"; do \
 		$(build)/test/simulate/simulate --seeds $$first --for 450 --nodes $$size || failed=yes; \
 	done; \

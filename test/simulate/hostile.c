@@ -98,8 +98,22 @@ static void add_annotation(struct jw *j, const struct version *of) {
                                              "" };
         static const char *const times[] = { "2001-01-01T00:00:00Z", "2099-01-01T00:00:00Z", "yesterday" };
         const struct version *node = any(K_NODE), *clique = any(K_CLIQUE);
+        /* What the driver writes on objects that are not the tenant's. */
+        static const char *const others[] = {
+                CD_ANNOTATION_INFIX,         CD_ANNOTATION_NUM_NODES,       CD_ANNOTATION_FREED,
+                CD_ANNOTATION_GPU_CLIQUE,    CD_ANNOTATION_TEMPLATE,        CD_ANNOTATION_SLICE_CLIQUE,
+                CD_ANNOTATION_FABRIC_EMPTY,  IMEX_ANNOTATION_STATE,         IMEX_ANNOTATION_REASON,
+                IMEX_ANNOTATION_NODE_ID,     IMEX_ANNOTATION_INDEX,         IMEX_ANNOTATION_PEERS,
+                IMEX_ANNOTATION_READY,       IMEX_ANNOTATION_AWAITED,       IMEX_ANNOTATION_SEAT,
+                IMEX_ANNOTATION_SEAT_INFIX,  IMEX_ANNOTATION_LEFT,          IMEX_ANNOTATION_SEEN,
+                IMEX_ANNOTATION_FABRIC,      IMEX_ANNOTATION_HELD,          IMEX_ANNOTATION_HOST_STATE,
+                IMEX_ANNOTATION_HOST_REASON, IMEX_ANNOTATION_HOST_CHANNELS,
+        };
+        static const char *const values[] = {
+                "", "0", "-1", "true", "READY", "9223372036854775807", "{\"clique.0\":{}}"
+        };
         char text[256];
-        switch (sim_draw(8)) {
+        switch (sim_draw(10)) {
         case 0:
         case 1:
                 jw_str(j, CD_ANNOTATION_MODE, modes[sim_draw(ARRAY_LEN(modes))]);
@@ -122,6 +136,11 @@ static void add_annotation(struct jw *j, const struct version *of) {
                 jw_str(j, CD_ANNOTATION_NAME, some_uid());
                 jw_str(j, CD_ANNOTATION_NAMESPACE, USER_NS);
                 return;
+        case 7:
+        case 8:
+                jw_str(j, others[sim_draw(ARRAY_LEN(others))],
+                       sim_chance(30) ? some_uid() : values[sim_draw(ARRAY_LEN(values))]);
+                return;
         default:
                 jw_str(j, padded("hostile.example.com/", 80), padded("x", 20000));
                 return;
@@ -129,15 +148,24 @@ static void add_annotation(struct jw *j, const struct version *of) {
 }
 
 static void add_label(struct jw *j) {
-        switch (sim_draw(5)) {
+        switch (sim_draw(8)) {
         case 0:
-                jw_str(j, CD_LABEL, some_uid());
-                return;
         case 1:
-                jw_str(j, CD_LABEL_AGENT, "true");
+                jw_str(j, CD_LABEL, some_uid());
+                if (sim_chance(50))
+                        jw_str(j, CD_LABEL_TARGET, sim_chance(50) ? CD_TARGET_DAEMON : CD_TARGET_WORKLOAD);
                 return;
         case 2:
+                jw_str(j, CD_LABEL_AGENT, "true");
+                return;
+        case 3:
                 jw_str(j, CD_LABEL_COMPONENT, CD_AGENT_OBJECT);
+                return;
+        case 4:
+                jw_str(j, sim_chance(50) ? CD_LABEL_CLIQUE : GPU_CLIQUE_LABEL, "clique.0");
+                return;
+        case 5:
+                jw_str(j, CD_LABEL_RACK_DOMAINS, "enabled");
                 return;
         default:
                 jw_str(j, CD_LABEL_RACK, some_rack());
