@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "hostile.h"
 #include "sim.h"
+#include "transport.h"
 #include "world.h"
 
 /* DAY_S: a little more than one. LATE_MS: so long after the users' namespace has lost its label, and has it
@@ -112,10 +113,12 @@ void racks_next_day(void) {
 
 /* ---- what is promised ---- */
 
-/* A pod runs with a channel of it for longer than the server's word that no claim is there is believed. */
+/* When the request was sent, a pod had been running with a channel of it for longer than the server's answer
+ * that no claim is there is believed. The request may have hung in a webhook since. */
 static bool is_in_use(const char *uid) {
+        int64_t least_ms = JUST_CAME_MS + sim_now_ms() - transport_sent_ms();
         for (size_t i = 0; i < store_count(K_NODE); i++)
-                if (world_runs_ms(store_nth(K_NODE, i)->name, uid) > JUST_CAME_MS)
+                if (world_runs_ms(store_nth(K_NODE, i)->name, uid) > least_ms)
                         return true;
         return false;
 }
