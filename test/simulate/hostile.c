@@ -26,7 +26,7 @@ enum { MOST_ROWS = 400, MOST_FORMED = 24, OLD_NAME = 40000, NAME_MOST = 253 };
 
 static bool used, calm, greedy;
 static int fabrics_refused;
-static unsigned serial;
+static unsigned serial, moves;
 
 void hostile_use(void) {
         used = true;
@@ -278,6 +278,7 @@ static void use_node(void) {
                      uid);
         allocate(claim, HOSTILE_NS, n->name, device,
                  sim_chance(90) ? "ComputeDomainChannelConfig" : "ComputeDomainDaemonConfig", uid, claim);
+        moves++;
 }
 
 static void delete_one(enum kind k, bool by_force) {
@@ -285,6 +286,7 @@ static void delete_one(enum kind k, bool by_force) {
         if (!v)
                 return;
         _cleanup_(freep) char *name = xstrdup(v->name);
+        moves += k == K_CLAIM;
         store_delete(TENANT, k, HOSTILE_NS, name, NULL);
         if (by_force && store_get(k, HOSTILE_NS, name))
                 store_merge_patch(TENANT, k, HOSTILE_NS, name, "{\"metadata\":{\"finalizers\":null}}", false);
@@ -354,6 +356,10 @@ void hostile_step(void) {
                         delete_one(sim_chance(50) ? K_DOMAIN : K_TEMPLATE, sim_chance(50));
                 return;
         }
+}
+
+unsigned hostile_moves(void) {
+        return moves;
 }
 
 void hostile_calm(void) {

@@ -21,6 +21,8 @@ bool hostile_greedy(void);
 /* The status with which the server refuses each request about fabrics; 0: it accepts them. */
 int hostile_fabrics_refused(void);
 void hostile_step(void);
+/* How often a claim of the tenant has come to a node or left it: each time the node's fabric changes. */
+unsigned hostile_moves(void);
 /* The tenant releases what it holds, and does nothing from then on. */
 void hostile_calm(void);
 /* The tenant deletes everything. */
