@@ -60,8 +60,9 @@ static void look_at_deletion(enum kind k, const struct change *c) {
         const struct version *cd = living(uid);
         if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
                 return;
-        /* A label of the ComputeDomain is a part of its claim template. */
-        if (k == K_TEMPLATE && streq(cd->ns, HOSTILE_NS))
+        /* A label of the ComputeDomain is a part of its claim template. A template of the tenant's namespace
+         * is not that of another tenant's ComputeDomain, whatever its label names. */
+        if (k == K_TEMPLATE && (streq(cd->ns, HOSTILE_NS) || streq(c->now->ns, HOSTILE_NS)))
                 return;
         if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS
                        : k == K_SET || k == K_TEMPLATE || k == K_CLIQUE)
