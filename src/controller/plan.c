@@ -206,6 +206,25 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
+/* It is created again when it is gone, which somebody else's finalizer may prevent for any time. */
+static void report_terminating(struct work *w, const struct rct *r, struct verdict_problem *problem) {
+        struct message_list foreign = { 0 };
+        for (size_t i = 0; i < r->n_finalizers; i++)
+                if (!streq(r->finalizers[i], CD_FINALIZER))
+                        message_add(&foreign, "%.200s", r->finalizers[i]);
+        bool is_held = foreign.n;
+        const char *names = message_end(&foreign, w->a);
+        if (is_held)
+                *problem = (struct verdict_problem){
+                        "TemplateTerminating",
+                        message_of(
+                                w->a,
+                                "ResourceClaimTemplate %s/%s is being deleted, and is created again when the "
+                                "finalizers of others are removed from it: %s",
+                                r->o.meta.ns, r->o.meta.name, names)
+                };
+}
+
 /* The workload template, unless its domain is deleted. Somebody else who has its name is a problem, and never
  * taken over: pods of another owner may be using it. True when it is there as it should be. */
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
@@ -229,6 +248,8 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
          * tell when the name is free. */
         want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, &channel);
+        if (ours && r && r->o.meta.deleted)
+                report_terminating(w, r, problem);
         if (!ours)
                 *problem = (struct verdict_problem){
                         "TemplateNameTaken",

@@ -159,6 +159,27 @@ static void ready_means_that_the_template_is_there(void **state) {
         arena_free(a);
 }
 
+/* Also where the ComputeDomain has no status yet, which waits for the template. */
+static void a_template_that_anothers_finalizer_keeps_is_reported(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        _cleanup_(freep) char *held = xasprintf(
+                "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "','deletionTimestamp':'2026-01-01T00:00:00Z',"
+                "'finalizers':['example.com/keep'],'labels':{'" CD_LABEL "':'%s','" CD_LABEL_TARGET "':'Daemon'}},"
+                "'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}",
+                world_cd(w, a)->o.meta.uid);
+        world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", held);
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateTerminating");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message, "example.com/keep"));
+        world_vanish(the_template(w));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        arena_free(a);
+}
+
 /* ---- health of the hosts ---- */
 
 /* Also before the first status: what is refused may be the template for which that waits. */
@@ -510,6 +531,7 @@ int main(void) {
                 T(nonzero_num_nodes_is_silently_ignored_never_rejected),
                 T(the_template_says_what_the_mode_wants),
                 T(ready_means_that_the_template_is_there),
+                T(a_template_that_anothers_finalizer_keeps_is_reported),
                 T(a_write_that_keeps_failing_is_told_until_it_does_not),
                 T(a_joining_node_costs_no_write),
                 T(host_imex_health_is_told_and_changes_nothing_else),
