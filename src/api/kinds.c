@@ -157,11 +157,18 @@ const struct jd_field agent_pod_fields[] = {
         JD_END,
 };
 
+const struct jd_field daemon_pod_fields[] = {
+        POD_FIELDS,
+        JD_STR(struct daemon_pod, ANNOTATION IMEX_ANNOTATION_REPORT, report),
+        JD_END,
+};
+
 const struct jd_field plugin_pod_fields[] = {
         JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_STATE, host_state),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_REASON, host_reason),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_CHANNELS, host_channels),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_UNPREPARED, unprepared),
         JD_STR(struct plugin_pod, "spec>nodeName", node),
         JD_STR(struct plugin_pod, "status>phase", phase),
         JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, f_condition),
@@ -251,6 +258,10 @@ bool pod_differs(const struct pod *a, const struct pod *b) {
                !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
                condition_differs(a, b, "Ready") || condition_differs(a, b, "PodScheduled") ||
                containers_differ(a, b);
+}
+
+bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b) {
+        return pod_differs(&a->pod, &b->pod) || !streq(a->report, b->report);
 }
 
 bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b) {

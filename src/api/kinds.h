@@ -98,11 +98,21 @@ extern const struct jd_field agent_pod_fields[];
 /* Does an update change anything that our rules look at? */
 bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b);
 
+/* A Pod of a daemon that serves one domain after another, by rules/assignment. */
+struct daemon_pod {
+        struct pod pod; /* without domain_uid: index, state, peers and so on are those of its assignment */
+        const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
+};
+extern const struct jd_field daemon_pod_fields[];
+/* Does an update change anything that our rules look at? */
+bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b);
+
 /* A Pod of the kubelet plugin. */
 struct plugin_pod {
         struct kube_object o;
         const char *node, *phase;
         const char *host_state, *host_reason, *host_channels; /* its annotations, NULL when absent */
+        const char *unprepared; /* annotation IMEX_ANNOTATION_UNPREPARED, NULL when absent */
         struct condition *conditions;
         size_t n_conditions;
 };

@@ -92,6 +92,10 @@
 #define IMEX_ANNOTATION_SEEN "imex.resource.nvidia.com/seen"
 #define IMEX_ANNOTATION_FABRIC "imex.resource.nvidia.com/fabric"
 #define IMEX_ANNOTATION_HELD "imex.resource.nvidia.com/held"
+/* On the Pod of a daemon: what it reports to the controller, as model/daemon_report has it. */
+#define IMEX_ANNOTATION_REPORT "imex.resource.nvidia.com/report"
+/* On the plugin's own Pod: the UID of the claim of a daemon that it has unprepared last. */
+#define IMEX_ANNOTATION_UNPREPARED "imex.resource.nvidia.com/unprepared-daemon-claim"
 /* On the plugin's own Pod, when the host runs IMEX: "UP", "DEGRADED" or "DOWN"; absent while it has not been
  * asked. */
 #define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"

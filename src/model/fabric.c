@@ -25,6 +25,21 @@ static const struct jd_field f_seat[] = { JD_STR(struct fabric_seat, "node", nod
                                           JD_STR(struct fabric_seat, "bootID", boot_id),
                                           JD_STR(struct fabric_seat, "ordered", ordered),
                                           JD_END };
+static const struct jd_field f_assignment[] = {
+        JD_STR(struct fabric_assignment, "node", node, .required = true),
+        JD_INT(struct fabric_assignment, "index", index, .required = true),
+        JD_INT(struct fabric_assignment, "epoch", epoch),
+        JD_STR(struct fabric_assignment, "state", state),
+        JD_STR(struct fabric_assignment, "claimUID", claim),
+        JD_STR(struct fabric_assignment, "bootID", boot_id),
+        JD_STR(struct fabric_assignment, "ip", ip),
+        JD_END,
+};
+static const struct jd_field f_removal[] = {
+        JD_STR(struct fabric_removal, "node", node, .required = true),
+        JD_STR(struct fabric_removal, "podUID", pod_uid, .required = true),
+        JD_END,
+};
 static const struct jd_field f_domain[] = {
         JD_OBJ(struct fabric_domain, "owner", owner, f_owner, .required = true),
         JD_STR(struct fabric_domain, "infix", infix),
@@ -32,6 +47,7 @@ static const struct jd_field f_domain[] = {
         JD_INT(struct fabric_domain, "port", port),
         JD_LIST(struct fabric_domain, "seats", seats, struct fabric_seat, f_seat),
         JD_LIST(struct fabric_domain, "leaving", leaving, struct fabric_seat, f_seat),
+        JD_LIST(struct fabric_domain, "assignments", assignments, struct fabric_assignment, f_assignment),
         JD_STR(struct fabric_domain, "freed", freed),
         JD_END,
 };
@@ -54,6 +70,8 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_STR(struct compute_domain_fabric, "imexVersion", imex_version),
         JD_INT(struct compute_domain_fabric, "next", next),
         JD_INT(struct compute_domain_fabric, "epoch", epoch),
+        JD_INT(struct compute_domain_fabric, "recount", recount),
+        JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal, f_removal),
         JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
         JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain),
         JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
@@ -98,6 +116,25 @@ const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const ch
         for (size_t i = 0; i < d->n_leaving; i++)
                 if (streq(d->leaving[i].node, node))
                         return &d->leaving[i];
+        return NULL;
+}
+
+bool fabric_is_active(const struct fabric_assignment *a) {
+        return !a->state || !*a->state;
+}
+
+bool fabric_is_reserved(const struct fabric_assignment *a) {
+        return streq(a->state, FABRIC_RESERVED);
+}
+
+bool fabric_is_leaving(const struct fabric_assignment *a) {
+        return streq(a->state, FABRIC_LEAVING) || streq(a->state, FABRIC_ENDING);
+}
+
+const struct fabric_assignment *fabric_assignment_of(const struct fabric_domain *d, const char *node) {
+        for (size_t i = 0; i < d->n_assignments; i++)
+                if (streq(d->assignments[i].node, node))
+                        return &d->assignments[i];
         return NULL;
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assignment_id: which assignment of which partition, as text:
+ * "<clique id>/<UID of the domain>/<index>/<epoch>". The daemon writes it into its state file for the kubelet
+ * plugin, and into its report for the controller. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* A clique id has 63 bytes at most. */
+enum { ASSIGNMENT_ID_MAX = 160 };
+
+struct assignment_id {
+        char clique_id[64], domain_uid[37];
+        int64_t index, epoch;
+};
+
+void assignment_id_render(const char *clique_id, const char *domain_uid, int64_t index, int64_t epoch,
+                          struct buf *out);
+/* False: the text is none, so nothing is known. */
+bool assignment_id_parse(const char *text, struct assignment_id *ret);

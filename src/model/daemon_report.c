@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/daemon_report.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+enum { TEXT_MAX = 1024, INFIX_MAX = 32 };
+
+struct wire {
+        const char *claim, *boot_id, *fabric, *assignment, *infix, *left, *held;
+        int64_t seen, recount;
+        bool ready, served;
+};
+static const struct jd_field f_report[] = {
+        JD_STR(struct wire, "claimUID", claim, .required = true),
+        JD_STR(struct wire, "bootID", boot_id, .required = true),
+        JD_STR(struct wire, "fabricUID", fabric),
+        JD_STR(struct wire, "assignment", assignment),
+        JD_STR(struct wire, "infix", infix),
+        JD_BOOL(struct wire, "ready", ready),
+        JD_STR(struct wire, "left", left),
+        JD_INT(struct wire, "seen", seen),
+        JD_INT(struct wire, "recount", recount),
+        JD_BOOL(struct wire, "served", served),
+        JD_STR(struct wire, "held", held),
+        JD_END,
+};
+
+static int decode_left(const char *text, struct arena *a, struct daemon_report *ret, struct err *e) {
+        struct str rest = str_from(str_or(text, "")), part;
+        int64_t *left = arena_alloc(a, DAEMON_REPORT_LEFT_MAX * sizeof *left);
+        while (rest.n && str_next_field(&rest, ',', &part)) {
+                if (ret->n_left == DAEMON_REPORT_LEFT_MAX || !str_to_i64(part, &left[ret->n_left]) ||
+                    left[ret->n_left] < 0)
+                        return err_set(e, ERR_INVALID, 0, "left: \"%.*s\" is not an epoch, or one too many",
+                                       (int)(part.n < 40 ? part.n : 40), part.p);
+                ret->n_left++;
+        }
+        ret->left = left;
+        return 0;
+}
+
+/* It goes into the partition's object and into names: one node must not be able to spoil either. */
+static bool is_infix(const char *s) {
+        return strnlen(s, INFIX_MAX + 1) <= INFIX_MAX &&
+               s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
+}
+
+int daemon_report_decode(struct str text, struct arena *a, struct daemon_report *ret, struct err *e) {
+        struct wire w = { 0 };
+        *ret = (struct daemon_report){ 0 };
+        if (jd_decode_text(f_report, text.p, text.n, false, "", a, &w, e) < 0)
+                return -1;
+        if (!str_is_uuid(w.claim))
+                return err_set(e, ERR_INVALID, 0, "claimUID: \"%.60s\" is not a UID", w.claim);
+        if (!str_is_uuid(w.boot_id))
+                return err_set(e, ERR_INVALID, 0, "bootID: \"%.60s\" is not a UUID", w.boot_id);
+        if (w.fabric && *w.fabric && !str_is_uuid(w.fabric))
+                return err_set(e, ERR_INVALID, 0, "fabricUID: \"%.60s\" is not a UID", w.fabric);
+        if (w.seen < 0 || w.recount < 0)
+                return err_set(e, ERR_INVALID, 0, "seen and recount must not be negative");
+        if (w.assignment && *w.assignment && !assignment_id_parse(w.assignment, &ret->assignment))
+                return err_set(e, ERR_INVALID, 0, "assignment: \"%.160s\" cannot be read", w.assignment);
+        if (!is_infix(str_or(w.infix, "")))
+                return err_set(e, ERR_INVALID, 0, "infix: \"%.40s\" is not up to %d letters and digits",
+                               w.infix, INFIX_MAX);
+        if (w.held && strnlen(w.held, TEXT_MAX) == TEXT_MAX)
+                return err_set(e, ERR_INVALID, 0, "held: longer than %d bytes", TEXT_MAX - 1);
+        ret->claim = w.claim;
+        ret->boot_id = w.boot_id;
+        ret->fabric = str_or(w.fabric, "");
+        ret->has_assignment = w.assignment && *w.assignment;
+        ret->infix = str_or(w.infix, "");
+        ret->ready = w.ready;
+        ret->seen = w.seen;
+        ret->recount = w.recount;
+        ret->served = w.served;
+        ret->held = str_or(w.held, "");
+        return decode_left(w.left, a, ret, e);
+}
+
+void daemon_report_render(const struct daemon_report *r, struct buf *out) {
+        _cleanup_(buf_done) struct buf id = BUF_INIT(ASSIGNMENT_ID_MAX), left = BUF_INIT(1 << 16);
+        struct jw w = JW(out);
+        if (r->has_assignment)
+                assignment_id_render(r->assignment.clique_id, r->assignment.domain_uid, r->assignment.index,
+                                     r->assignment.epoch, &id);
+        for (size_t i = 0; i < r->n_left; i++)
+                buf_addf(&left, "%s%lld", i ? "," : "", (long long)r->left[i]);
+        jw_obj(&w, NULL);
+        jw_str(&w, "claimUID", r->claim);
+        jw_str(&w, "bootID", r->boot_id);
+        jw_str(&w, "fabricUID", r->fabric);
+        if (r->has_assignment) {
+                jw_str(&w, "assignment", buf_str(&id));
+                jw_str(&w, "infix", r->infix);
+                jw_bool(&w, "ready", r->ready);
+        }
+        if (r->n_left)
+                jw_str(&w, "left", buf_str(&left));
+        jw_int(&w, "seen", r->seen);
+        if (r->recount)
+                jw_int(&w, "recount", r->recount);
+        jw_bool(&w, "served", r->served);
+        if (*r->held)
+                jw_str(&w, "held", r->held);
+        jw_end_obj(&w);
+}

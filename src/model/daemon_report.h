@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon_report: what a compute-domain-daemon reports to the controller, as JSON in annotation
+ * IMEX_ANNOTATION_REPORT of its own Pod:
+ *
+ *     {"claimUID": "<UID>", "bootID": "<UUID>", "fabricUID": "<UID, or \"\">",
+ *      "assignment": "<clique id>/<UID>/<index>/<epoch>", "infix": "0a1b2c3d4e", "ready": true,
+ *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it"}
+ *
+ * Whoever has the token of a node can write it, so the controller takes it as input with limits: a report
+ * that cannot be read as a whole is none. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "model/assignment_id.h"
+
+/* A daemon lists the epochs of its node's assignments that do not run. There are few: one per domain that the
+ * node is in or is leaving. */
+enum { DAEMON_REPORT_LEFT_MAX = 256 };
+
+struct daemon_report {
+        const char *claim;   /* UID of the daemon's ResourceClaim */
+        const char *boot_id; /* of the node, as the daemon read it */
+        const char *fabric;  /* UID of the ComputeDomainFabric that it watches; "": it has seen none */
+        bool has_assignment; /* it runs IMEX with this assignment, or is about to, or is about to stop it */
+        struct assignment_id assignment;
+        const char *infix;   /* of the names in that domain; "" without an assignment */
+        bool ready;          /* IMEX has been READY in this assignment */
+        const int64_t *left; /* epochs of the node that do not run, and never will again */
+        size_t n_left;
+        int64_t seen;     /* the highest epoch that it has seen */
+        int64_t recount;  /* the last recount that it has answered; 0: none */
+        bool served;      /* IMEX has been READY in this Pod, in whatever domain */
+        const char *held; /* what keeps it in a domain that it should leave, for people; "": nothing */
+};
+
+/* All is in the arena. ERR_INVALID says what is wrong. Unknown members are ignored: a newer daemon may report
+ * more. */
+int daemon_report_decode(struct str text, struct arena *a, struct daemon_report *ret, struct err *e);
+void daemon_report_render(const struct daemon_report *r, struct buf *out);

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/assignment.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/rules.h"
+
+enum { PORT_BITS = 12 };
+_Static_assert(ASSIGNMENT_PORT_LAST - ASSIGNMENT_PORT_FIRST + 1 == 1 << PORT_BITS, "a port for each hash");
+
+int64_t assignment_port(const char *infix) {
+        uint32_t hash = 2166136261u; /* FNV-1a */
+        for (const char *p = infix; *p; p++)
+                hash = (hash ^ (unsigned char)*p) * 16777619u;
+        return ASSIGNMENT_PORT_FIRST + (hash >> (32 - PORT_BITS));
+}
+
+/* ---- what is known of a node ---- */
+
+static int compare_name(const void *name, const void *node) {
+        return strcmp(name, ((const struct assignment_node *)node)->name);
+}
+
+static const struct assignment_node *find_node(const struct assignment_input *in, const char *name) {
+        return in->n_nodes ? bsearch(name, in->nodes, in->n_nodes, sizeof *in->nodes, compare_name) : NULL;
+}
+
+static const struct assignment_domain *find_domain(const struct assignment_input *in, const char *uid) {
+        for (size_t i = 0; i < in->n_domains; i++)
+                if (streq(in->domains[i].owner.uid, uid))
+                        return &in->domains[i];
+        return NULL;
+}
+
+static bool is_set(const char *s) {
+        return s && *s;
+}
+
+/* Both are known, and they differ. */
+static bool differ(const char *a, const char *b) {
+        return is_set(a) && is_set(b) && !streq(a, b);
+}
+
+static bool has_epoch(const int64_t *list, size_t n, int64_t epoch) {
+        for (size_t i = 0; i < n; i++)
+                if (list[i] == epoch)
+                        return true;
+        return false;
+}
+
+static bool has_left(const struct assignment_node *n, int64_t epoch) {
+        return n->trust == ASSIGNMENT_TRUST_FULL && (has_epoch(n->report.left, n->report.n_left, epoch) ||
+                                                     has_epoch(n->more_left, n->n_more_left, epoch));
+}
+
+/* There is proof that nothing runs with the epoch, and never will. */
+static bool has_ended(const struct assignment_node *n, const char *claim, const char *boot_id,
+                      int64_t epoch) {
+        return n->dead || n->moved || differ(n->boot_id, boot_id) || has_left(n, epoch) ||
+               (is_set(claim) && streq(n->unprepared, claim));
+}
+
+/* The highest epoch that a report may name. */
+static int64_t max_epoch(const struct assignment_input *in) {
+        return in->epoch < INT64_MAX - ASSIGNMENT_EPOCHS_AHEAD ? in->epoch + ASSIGNMENT_EPOCHS_AHEAD
+                                                               : INT64_MAX;
+}
+
+/* The domain that the node runs IMEX for, by a report that counts; NULL: none. */
+static const char *running(const struct assignment_input *in, const struct assignment_node *n) {
+        const struct assignment_report *r = &n->report;
+        if (n->trust == ASSIGNMENT_TRUST_NONE || !r->pod_uid || !r->domain || r->index < 0 ||
+            r->index >= FABRIC_SLOTS_MOST || r->epoch < 0 || r->epoch > max_epoch(in))
+                return NULL;
+        return has_ended(n, r->claim, r->boot_id, r->epoch) ? NULL : r->domain;
+}
+
+/* The same, where it counts though the object does not list it. What is over must not be entered again as
+ * soon as the object has another version, for which nobody has confirmed it yet. */
+static const char *running_news(const struct assignment_input *in, const struct assignment_node *n) {
+        return n->doubtful ? NULL : running(in, n);
+}
+
+static bool runs(const struct assignment_input *in, const struct assignment_node *n, const char *uid,
+                 int64_t epoch) {
+        return n->report.epoch == epoch && streq(running(in, n), uid);
+}
+
+static const struct fabric_removal *find_removal(const struct fabric_removal *list, size_t n,
+                                                 const char *node) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].node, node))
+                        return &list[i];
+        return NULL;
+}
+
+/* A daemon is there that may get an assignment. */
+static bool can_take(const struct assignment_input *in, const struct assignment_node *n, const char *uid) {
+        const struct assignment_report *r = &n->report;
+        const struct fabric_removal *x = find_removal(in->removals, in->n_removals, n->name);
+        if (n->trust != ASSIGNMENT_TRUST_FULL || !r->pod_uid || n->dead || n->doubtful || n->ending ||
+            differ(n->boot_id, r->boot_id) || streq(n->unprepared, r->claim))
+                return false;
+        if (streq(n->remove, r->pod_uid) || (x && streq(x->pod_uid, r->pod_uid)))
+                return false;
+        return !(in->fresh_pod_per_domain && r->served && !streq(r->domain, uid));
+}
+
+/* ---- one domain ---- */
+
+struct entry {
+        struct fabric_assignment a;
+        bool reported; /* the node runs it */
+};
+
+struct work {
+        const struct assignment_input *in;
+        struct arena *arena;
+        struct assignment *out;
+        const struct fabric_domain *old;        /* NULL: the domain is new */
+        const struct assignment_domain *domain; /* NULL: nothing is known of it */
+        const char *uid;
+        int64_t slots;
+        struct entry *entries;
+        size_t n;
+};
+
+static struct entry *find_entry(struct work *w, const char *node) {
+        for (size_t i = 0; i < w->n; i++)
+                if (streq(w->entries[i].a.node, node))
+                        return &w->entries[i];
+        return NULL;
+}
+
+static bool is_ending(const struct work *w) {
+        return w->domain && (w->domain->ending || w->domain->gone);
+}
+
+static bool is_wanted(const struct work *w, const struct assignment_node *n) {
+        return streq(n->wanted, w->uid) && !is_ending(w);
+}
+
+/* No claim of the domain is on the node. What a cache does not show may be there. */
+static bool is_released(const struct work *w, const struct assignment_node *n) {
+        return is_ending(w) || (!is_wanted(w, n) && (n->released || n->wanted));
+}
+
+/* One that is Leaving stays so until its claims return: the daemon may be stopping IMEX. */
+static const char *state_of(const struct work *w, const struct assignment_node *n, bool was_leaving) {
+        if (is_ending(w))
+                return FABRIC_ENDING;
+        if (is_wanted(w, n))
+                return NULL;
+        return was_leaving || is_released(w, n) ? FABRIC_LEAVING : NULL;
+}
+
+static bool has_room(const struct work *w, int64_t index) {
+        return index >= 0 && index < w->slots;
+}
+
+/* The node runs a later epoch in the same domain, so this one has ended. */
+static bool is_overtaken(const struct work *w, const struct assignment_node *n, int64_t epoch) {
+        return streq(running_news(w->in, n), w->uid) && n->report.epoch > epoch;
+}
+
+static void keep(struct work *w, const struct fabric_assignment *a) {
+        const struct assignment_node *n = find_node(w->in, a->node);
+        struct entry e = { .a = *a };
+        assert(n);
+        if (find_entry(w, a->node) || is_overtaken(w, n, a->epoch))
+                return;
+        if (fabric_is_reserved(a) || has_ended(n, a->claim, a->boot_id, a->epoch)) {
+                if (is_released(w, n) || !has_room(w, a->index))
+                        return;
+                e.a.state = FABRIC_RESERVED;
+                e.a.claim = e.a.boot_id = e.a.ip = NULL;
+        } else {
+                e.reported = runs(w->in, n, w->uid, a->epoch);
+                if (e.reported && n->report.index != a->index) {
+                        w->out->repaired = true;
+                        e.a.index = n->report.index;
+                }
+                e.a.state = has_room(w, e.a.index) ? state_of(w, n, fabric_is_leaving(a)) : FABRIC_LEAVING;
+        }
+        w->entries[w->n++] = e;
+}
+
+/* What a node runs counts more than what the object says, which may have been deleted or restored. A node
+ * that has no room in the domain leaves it. */
+static void adopt(struct work *w, const struct assignment_node *n) {
+        const struct assignment_report *r = &n->report;
+        if (!streq(running_news(w->in, n), w->uid) || find_entry(w, n->name))
+                return;
+        w->out->repaired = true;
+        w->entries[w->n++] = (struct entry){
+                .a = { .node = n->name,
+                       .index = r->index,
+                       .epoch = r->epoch,
+                       .claim = r->claim,
+                       .boot_id = r->boot_id,
+                       .state = has_room(w, r->index) ? state_of(w, n, false) : FABRIC_LEAVING },
+                .reported = true,
+        };
+}
+
+/* Of two nodes with one index: does x give it up? One that runs with it keeps it, and of two that do or may,
+ * the first. A reservation runs nowhere. */
+static bool yields(const struct entry *x, const struct entry *y, bool x_is_first) {
+        bool x_reserved = fabric_is_reserved(&x->a), y_reserved = fabric_is_reserved(&y->a);
+        if (x_reserved != y_reserved)
+                return x_reserved;
+        return x->reported == y->reported ? !x_is_first : y->reported;
+}
+
+static void resolve_conflicts(struct work *w) {
+        size_t n = 0;
+        for (size_t i = 0; i < w->n; i++)
+                for (size_t j = 0; j < w->n && !fabric_is_leaving(&w->entries[i].a); j++)
+                        if (i != j && w->entries[i].a.index == w->entries[j].a.index &&
+                            yields(&w->entries[i], &w->entries[j], i < j))
+                                w->entries[i].a.state = FABRIC_LEAVING;
+        /* A reservation that is given up ends at once. */
+        for (size_t i = 0; i < w->n; i++)
+                if (!fabric_is_leaving(&w->entries[i].a) || is_set(w->entries[i].a.claim))
+                        w->entries[n++] = w->entries[i];
+        w->n = n;
+}
+
+static struct fabric_assignment given(const struct work *w, const struct assignment_node *n, int64_t index) {
+        return (struct fabric_assignment){ .node = n->name,
+                                           .index = index,
+                                           .epoch = ++w->out->epoch,
+                                           .claim = n->report.claim,
+                                           .boot_id = n->report.boot_id };
+}
+
+/* The nodes that come: wanted, with a daemon that can take an assignment, and without an entry. */
+static size_t find_coming(struct work *w, const struct assignment_node **ret) {
+        const struct assignment_input *in = w->in;
+        size_t n = 0;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (is_wanted(w, &in->nodes[i]) && can_take(in, &in->nodes[i], w->uid) &&
+                    !find_entry(w, in->nodes[i].name))
+                        ret[n++] = &in->nodes[i];
+        return n;
+}
+
+/* Reserved indices go to the same nodes again; nodes that come get the index that has been free for longest.
+ * Returns the list of free indices that were used before. */
+static const char *assign(struct work *w) {
+        size_t n_old = w->old ? w->old->n_assignments : 0, n_held = 0, n_members = 0;
+        struct seat *held = arena_alloc(w->arena, (n_old + w->n + 1) * sizeof *held),
+                    *seats = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *seats);
+        const char **members = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *members);
+        const struct assignment_node **coming = arena_alloc(w->arena, (w->in->n_nodes + 1) * sizeof *coming);
+        const int64_t *freed;
+        int64_t *before;
+        size_t n_before = rules_freed_parse(w->old ? w->old->freed : NULL, w->arena, &before), n_freed;
+        bool may_assign = w->in->object && !w->in->copy && !w->out->recount && !w->out->unsure &&
+                          w->out->epoch < INT64_MAX - (int64_t)(w->n + w->in->n_nodes);
+        size_t n_kept = w->n, n_coming = may_assign ? find_coming(w, coming) : 0;
+        for (size_t i = 0; i < n_kept; i++)
+                held[n_held++] = (struct seat){ .node = members[n_members++] = w->entries[i].a.node,
+                                                .index = w->entries[i].a.index };
+        /* An index that is freed now is the last to be used again, also by the node that had it. */
+        for (size_t i = 0; i < n_old; i++)
+                if (!find_entry(w, w->old->assignments[i].node))
+                        held[n_held++] = (struct seat){ .node = arena_printf(w->arena, "%s (before)",
+                                                                             w->old->assignments[i].node),
+                                                        .index = w->old->assignments[i].index };
+        for (size_t i = 0; i < n_coming; i++)
+                members[n_members++] = coming[i]->name;
+        rules_indices(held, n_held, before, n_before, members, n_members, w->slots, w->arena, seats, &freed,
+                      &n_freed);
+        for (size_t i = 0; i < n_kept && may_assign; i++) {
+                struct entry *e = &w->entries[i];
+                const struct assignment_node *n = find_node(w->in, e->a.node);
+                if (fabric_is_reserved(&e->a) && is_wanted(w, n) && can_take(w->in, n, w->uid))
+                        e->a = given(w, n, e->a.index);
+        }
+        for (size_t i = 0; i < n_coming; i++)
+                if (seats[n_kept + i].index >= 0)
+                        w->entries[w->n++].a = given(w, coming[i], seats[n_kept + i].index);
+        return rules_freed_render(freed, n_freed, w->arena);
+}
+
+static int by_index(const void *x, const void *y) {
+        const struct fabric_assignment *a = x, *b = y;
+        if (a->index != b->index)
+                return a->index < b->index ? -1 : 1;
+        return strcmp(a->node, b->node);
+}
+
+static void write_entries(const struct work *w, struct fabric_domain *ret) {
+        ret->assignments = arena_alloc(w->arena, (w->n + 1) * sizeof *ret->assignments);
+        ret->n_assignments = w->n;
+        for (size_t i = 0; i < w->n; i++) {
+                ret->assignments[i] = w->entries[i].a;
+                ret->assignments[i].ip = NULL;
+        }
+        if (w->n)
+                qsort(ret->assignments, w->n, sizeof *ret->assignments, by_index);
+}
+
+/* Of a domain that the object does not have. */
+static const char *infix_of(const struct work *w) {
+        for (size_t i = 0; i < w->in->n_nodes; i++)
+                if (streq(running(w->in, &w->in->nodes[i]), w->uid) && w->in->nodes[i].report.infix)
+                        return w->in->nodes[i].report.infix;
+        return w->domain ? w->domain->infix : "";
+}
+
+/* False: nothing of it is left. */
+static bool make_domain(struct work *w, struct fabric_domain *ret) {
+        const struct assignment_input *in = w->in;
+        size_t n_old = w->old ? w->old->n_assignments : 0;
+        w->entries = arena_alloc(w->arena, (in->n_nodes + n_old + 1) * sizeof *w->entries);
+        w->slots = w->old ? w->old->slots : in->slots;
+        for (size_t i = 0; i < n_old; i++)
+                keep(w, &w->old->assignments[i]);
+        for (size_t i = 0; i < in->n_nodes; i++)
+                adopt(w, &in->nodes[i]);
+        resolve_conflicts(w);
+        *ret = w->old ? *w->old : (struct fabric_domain){ .infix = infix_of(w), .slots = w->slots };
+        if (w->domain)
+                ret->owner = w->domain->owner;
+        else if (!w->old)
+                ret->owner = (struct fabric_owner){ .kind = "ComputeDomain", .uid = w->uid };
+        if (!w->old)
+                ret->port = assignment_port(ret->infix);
+        ret->freed = assign(w);
+        write_entries(w, ret);
+        return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands || w->domain->idle)));
+}
+
+/* ---- is the object complete? ---- */
+
+/* The object lists what the node runs, if it runs anything. */
+static bool is_known(const struct assignment_input *in, const struct assignment_node *n) {
+        const char *uid = running(in, n);
+        for (size_t i = 0; i < in->n_old && uid; i++)
+                for (size_t j = 0; j < in->old[i].n_assignments; j++)
+                        if (streq(in->old[i].owner.uid, uid) &&
+                            streq(in->old[i].assignments[j].node, n->name) &&
+                            in->old[i].assignments[j].epoch == n->report.epoch)
+                                return true;
+        return !uid;
+}
+
+/* A report shows that the object may lack assignments that daemons have. */
+static bool has_sign(const struct assignment_input *in, const struct assignment_node *n) {
+        const struct assignment_report *r = &n->report;
+        if (n->trust != ASSIGNMENT_TRUST_FULL || !r->pod_uid || n->dead || n->doubtful)
+                return false;
+        if (is_set(r->object) && !streq(r->object, in->object))
+                return true;
+        if (r->seen > in->epoch && r->seen <= max_epoch(in))
+                return true;
+        return !is_known(in, n);
+}
+
+static bool has_answered(const struct assignment_node *n, const char *object, int64_t recount) {
+        return n->trust != ASSIGNMENT_TRUST_NONE && n->report.pod_uid && streq(n->report.object, object) &&
+               n->report.recount >= recount;
+}
+
+/* Until each daemon that may have an assignment has reported again, no assignment is given. */
+static void count_again(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
+        bool sign = in->copy;
+        ret->silent = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->silent);
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                sign = sign || has_sign(in, &in->nodes[i]);
+                ret->unsure = ret->unsure || (in->nodes[i].doubtful && !is_known(in, &in->nodes[i]));
+        }
+        ret->recount = in->recount;
+        if ((in->went_back || (sign && !in->recount)) && ret->epoch < INT64_MAX)
+                ret->recount = ++ret->epoch;
+        for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
+                if (in->nodes[i].expected && !in->nodes[i].dead &&
+                    !has_answered(&in->nodes[i], in->object, ret->recount))
+                        ret->silent[ret->n_silent++] = in->nodes[i].name;
+        if (in->recount && ret->recount == in->recount && !ret->n_silent && !in->settling)
+                ret->recount = 0;
+}
+
+/* The highest epoch that anybody knows: a restored object must not give one again. */
+static int64_t last_epoch(const struct assignment_input *in) {
+        int64_t last = in->epoch, most = max_epoch(in);
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                const struct assignment_report *r = &in->nodes[i].report;
+                int64_t seen = r->seen > r->epoch ? r->seen : r->epoch;
+                if (r->pod_uid && in->nodes[i].trust != ASSIGNMENT_TRUST_NONE && seen > last && seen <= most)
+                        last = seen;
+        }
+        for (size_t i = 0; i < in->n_old; i++)
+                for (size_t j = 0; j < in->old[i].n_assignments; j++)
+                        last = in->old[i].assignments[j].epoch > last ? in->old[i].assignments[j].epoch
+                                                                      : last;
+        return last;
+}
+
+/* ---- daemons that are to be removed ---- */
+
+static bool has_assignment(const struct assignment *out, const char *claim) {
+        for (size_t i = 0; i < out->n_domains; i++)
+                for (size_t j = 0; j < out->domains[i].n_assignments; j++)
+                        if (streq(out->domains[i].assignments[j].claim, claim))
+                                return true;
+        return false;
+}
+
+/* Nobody uses it: it has no assignment, or its IMEX has never been READY in it. */
+static bool is_idle(const struct assignment *out, const struct assignment_node *n) {
+        const struct assignment_report *r = &n->report;
+        return !streq(r->pod_uid, n->remove) || !r->ready || !has_assignment(out, r->claim);
+}
+
+/* A mark stays as long as its Pod may be there: it forbids assignments to that Pod. */
+static void mark_removals(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
+        ret->removals = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->removals);
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                const struct assignment_node *n = &in->nodes[i];
+                const struct fabric_removal *was = find_removal(in->removals, in->n_removals, n->name);
+                if (n->remove && is_idle(ret, n))
+                        ret->removals[ret->n_removals++] = (struct fabric_removal){ n->name, n->remove };
+                else if (was && !n->dead && n->expected && !differ(n->report.pod_uid, was->pod_uid))
+                        ret->removals[ret->n_removals++] = *was;
+        }
+}
+
+/* ---- all domains ---- */
+
+static bool is_listed(const struct assignment_input *in, const char *uid) {
+        for (size_t i = 0; i < in->n_old; i++)
+                if (streq(in->old[i].owner.uid, uid))
+                        return true;
+        return false;
+}
+
+/* Domains that the object does not have yet: those that nodes run, and those that they are wanted in. */
+static size_t find_new(const struct assignment_input *in, const char **ret) {
+        size_t n = 0;
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                const struct assignment_node *node = &in->nodes[i];
+                const char *uids[] = { running_news(in, node), node->wanted };
+                for (size_t j = 0; j < ARRAY_LEN(uids); j++)
+                        if (uids[j] && !is_listed(in, uids[j]) && !has_string(ret, n, uids[j]) &&
+                            (j == 0 || find_domain(in, uids[j])))
+                                ret[n++] = uids[j];
+        }
+        return n;
+}
+
+static bool is_run(const struct assignment_input *in, const char *uid) {
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (streq(running(in, &in->nodes[i]), uid))
+                        return true;
+        return false;
+}
+
+/* Where there is no room for n_more, domains without assignments are dropped, the oldest first. */
+static void make_room(struct assignment *r, size_t n_more) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n_domains; i++)
+                if (r->domains[i].n_assignments || r->n_domains - (i - n) + n_more <= ASSIGNMENT_DOMAINS_MAX)
+                        r->domains[n++] = r->domains[i];
+        r->n_domains = n;
+}
+
+static void make_domains(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
+        const char **fresh = arena_alloc(a, (2 * in->n_nodes + 1) * sizeof *fresh);
+        size_t n_fresh = find_new(in, fresh);
+        ret->domains = arena_alloc(a, (in->n_old + n_fresh + 1) * sizeof *ret->domains);
+        for (size_t i = 0; i < in->n_old + n_fresh; i++) {
+                struct work w = {
+                        .in = in, .arena = a, .out = ret, .old = i < in->n_old ? &in->old[i] : NULL
+                };
+                w.uid = w.old ? w.old->owner.uid : fresh[i - in->n_old];
+                if (i == in->n_old)
+                        make_room(ret, n_fresh);
+                if (!w.old && ret->n_domains >= ASSIGNMENT_DOMAINS_MAX && !is_run(in, w.uid)) {
+                        ret->n_refused++;
+                        continue;
+                }
+                w.domain = find_domain(in, w.uid);
+                if (make_domain(&w, &ret->domains[ret->n_domains]))
+                        ret->n_domains++;
+        }
+}
+
+static bool is_elsewhere(const struct assignment *r, const struct fabric_domain *d, const char *node) {
+        for (size_t i = 0; i < r->n_domains; i++)
+                if (&r->domains[i] != d && fabric_assignment_of(&r->domains[i], node))
+                        return true;
+        return false;
+}
+
+/* An address is in one domain at a time: nvidia-imex never reconnects two nodes that met with different
+ * lists. */
+static void show_addresses(const struct assignment_input *in, struct assignment *r) {
+        for (size_t i = 0; i < r->n_domains; i++)
+                for (size_t j = 0; j < r->domains[i].n_assignments; j++) {
+                        struct fabric_assignment *x = &r->domains[i].assignments[j];
+                        const struct assignment_node *n = find_node(in, x->node);
+                        if (fabric_is_active(x) && streq(n->report.claim, x->claim) && is_set(n->ip) &&
+                            !is_elsewhere(r, &r->domains[i], x->node))
+                                x->ip = n->ip;
+                }
+}
+
+static void find_full(const struct assignment_input *in, struct arena *a, struct assignment *r) {
+        r->full = arena_alloc(a, (in->n_nodes + 1) * sizeof *r->full);
+        for (size_t i = 0; i < r->n_domains && !r->recount && !r->unsure; i++) {
+                const struct fabric_domain *d = &r->domains[i];
+                const struct assignment_domain *known = find_domain(in, d->owner.uid);
+                if (!known || !known->stands)
+                        continue;
+                r->slots = d->slots;
+                for (size_t j = 0; j < in->n_nodes; j++)
+                        if (streq(in->nodes[j].wanted, d->owner.uid) &&
+                            can_take(in, &in->nodes[j], d->owner.uid) &&
+                            !fabric_assignment_of(d, in->nodes[j].name))
+                                r->full[r->n_full++] = in->nodes[j].name;
+        }
+}
+
+static bool same_text(const char *a, const char *b) {
+        return streq(str_or(a, ""), str_or(b, ""));
+}
+
+static bool same_assignment(const struct fabric_assignment *a, const struct fabric_assignment *b) {
+        return streq(a->node, b->node) && a->index == b->index && a->epoch == b->epoch &&
+               same_text(a->state, b->state) && same_text(a->claim, b->claim) &&
+               same_text(a->boot_id, b->boot_id) && same_text(a->ip, b->ip);
+}
+
+static bool same_domain(const struct fabric_domain *a, const struct fabric_domain *b) {
+        if (!streq(a->owner.uid, b->owner.uid) || a->n_assignments != b->n_assignments ||
+            !same_text(a->freed, b->freed))
+                return false;
+        for (size_t i = 0; i < a->n_assignments; i++)
+                if (!same_assignment(&a->assignments[i], &b->assignments[i]))
+                        return false;
+        return true;
+}
+
+static bool is_changed(const struct assignment_input *in, const struct assignment *r) {
+        if (r->n_domains != in->n_old || r->epoch != in->epoch || r->recount != in->recount ||
+            r->n_removals != in->n_removals)
+                return true;
+        for (size_t i = 0; i < r->n_domains; i++)
+                if (!same_domain(&r->domains[i], &in->old[i]))
+                        return true;
+        for (size_t i = 0; i < r->n_removals; i++)
+                if (!streq(r->removals[i].node, in->removals[i].node) ||
+                    !streq(r->removals[i].pod_uid, in->removals[i].pod_uid))
+                        return true;
+        return false;
+}
+
+void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
+        *ret = (struct assignment){ .epoch = last_epoch(in) };
+        count_again(in, a, ret);
+        make_domains(in, a, ret);
+        show_addresses(in, ret);
+        mark_removals(in, a, ret);
+        find_full(in, a, ret);
+        ret->changed = is_changed(in, ret);
+}
+
+/* ---- what must hold ---- */
+
+/* Was it there before, or does the node run it? */
+static bool is_old(const struct assignment_input *in, const char *uid, const struct fabric_assignment *x) {
+        const struct assignment_node *n = find_node(in, x->node);
+        if (n && runs(in, n, uid, x->epoch))
+                return true;
+        for (size_t i = 0; i < in->n_old; i++)
+                for (size_t j = 0; j < in->old[i].n_assignments; j++)
+                        if (streq(in->old[i].owner.uid, uid) &&
+                            streq(in->old[i].assignments[j].node, x->node) &&
+                            in->old[i].assignments[j].epoch == x->epoch)
+                                return true;
+        return false;
+}
+
+static const char *check_domain(const struct assignment_input *in, const struct fabric_domain *d,
+                                struct arena *a) {
+        const char *uid = d->owner.uid;
+        for (size_t i = 0; i < d->n_assignments; i++) {
+                const struct fabric_assignment *x = &d->assignments[i];
+                if (!fabric_is_leaving(x) && (x->index < 0 || x->index >= d->slots))
+                        return arena_printf(a, "index %lld of %s is not below the %lld slots of domain %s",
+                                            (long long)x->index, x->node, (long long)d->slots, uid);
+                for (size_t j = 0; j < i; j++) {
+                        const struct fabric_assignment *y = &d->assignments[j];
+                        bool both = !fabric_is_leaving(x) && !fabric_is_leaving(y);
+                        if (streq(x->node, y->node))
+                                return arena_printf(a, "domain %s lists node %s twice", uid, x->node);
+                        if (x->index == y->index && (both || !is_old(in, uid, x) || !is_old(in, uid, y)))
+                                return arena_printf(a, "domain %s gives index %lld to %s and %s", uid,
+                                                    (long long)x->index, y->node, x->node);
+                }
+        }
+        return NULL;
+}
+
+const char *assignment_check(const struct assignment_input *in, const struct assignment *out,
+                             struct arena *a) {
+        for (size_t i = 0; i < out->n_domains; i++) {
+                const char *broken = check_domain(in, &out->domains[i], a);
+                if (broken)
+                        return broken;
+                for (size_t j = 0; j < i; j++)
+                        for (size_t k = 0; k < out->domains[i].n_assignments; k++) {
+                                const struct fabric_assignment *x = &out->domains[i].assignments[k];
+                                const struct fabric_assignment *y =
+                                        fabric_assignment_of(&out->domains[j], x->node);
+                                if (fabric_is_active(x) && y && fabric_is_active(y))
+                                        return arena_printf(a, "node %s is active in domains %s and %s",
+                                                            x->node, out->domains[j].owner.uid,
+                                                            out->domains[i].owner.uid);
+                        }
+        }
+        return NULL;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/assignment_facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/log.h"
+#include "imex/imex_files.h"
+#include "model/daemon_report.h"
+#include "rules/rules.h"
+
+enum { INFIX_SIZE = 11 };
+
+struct work {
+        const struct assignment_source *s;
+        struct arena *a;
+        struct assignment_facts *out;
+        char standing_uid[37]; /* of the domain that stands, or would */
+        const char *standing;  /* the same; NULL: none stands */
+        struct assignment_node *nodes;
+        struct assignment_domain *domains;
+        size_t n_domains;
+};
+
+static bool is_set(const char *s) {
+        return s && *s;
+}
+
+/* ---- the daemons of a node ---- */
+
+struct daemons {
+        struct work *w;
+        struct assignment_node *n;
+        const struct daemon_pod *newest, *reported; /* of all; of those that have reported */
+        int64_t *left;                              /* of the others */
+        size_t n_left;
+};
+
+static bool is_newer(const struct daemon_pod *a, const struct daemon_pod *b) {
+        const struct kube_meta *x = &a->pod.o.meta, *y = b ? &b->pod.o.meta : NULL;
+        return !y || x->created > y->created || (x->created == y->created && strcmp(x->name, y->name) > 0);
+}
+
+static void add_left(struct daemons *d, const int64_t *left, size_t n) {
+        int64_t *all;
+        if (!n)
+                return;
+        all = arena_alloc(d->w->a, (d->n_left + n) * sizeof *all);
+        if (d->n_left)
+                memcpy(all, d->left, d->n_left * sizeof *all);
+        memcpy(all + d->n_left, left, n * sizeof *all);
+        d->left = all;
+        d->n_left += n;
+}
+
+static void take_report(struct daemons *d, const struct daemon_pod *p, const struct daemon_report *r) {
+        struct assignment_report *x = &d->n->report;
+        bool here = r->has_assignment && streq(r->assignment.clique_id, d->w->s->clique);
+        if (d->reported)
+                add_left(d, x->left, x->n_left);
+        d->reported = p;
+        *x = (struct assignment_report){ .pod_uid = p->pod.o.meta.uid,
+                                         .claim = r->claim,
+                                         .boot_id = r->boot_id,
+                                         .object = r->fabric,
+                                         .left = r->left,
+                                         .n_left = r->n_left,
+                                         .seen = r->seen,
+                                         .recount = r->recount,
+                                         .ready = here && r->ready,
+                                         .served = r->served };
+        if (here) {
+                x->domain = arena_strdup(d->w->a, r->assignment.domain_uid);
+                x->infix = r->infix;
+                x->index = r->assignment.index;
+                x->epoch = r->assignment.epoch;
+        }
+        /* It leaves another partition first. */
+        d->n->ending = r->has_assignment && !here;
+        d->n->ip = p->pod.n_ips ? p->pod.ips[0].ip : "";
+}
+
+static void look_at_daemon(void *v, const struct daemon_pod *p) {
+        struct daemons *d = v;
+        struct daemon_report r;
+        struct err e;
+        d->n->expected = d->n->expected || !pod_ended(&p->pod);
+        if (is_newer(p, d->newest))
+                d->newest = p;
+        if (!p->report)
+                return;
+        if (daemon_report_decode(str_from(p->report), d->w->a, &r, &e) < 0)
+                log_warn("the report of a daemon cannot be read, so its node may run anything",
+                         kv_str("pod", p->pod.o.meta.name), kv_err(&e));
+        else if (is_newer(p, d->reported))
+                take_report(d, p, &r);
+        else
+                add_left(d, r.left, r.n_left);
+}
+
+static bool is_member(const struct compute_domain_fabric *f, const char *node) {
+        return f && has_string((const char *const *)f->members, f->n_members, node);
+}
+
+/* How far the daemon's report counts. Its token may be in the hands of anybody on its node, so the node's
+ * ResourceSlice has to confirm the partition; without a slice, the object or our label of the Node. */
+static enum assignment_trust trust_of(const struct work *w, const char *name, const struct node *node) {
+        const char *slice = w->s->slice(w->s->u, name);
+        if (slice)
+                return streq(slice, w->s->clique) ? ASSIGNMENT_TRUST_FULL : ASSIGNMENT_TRUST_NONE;
+        if (is_member(w->s->object, name) ||
+            (node && streq(node->gpu_clique_ours, w->s->clique) && streq(node->gpu_clique, w->s->clique)))
+                return ASSIGNMENT_TRUST_RESERVE;
+        return ASSIGNMENT_TRUST_NONE;
+}
+
+/* Its daemon watches the object of another partition, which it does only after it has left this one. */
+static bool has_moved(const struct work *w, const char *name, const struct assignment_report *r) {
+        const char *slice = w->s->slice(w->s->u, name);
+        return is_set(slice) && !streq(slice, w->s->clique) && r->pod_uid && !r->domain &&
+               is_set(r->object) && streq(r->object, w->s->fabric(w->s->u, slice));
+}
+
+struct plugins {
+        const struct plugin_pod *newest;
+};
+
+static void look_at_plugin(void *v, const struct plugin_pod *p) {
+        struct plugins *k = v;
+        if (p->unprepared && (!k->newest || p->o.meta.created >= k->newest->o.meta.created))
+                k->newest = p;
+}
+
+/* What the daemon has seen of the object of another partition says nothing about this one's. */
+static void forget_other_object(const struct work *w, const struct daemon_pod *p,
+                                struct assignment_report *r) {
+        if (!p || !is_set(p->pod.clique_id) || streq(p->pod.clique_id, w->s->clique))
+                return;
+        r->object = NULL;
+        r->seen = r->recount = 0;
+}
+
+static void look_at_daemons(struct work *w, struct assignment_node *n, const struct node *node) {
+        struct daemons d = { .w = w, .n = n };
+        struct plugins k = { 0 };
+        w->s->daemons(w->s->u, n->name, look_at_daemon, &d);
+        w->s->plugins(w->s->u, n->name, look_at_plugin, &k);
+        n->more_left = d.left;
+        n->n_more_left = d.n_left;
+        n->trust = trust_of(w, n->name, node);
+        n->unprepared = n->trust == ASSIGNMENT_TRUST_FULL && k.newest ? k.newest->unprepared : NULL;
+        n->moved = has_moved(w, n->name, &n->report);
+        forget_other_object(w, d.reported, &n->report);
+        n->remove = w->s->removes(w->s->u, n->name);
+        /* It takes an assignment with it that it has not seen yet: its Pod is deleted, or a newer one is
+         * there, or the DaemonSet does not select the node any more. */
+        n->ending = n->ending || (d.reported && (d.reported->pod.o.meta.deleted || d.newest != d.reported)) ||
+                    !node || !node->imex_agent;
+        n->expected = n->expected || (node && node->imex_agent);
+}
+
+/* ---- proof that nothing runs ---- */
+
+/* As far as the cache shows. */
+static bool seems_dead(const struct work *w, const char *name, const struct node *node) {
+        return node ? node_out_of_service(node) : !w->s->stale && w->s->node_gone(w->s->u, name);
+}
+
+/* Is the node in another boot than the one that is written? */
+static bool has_rebooted(const struct work *w, const char *name, const struct node *node,
+                         const char *boot_id) {
+        const char *now = node ? node_boot_id(node) : "";
+        return is_set(now) && is_set(boot_id) && !streq(now, boot_id) &&
+               w->s->absent(w->s->u, ASSIGNMENT_ASK_BOOT, name, boot_id);
+}
+
+/* The node's boot ID, where the API server confirms that all that is written for another boot is over. */
+static const char *confirmed_boot(const struct work *w, const struct assignment_node *n,
+                                  const struct node *node) {
+        const struct compute_domain_fabric *f = w->s->object;
+        const char *now = node ? node_boot_id(node) : "";
+        bool all = is_set(now);
+        for (size_t i = 0; f && i < f->n_domains && all; i++)
+                for (size_t j = 0; j < f->domains[i].n_assignments && all; j++) {
+                        const struct fabric_assignment *x = &f->domains[i].assignments[j];
+                        all = !streq(x->node, n->name) || !is_set(x->boot_id) || streq(x->boot_id, now) ||
+                              has_rebooted(w, n->name, node, x->boot_id);
+                }
+        if (all && n->report.pod_uid && !streq(n->report.boot_id, now))
+                all = has_rebooted(w, n->name, node, n->report.boot_id);
+        return all ? now : NULL;
+}
+
+/* Its daemon has not reported since the node was started again, or the cache has yet to show that it was. */
+static bool reports_other_boot(const struct assignment_node *n, const struct node *node) {
+        const char *now = node ? node_boot_id(node) : "";
+        return !n->boot_id && is_set(now) && n->report.pod_uid && !streq(n->report.boot_id, now);
+}
+
+/* ---- which domain a node is wanted in ---- */
+
+struct wanting {
+        const struct work *w;
+        const char *current; /* the domain that it is in, as far as is known */
+        struct grant *list;
+        size_t n;
+        bool any; /* a claim is there, of whatever domain */
+};
+
+static void count_grant(void *v, const struct grant *x) {
+        struct wanting *g = v;
+        (void)x;
+        g->n++;
+}
+
+static void add_grant(void *v, const struct grant *x) {
+        struct wanting *g = v;
+        const struct assignment_source *s = g->w->s;
+        const struct compute_domain *cd = s->domain(s->u, x->domain_uid);
+        g->any = true;
+        /* A claim of another namespace counts for nothing. */
+        if (cd && streq(cd->o.meta.ns, x->ns) && s->takes(s->u, cd, g->current))
+                g->list[g->n++] = *x;
+}
+
+static void find_grants(struct wanting *g, const char *node) {
+        const struct assignment_source *s = g->w->s;
+        s->grants(s->u, node, count_grant, g);
+        g->list = arena_alloc(g->w->a, (g->n + 1) * sizeof *g->list);
+        g->n = 0;
+        s->grants(s->u, node, add_grant, g);
+}
+
+/* The domain that lists the node; one that it need not leave before one that it must. */
+static const char *listed_in(const struct work *w, const char *node) {
+        const struct compute_domain_fabric *f = w->s->object;
+        const char *leaving = NULL;
+        for (size_t i = 0; f && i < f->n_domains; i++) {
+                const struct fabric_assignment *x = fabric_assignment_of(&f->domains[i], node);
+                if (x && !fabric_is_leaving(x))
+                        return f->domains[i].owner.uid;
+                if (x)
+                        leaving = f->domains[i].owner.uid;
+        }
+        return leaving;
+}
+
+/* Does the node belong into the domain that stands: from its join until it is cordoned, and longer while
+ * claims with channels are there? A node of which no slice is there stays as it is. */
+static bool is_standing(const struct work *w, const char *name, const struct node *node, bool is_in,
+                        bool used) {
+        const char *slice = w->s->slice(w->s->u, name);
+        if (!w->standing || !node || (slice ? !streq(slice, w->s->clique) : !is_in))
+                return false;
+        return !node->unschedulable || used;
+}
+
+/* The API server confirms that no claim of the domain is on the node. For the domain that stands nobody needs
+ * to ask: that a node is cordoned, or that none is to stand any more, is known, and a claim that comes later
+ * brings it back. */
+static bool is_released(struct work *w, const char *uid, const char *node) {
+        const struct assignment_source *s = w->s;
+        if (streq(uid, w->standing_uid))
+                return s->node(s->u, node) && (!s->stands || s->slice(s->u, node));
+        if (s->stale) {
+                w->out->hold = true;
+                return false;
+        }
+        return s->absent(s->u, ASSIGNMENT_ASK_CLAIM, uid, node);
+}
+
+static void look_at_wishes(struct work *w, struct assignment_node *n, const struct node *node) {
+        const char *listed = listed_in(w, n->name);
+        struct wanting g = { .w = w, .current = listed ? listed : n->report.domain };
+        find_grants(&g, n->name);
+        n->wanted = rules_label(g.current, g.list, g.n);
+        /* An assignment to a ComputeDomain's own domain, of before the isolation changed, ends first. */
+        if (!n->wanted && is_standing(w, n->name, node, streq(g.current, w->standing), g.any) &&
+            (!listed || streq(listed, w->standing) || is_released(w, listed, n->name)))
+                n->wanted = w->standing;
+        n->released = !n->wanted && listed && is_released(w, listed, n->name);
+}
+
+static void look_at_node(struct work *w, struct assignment_node *n) {
+        const struct node *node = w->s->node(w->s->u, n->name);
+        n->ip = "";
+        look_at_daemons(w, n, node);
+        n->boot_id = confirmed_boot(w, n, node);
+        bool dead = seems_dead(w, n->name, node);
+        n->dead = dead && w->s->absent(w->s->u, ASSIGNMENT_ASK_NODE, n->name, NULL);
+        n->doubtful = (dead && !n->dead) || reports_other_boot(n, node);
+        look_at_wishes(w, n, node);
+}
+
+/* ---- the domains ---- */
+
+static void add_domain(struct work *w, const char *uid, const struct fabric_domain *old) {
+        const struct assignment_source *s = w->s;
+        const struct compute_domain *cd = s->domain(s->u, uid);
+        struct assignment_domain *d = &w->domains[w->n_domains];
+        for (size_t i = 0; i < w->n_domains; i++)
+                if (streq(w->domains[i].owner.uid, uid))
+                        return;
+        char *infix = arena_alloc(w->a, INFIX_SIZE);
+        imex_infix(uid, infix);
+        *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid }, .infix = infix };
+        if (streq(uid, w->standing_uid) || (old && fabric_domain_stands(old))) {
+                d->owner = (struct fabric_owner){ .kind = CD_FABRIC_KIND, .name = s->clique, .uid = uid };
+                d->stands = true;
+        } else if (cd) {
+                d->owner.ns = cd->o.meta.ns;
+                d->owner.name = cd->o.meta.name;
+                d->ending = domain_ends(cd);
+        } else {
+                if (old)
+                        d->owner = old->owner;
+                w->out->hold = w->out->hold || s->stale;
+                d->gone = !s->stale && s->absent(s->u, ASSIGNMENT_ASK_DOMAIN, uid, NULL);
+        }
+        d->idle = old && !old->n_assignments && s->idle(s->u, old);
+        w->n_domains++;
+}
+
+static void find_domains(struct work *w) {
+        const struct compute_domain_fabric *f = w->s->object;
+        size_t n_old = f ? f->n_domains : 0;
+        w->domains = arena_alloc(w->a, (n_old + 2 * w->s->n_names + 1) * sizeof *w->domains);
+        for (size_t i = 0; i < n_old; i++)
+                add_domain(w, f->domains[i].owner.uid, &f->domains[i]);
+        for (size_t i = 0; i < w->s->n_names; i++) {
+                if (w->nodes[i].wanted)
+                        add_domain(w, w->nodes[i].wanted, NULL);
+                if (w->nodes[i].report.domain)
+                        add_domain(w, w->nodes[i].report.domain, NULL);
+        }
+}
+
+/* What a copy of another object lists is no fact. */
+static bool is_copy(const struct compute_domain_fabric *f) {
+        return f->table_of && !streq(f->table_of, f->o.meta.uid);
+}
+
+void assignment_facts_make(const struct assignment_source *s, struct arena *a, struct assignment_facts *ret) {
+        struct work w = { .s = s, .a = a, .out = ret };
+        const struct compute_domain_fabric *f = s->object;
+        *ret = (struct assignment_facts){ 0 };
+        fabric_standing_uid(s->clique, w.standing_uid);
+        w.standing = s->stands ? arena_strdup(a, w.standing_uid) : NULL;
+        w.nodes = arena_alloc(a, (s->n_names + 1) * sizeof *w.nodes);
+        for (size_t i = 0; i < s->n_names; i++) {
+                w.nodes[i] = (struct assignment_node){ .name = s->names[i] };
+                look_at_node(&w, &w.nodes[i]);
+        }
+        find_domains(&w);
+        ret->input = (struct assignment_input){ .nodes = w.nodes,
+                                                .n_nodes = s->n_names,
+                                                .domains = w.domains,
+                                                .n_domains = w.n_domains,
+                                                .slots = s->slots,
+                                                .fresh_pod_per_domain = s->fresh_pod_per_domain,
+                                                .went_back = s->went_back,
+                                                .settling = s->settling };
+        if (!f)
+                return;
+        ret->input.old = f->domains;
+        ret->input.n_old = f->n_domains;
+        ret->input.removals = f->removals;
+        ret->input.n_removals = f->n_removals;
+        ret->input.epoch = f->epoch;
+        ret->input.recount = f->recount;
+        ret->input.object = f->o.meta.uid;
+        ret->input.copy = is_copy(f);
+}

@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules/assignment: who gets which index, what ends an epoch, and what frees an index. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "render/objects.h"
+#include "rules/assignment.h"
+
+#define OBJECT "00000000-0000-4000-8000-000000000001"
+
+enum { BODY = 1 << 20, SLOTS = 18, NODES_MAX = 40 };
+
+struct world {
+        struct arena *a;
+        struct assignment_input in;
+        struct assignment_node nodes[NODES_MAX];
+        struct assignment_domain domains[4];
+        struct assignment out;
+};
+
+static struct world *world_new(void) {
+        struct world *w = xnew(struct world);
+        w->a = arena_new(1 << 16);
+        w->in = (struct assignment_input){
+                .object = OBJECT, .nodes = w->nodes, .domains = w->domains, .slots = SLOTS, .epoch = 10
+        };
+        return w;
+}
+
+static void world_free(struct world *w) {
+        arena_free(w->a);
+        free(w);
+}
+
+static int setup(void **state) {
+        *state = world_new();
+        return 0;
+}
+
+static int teardown(void **state) {
+        world_free(*state);
+        return 0;
+}
+
+/* A node with a daemon that has reported and has no assignment. */
+static struct assignment_node *add_node(struct world *w, const char *name) {
+        struct assignment_node *n = &w->nodes[w->in.n_nodes++];
+        *n = (struct assignment_node){
+                .name = name,
+                .ip = arena_printf(w->a, "ip-%s", name),
+                .expected = true,
+                .trust = ASSIGNMENT_TRUST_FULL,
+                .report = { .pod_uid = arena_printf(w->a, "pod-%s", name),
+                            .claim = arena_printf(w->a, "claim-%s", name),
+                            .boot_id = arena_printf(w->a, "boot-%s", name),
+                            .object = OBJECT },
+        };
+        return n;
+}
+
+static struct assignment_domain *add_domain(struct world *w, const char *uid) {
+        struct assignment_domain *d = &w->domains[w->in.n_domains++];
+        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid }, .infix = uid };
+        return d;
+}
+
+/* One decision, which becomes the object. */
+static void step(struct world *w) {
+        assignment_make(&w->in, w->a, &w->out);
+        const char *broken = assignment_check(&w->in, &w->out, w->a);
+        if (broken)
+                fail_msg("%s", broken);
+        w->in.old = w->out.domains;
+        w->in.n_old = w->out.n_domains;
+        w->in.removals = w->out.removals;
+        w->in.n_removals = w->out.n_removals;
+        w->in.epoch = w->out.epoch;
+        w->in.recount = w->out.recount;
+        w->in.went_back = false;
+}
+
+static const struct fabric_assignment *of(const struct world *w, const char *uid, const char *node) {
+        for (size_t i = 0; i < w->out.n_domains; i++)
+                if (streq(w->out.domains[i].owner.uid, uid))
+                        return fabric_assignment_of(&w->out.domains[i], node);
+        return NULL;
+}
+
+/* The daemon does what the object says. */
+static void obey(struct world *w, struct assignment_node *n) {
+        for (size_t i = 0; i < w->out.n_domains; i++) {
+                const struct fabric_assignment *x = fabric_assignment_of(&w->out.domains[i], n->name);
+                if (!x || !fabric_is_active(x) || !streq(x->claim, n->report.claim) ||
+                    !streq(x->boot_id, n->report.boot_id))
+                        continue;
+                n->report.domain = w->out.domains[i].owner.uid;
+                n->report.infix = w->out.domains[i].infix;
+                n->report.index = x->index;
+                n->report.epoch = x->epoch;
+                n->report.ready = n->report.served = true;
+                n->report.seen = w->out.epoch;
+        }
+}
+
+static void leave(struct world *w, struct assignment_node *n) {
+        int64_t *left = arena_alloc(w->a, (n->report.n_left + 1) * sizeof *left);
+        if (n->report.n_left)
+                memcpy(left, n->report.left, n->report.n_left * sizeof *left);
+        left[n->report.n_left++] = n->report.epoch;
+        n->report.left = left;
+        n->report.domain = NULL;
+        n->report.ready = false;
+}
+
+/* The node "n0" runs in domain "d", and its claims are still there. */
+static struct assignment_node *running(struct world *w) {
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->wanted = "d";
+        step(w);
+        obey(w, n);
+        step(w);
+        assert_int_equal(of(w, "d", "n0")->index, 0);
+        return n;
+}
+
+/* Another Pod with another claim, which has seen the object. */
+static void succeed(struct world *w, struct assignment_node *n) {
+        int64_t *left = arena_alloc(w->a, sizeof *left);
+        *left = n->report.epoch;
+        n->report = (struct assignment_report){ .pod_uid = "pod-2",
+                                                .claim = "claim-2",
+                                                .boot_id = n->report.boot_id,
+                                                .object = OBJECT,
+                                                .left = left,
+                                                .n_left = 1,
+                                                .seen = w->out.epoch };
+}
+
+#define assert_state(x, wanted) assert_string_equal(str_or((x)->state, ""), wanted)
+
+/* ---- who gets what ---- */
+
+static void an_assignment_names_the_claim_and_the_boot_it_is_for(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->wanted = "d";
+        step(w);
+        const struct fabric_assignment *x = of(w, "d", "n0");
+        assert_non_null(x);
+        assert_state(x, "");
+        assert_int_equal(x->index, 0);
+        assert_int_equal(x->epoch, 11);
+        assert_string_equal(x->claim, "claim-n0");
+        assert_string_equal(x->boot_id, "boot-n0");
+        assert_string_equal(x->ip, "ip-n0");
+        step(w);
+        assert_false(w->out.changed);
+}
+
+static void a_node_without_a_daemon_that_can_take_it_gets_none(void **state) {
+        struct world *w = *state;
+        add_domain(w, "d");
+        for (int i = 0; i < 10; i++)
+                add_node(w, arena_printf(w->a, "n%d", i))->wanted = "d";
+        w->nodes[0].report.pod_uid = NULL;
+        w->nodes[1].ending = true;
+        w->nodes[2].dead = true;
+        w->nodes[3].trust = ASSIGNMENT_TRUST_RESERVE;
+        w->nodes[4].trust = ASSIGNMENT_TRUST_NONE;
+        w->nodes[5].boot_id = "a later boot";
+        w->nodes[6].unprepared = w->nodes[6].report.claim;
+        w->nodes[7].remove = w->nodes[7].report.pod_uid;
+        w->in.removals = (struct fabric_removal[]){ { "n8", "pod-n8" } };
+        w->in.n_removals = 1;
+        step(w);
+        for (int i = 0; i < 9; i++)
+                assert_null(of(w, "d", w->nodes[i].name));
+        assert_non_null(of(w, "d", "n9"));
+}
+
+static void a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh_pod(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->wanted = "d";
+        n->report.served = true;
+        w->in.fresh_pod_per_domain = true;
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        succeed(w, n);
+        step(w);
+        assert_non_null(of(w, "d", "n0"));
+}
+
+static void nothing_is_assigned_before_the_object_is_there(void **state) {
+        struct world *w = *state;
+        add_node(w, "n0")->wanted = "d";
+        add_domain(w, "d");
+        w->nodes[0].report.object = "";
+        w->in.object = NULL;
+        w->in.epoch = 0;
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+        assert_int_equal(w->out.recount, 0);
+}
+
+static void who_comes_gets_the_index_that_has_been_free_for_longest(void **state) {
+        struct world *w = *state;
+        w->in.slots = 2;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        step(w);
+        leave(w, n);
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        n->wanted = "d";
+        step(w);
+        assert_int_equal(of(w, "d", "n0")->index, 1); /* never used */
+}
+
+/* ---- what ends an assignment ---- */
+
+static void a_claim_that_a_cache_does_not_show_ends_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+        n->released = true;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING); /* until there is proof */
+        n->wanted = "d";
+        step(w);
+        assert_state(of(w, "d", "n0"), ""); /* nothing has happened */
+        assert_int_equal(of(w, "d", "n0")->epoch, 11);
+}
+
+static void a_deleted_domain_ends_although_claims_are_there(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        w->domains[0].ending = true;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_ENDING);
+        leave(w, n);
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        w->domains[0].gone = true;
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+}
+
+static void no_word_of_the_daemon_frees_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        n->report = (struct assignment_report){ 0 }; /* its Pod is gone from the API */
+        n->expected = false;
+        for (int i = 0; i < 3; i++)
+                step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_int_equal(of(w, "d", "n0")->index, 0);
+}
+
+/* Each proof frees the index where no claim is left. */
+static void a_proof_frees_the_index_of_a_node_without_claims(void **state) {
+        for (int proof = 0; proof < 6; proof++) {
+                struct world *w = world_new();
+                struct assignment_node *n = running(w);
+                n->wanted = NULL;
+                n->released = true;
+                if (proof == 0)
+                        leave(w, n);
+                if (proof == 1)
+                        succeed(w, n);
+                if (proof == 2)
+                        n->unprepared = "claim-n0";
+                if (proof == 3)
+                        n->boot_id = "a later boot";
+                if (proof == 4)
+                        n->dead = true;
+                if (proof == 5)
+                        n->moved = true;
+                step(w);
+                if (of(w, "d", "n0"))
+                        fail_msg("proof %d", proof);
+                world_free(w);
+        }
+}
+
+/* It ends the epoch, and not the membership: the successor keeps the place in a full domain. */
+static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
+        for (int proof = 1; proof < 5; proof++) {
+                struct world *w = world_new();
+                w->in.slots = 1;
+                struct assignment_node *n = running(w);
+                if (proof == 1)
+                        succeed(w, n);
+                if (proof == 2)
+                        n->unprepared = "claim-n0";
+                if (proof == 3)
+                        n->boot_id = "a later boot";
+                if (proof == 4)
+                        n->dead = true;
+                add_node(w, "n1")->wanted = "d";
+                step(w);
+                const struct fabric_assignment *x = of(w, "d", "n0");
+                assert_non_null(x);
+                assert_int_equal(x->index, 0);
+                if (proof == 1) {
+                        assert_string_equal(x->claim, "claim-2");
+                        assert_int_equal(x->epoch, 12);
+                        assert_state(x, "");
+                } else {
+                        assert_state(x, FABRIC_RESERVED);
+                        assert_null(x->claim);
+                        assert_null(x->ip);
+                }
+                assert_null(of(w, "d", "n1")); /* no index is left */
+                if (proof == 2) {
+                        succeed(w, n);
+                        step(w);
+                        assert_state(of(w, "d", "n0"), "");
+                        assert_int_equal(of(w, "d", "n0")->epoch, 12);
+                        n->wanted = NULL;
+                        n->released = true;
+                }
+                world_free(w);
+        }
+}
+
+static void a_reservation_is_freed_when_the_claims_are_gone(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->unprepared = "claim-n0";
+        n->wanted = NULL; /* a cache does not show the claim */
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_RESERVED);
+        n->released = true;
+        step(w);
+        assert_null(of(w, "d", "n0"));
+}
+
+static void a_report_of_an_earlier_pod_does_not_count_as_a_successors(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        succeed(w, n);
+        step(w);
+        obey(w, n);
+        step(w);
+        /* A stale cache shows the Pod of before, with its last report. */
+        n->report = (struct assignment_report){ .pod_uid = "pod-n0",
+                                                .claim = "claim-n0",
+                                                .boot_id = n->report.boot_id,
+                                                .object = OBJECT,
+                                                .domain = "d",
+                                                .index = 0,
+                                                .epoch = 11,
+                                                .seen = 11 };
+        step(w);
+        assert_string_equal(of(w, "d", "n0")->claim, "claim-2");
+        assert_int_equal(of(w, "d", "n0")->epoch, 12);
+}
+
+static void without_a_slice_a_report_reserves_and_frees_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        leave(w, n);
+        n->trust = ASSIGNMENT_TRUST_RESERVE;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        struct assignment_node *other = add_node(w, "n1");
+        other->trust = ASSIGNMENT_TRUST_RESERVE;
+        other->report.domain = "d";
+        other->report.infix = "d";
+        other->report.index = 7;
+        other->report.epoch = 12;
+        step(w);
+        assert_int_equal(of(w, "d", "n1")->index, 7);
+}
+
+static void a_report_that_the_slice_contradicts_counts_for_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->trust = ASSIGNMENT_TRUST_NONE;
+        n->report.domain = "d";
+        n->report.epoch = 500;
+        n->report.seen = 500;
+        n->report.object = "another";
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+        assert_int_equal(w->out.epoch, 10);
+        assert_int_equal(w->out.recount, 0);
+}
+
+/* ---- an address is in one domain at a time ---- */
+
+static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        add_domain(w, "e");
+        n->wanted = "e";
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_null(of(w, "d", "n0")->ip);
+        assert_state(of(w, "e", "n0"), "");
+        assert_null(of(w, "e", "n0")->ip);
+        leave(w, n);
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        assert_string_equal(of(w, "e", "n0")->ip, "ip-n0");
+}
+
+/* ---- removals ---- */
+
+static void an_idle_daemon_is_marked_and_gets_nothing_more(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->remove = "pod-n0";
+        step(w);
+        assert_int_equal(w->out.n_removals, 1);
+        assert_string_equal(w->out.removals[0].pod_uid, "pod-n0");
+        n->remove = NULL; /* the wish is forgotten, the mark is not */
+        n->wanted = "d";
+        step(w);
+        assert_int_equal(w->out.n_removals, 1);
+        assert_null(of(w, "d", "n0"));
+        succeed(w, n);
+        step(w);
+        assert_int_equal(w->out.n_removals, 0);
+        assert_non_null(of(w, "d", "n0"));
+}
+
+static void a_daemon_that_serves_is_not_marked(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->remove = "pod-n0";
+        step(w);
+        assert_int_equal(w->out.n_removals, 0);
+        n->report.ready = false; /* as one whose IMEX has never been READY */
+        step(w);
+        assert_int_equal(w->out.n_removals, 1);
+}
+
+static void a_daemon_that_never_reported_is_marked(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->report = (struct assignment_report){ 0 };
+        n->remove = "pod-2";
+        step(w);
+        assert_int_equal(w->out.n_removals, 1);
+        n->dead = true;
+        n->remove = NULL;
+        step(w);
+        assert_int_equal(w->out.n_removals, 0);
+}
+
+/* ---- objects that may lack assignments ---- */
+
+static void each_sign_of_a_restore_starts_a_recount(void **state) {
+        for (int sign = 0; sign < 6; sign++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0"), *other = add_node(w, "n1");
+                add_domain(w, "d");
+                other->wanted = "d";
+                if (sign == 0)
+                        n->report.object = "another";
+                if (sign == 1)
+                        n->report.seen = 12;
+                if (sign == 2) {
+                        n->report.domain = "d";
+                        n->report.infix = "d";
+                        n->report.epoch = 9;
+                        n->report.index = 3;
+                }
+                if (sign == 3)
+                        w->in.went_back = true;
+                if (sign == 4)
+                        w->in.copy = true;
+                if (sign == 5) {
+                        w->in.object = NULL;
+                        other->report.object = "";
+                }
+                step(w);
+                if (!w->out.recount)
+                        fail_msg("sign %d", sign);
+                assert_int_equal(w->out.recount, w->out.epoch);
+                assert_null(of(w, "d", "n1"));
+                w->in.copy = false;
+                w->in.object = OBJECT;
+                n->report.object = other->report.object = OBJECT;
+                other->report.recount = w->out.recount;
+                step(w);
+                assert_int_equal(w->out.n_silent, 1);
+                assert_string_equal(w->out.silent[0], "n0");
+                assert_null(of(w, "d", "n1"));
+                n->report.recount = w->out.recount;
+                step(w);
+                assert_int_equal(w->out.recount, 0);
+                assert_non_null(of(w, "d", "n1"));
+                if (sign == 2)
+                        assert_int_equal(of(w, "d", "n0")->index, 3);
+                step(w);
+                assert_int_equal(w->out.recount, 0);
+                world_free(w);
+        }
+}
+
+static void a_partition_without_signs_waits_for_nobody(void **state) {
+        struct world *w = *state;
+        struct assignment_node *off = running(w);
+        off->report = (struct assignment_report){ 0 };
+        add_node(w, "n1")->wanted = "d";
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+        assert_int_equal(of(w, "d", "n1")->index, 1);
+}
+
+/* Between one version of the object and the API server's word for the next, a proof that has freed an index
+ * is missing again. */
+static void what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        n->wanted = NULL;
+        n->released = n->dead = true;
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        n->dead = false;
+        n->doubtful = true;
+        other->wanted = "d";
+        step(w);
+        assert_false(w->out.changed || w->out.recount);
+        assert_null(of(w, "d", "n1")); /* it may run that index after all */
+        n->doubtful = false;
+        n->dead = true;
+        step(w);
+        assert_non_null(of(w, "d", "n1"));
+        assert_int_equal(w->out.recount, 0);
+        /* The API server contradicts the cache. */
+        n->dead = false;
+        step(w);
+        assert_true(fabric_is_active(of(w, "d", "n1")));
+        assert_int_equal(of(w, "d", "n0")->index, 0);
+        assert_true(w->out.recount > 0);
+}
+
+static void a_recount_waits_for_no_node_that_is_proven_gone(void **state) {
+        struct world *w = *state;
+        struct assignment_node *off = running(w);
+        off->report = (struct assignment_report){ 0 };
+        w->in.went_back = true;
+        step(w);
+        step(w);
+        assert_int_equal(w->out.n_silent, 1);
+        off->dead = true;
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+}
+
+static void a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run(void **state) {
+        struct world *w = *state;
+        w->in.went_back = w->in.settling = true;
+        step(w);
+        step(w);
+        assert_int_not_equal(w->out.recount, 0);
+        w->in.settling = false;
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+}
+
+static void a_second_restore_starts_a_recount_of_its_own(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        w->in.went_back = true;
+        step(w);
+        int64_t first = w->out.recount;
+        n->report.recount = first;
+        w->in.went_back = true;
+        step(w);
+        assert_true(w->out.recount > first);
+        step(w);
+        assert_int_equal(w->out.n_silent, 1);
+}
+
+static void what_runs_counts_more_than_what_is_written(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->report.index = 5; /* of an object that was restored since */
+        step(w);
+        assert_int_equal(of(w, "d", "n0")->index, 5);
+        assert_true(w->out.repaired);
+        struct assignment_node *other = add_node(w, "n1");
+        other->wanted = "d";
+        other->report.domain = "d";
+        other->report.infix = "d";
+        other->report.index = 5;
+        other->report.epoch = 11;
+        step(w);
+        /* Both run with it: the second leaves. */
+        assert_state(of(w, "d", "n0"), "");
+        assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
+}
+
+static void an_assignment_that_is_overtaken_is_not_listed(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->report.epoch = 15;
+        n->report.index = 4;
+        step(w);
+        assert_int_equal(of(w, "d", "n0")->epoch, 15);
+        assert_int_equal(of(w, "d", "n0")->index, 4);
+        assert_int_equal(w->out.domains[0].n_assignments, 1);
+}
+
+/* ---- bounds ---- */
+
+static void a_node_cannot_use_up_the_epochs(void **state) {
+        static const int64_t lies[] = { INT64_MAX, INT64_MAX - 1, 10 + ASSIGNMENT_EPOCHS_AHEAD + 1 };
+        for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "evil");
+                add_domain(w, "d");
+                if (i % 2) {
+                        n->report.seen = lies[i / 2];
+                } else {
+                        n->report.domain = "d";
+                        n->report.epoch = lies[i / 2];
+                }
+                add_node(w, "n1")->wanted = "d";
+                step(w);
+                assert_int_equal(w->out.epoch, 11);
+                assert_non_null(of(w, "d", "n1"));
+                assert_null(of(w, "d", "evil"));
+                world_free(w);
+        }
+}
+
+static void the_last_epoch_is_not_given(void **state) {
+        struct world *w = *state;
+        w->in.epoch = INT64_MAX;
+        add_node(w, "n0")->wanted = "d";
+        add_domain(w, "d");
+        step(w);
+        assert_int_equal(w->out.epoch, INT64_MAX);
+        assert_int_equal(w->out.n_domains, 0);
+}
+
+static void an_index_for_which_there_is_no_room_blocks_none(void **state) {
+        static const int64_t lies[] = { SLOTS, -1, FABRIC_SLOTS_MOST, INT64_MAX, INT64_MIN };
+        for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "evil");
+                add_domain(w, "d");
+                n->report.domain = "d";
+                n->report.index = lies[i];
+                n->report.epoch = 9;
+                step(w);
+                for (size_t k = 0; k < w->out.n_domains; k++)
+                        for (size_t j = 0; j < w->out.domains[k].n_assignments; j++)
+                                assert_true(fabric_is_leaving(&w->out.domains[k].assignments[j]));
+                world_free(w);
+        }
+}
+
+static void nodes_for_which_no_index_is_left_in_the_standing_domain_are_named(void **state) {
+        struct world *w = *state;
+        w->in.slots = 1;
+        running(w);
+        w->domains[0].stands = true;
+        add_node(w, "n1")->wanted = "d";
+        step(w);
+        assert_int_equal(w->out.n_full, 1);
+        assert_string_equal(w->out.full[0], "n1");
+        assert_int_equal(w->out.slots, 1);
+}
+
+/* A tenant deletes and recreates ComputeDomains more quickly than their rows go. */
+static void however_many_domains_there_were_the_object_has_room(void **state) {
+        struct world *w = *state;
+        struct fabric_domain *old = arena_alloc(w->a, ASSIGNMENT_DOMAINS_MAX * sizeof *old);
+        for (int i = 0; i < ASSIGNMENT_DOMAINS_MAX; i++) {
+                char *ns = arena_alloc(w->a, 64), *name = arena_alloc(w->a, 254);
+                memset(ns, 'b', 63);
+                memset(name, 'a', 253);
+                old[i] = (struct fabric_domain){
+                        .owner = { "ComputeDomain", ns, name, arena_printf(w->a, "aaaaaaaa-0000-4000-8000-%012d", i) },
+                        .infix = "0123456789", .slots = SLOTS, .port = 28000
+                };
+        }
+        w->in.old = old;
+        w->in.n_old = ASSIGNMENT_DOMAINS_MAX;
+        add_node(w, "n0")->wanted = "d";
+        add_domain(w, "d");
+        step(w);
+        assert_int_equal(w->out.n_domains, ASSIGNMENT_DOMAINS_MAX);
+        assert_non_null(of(w, "d", "n0"));
+        _cleanup_(buf_done) struct buf b = BUF_INIT(BODY);
+        struct compute_domain_fabric was = { .o.meta = { .name = "c.1", .uid = "u", .rv = "1" } }, f = was;
+        f.domains = w->out.domains;
+        f.n_domains = w->out.n_domains;
+        f.epoch = w->out.epoch;
+        objects_fabric(&f, &was, &b);
+        assert_false(b.failed);
+}
+
+static void a_domain_without_assignments_is_dropped_when_it_is_idle(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        leave(w, n);
+        step(w);
+        assert_int_equal(w->out.n_domains, 1);
+        w->domains[0].idle = true;
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+}
+
+/* ---- what must hold ---- */
+
+static void the_check_finds_what_is_wrong(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment two[] = { { .node = "n0", .index = 1, .epoch = 11 },
+                                           { .node = "n1", .index = 1, .epoch = 12 } };
+        struct fabric_assignment other[] = { { .node = "n0", .index = 0, .epoch = 13 } };
+        struct fabric_domain d[] = { { .owner.uid = "d", .slots = 2, .assignments = two, .n_assignments = 2 },
+                                     { .owner.uid = "e", .slots = 2, .assignments = other, .n_assignments = 1 } };
+        struct assignment out = { .domains = d, .n_domains = 1 };
+        add_node(w, "n0");
+        add_node(w, "n1");
+        assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "gives index 1"));
+        two[1].state = FABRIC_LEAVING; /* and it is new */
+        assert_non_null(assignment_check(&w->in, &out, w->a));
+        two[1].index = 2;
+        assert_null(assignment_check(&w->in, &out, w->a));
+        two[1].state = NULL;
+        assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "slots"));
+        two[1].index = 0;
+        two[1].node = "n0";
+        assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "twice"));
+        two[1].node = "n1";
+        out.n_domains = 2;
+        assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "active in domains"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(an_assignment_names_the_claim_and_the_boot_it_is_for),
+                T(a_node_without_a_daemon_that_can_take_it_gets_none),
+                T(a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh_pod),
+                T(nothing_is_assigned_before_the_object_is_there),
+                T(who_comes_gets_the_index_that_has_been_free_for_longest),
+                T(a_claim_that_a_cache_does_not_show_ends_nothing),
+                T(a_deleted_domain_ends_although_claims_are_there),
+                T(no_word_of_the_daemon_frees_nothing),
+                T(a_proof_frees_the_index_of_a_node_without_claims),
+                T(a_proof_reserves_the_index_of_a_node_with_claims),
+                T(a_reservation_is_freed_when_the_claims_are_gone),
+                T(a_report_of_an_earlier_pod_does_not_count_as_a_successors),
+                T(without_a_slice_a_report_reserves_and_frees_nothing),
+                T(a_report_that_the_slice_contradicts_counts_for_nothing),
+                T(a_node_that_changes_its_domain_shows_its_address_after_it_has_left),
+                T(an_idle_daemon_is_marked_and_gets_nothing_more),
+                T(a_daemon_that_serves_is_not_marked),
+                T(a_daemon_that_never_reported_is_marked),
+                T(each_sign_of_a_restore_starts_a_recount),
+                T(a_partition_without_signs_waits_for_nobody),
+                T(what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed),
+                T(a_recount_waits_for_no_node_that_is_proven_gone),
+                T(a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run),
+                T(a_second_restore_starts_a_recount_of_its_own),
+                T(what_runs_counts_more_than_what_is_written),
+                T(an_assignment_that_is_overtaken_is_not_listed),
+                T(a_node_cannot_use_up_the_epochs),
+                T(the_last_epoch_is_not_given),
+                T(an_index_for_which_there_is_no_room_blocks_none),
+                T(nodes_for_which_no_index_is_left_in_the_standing_domain_are_named),
+                T(however_many_domains_there_were_the_object_has_room),
+                T(a_domain_without_assignments_is_dropped_when_it_is_idle),
+                T(the_check_finds_what_is_wrong),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
