@@ -201,7 +201,7 @@ static void compacted(struct fault *f) {
 static void restored(struct fault *f) {
         lasts(f, 12, 40);
         all.restored_ms = sim_now_ms();
-        server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1]);
+        server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false);
         for (unsigned i = 0; i < all.programs; i++)
                 all.hooks->cut(i);
         /* What is newer than now is of the history before. */

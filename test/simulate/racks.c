@@ -33,9 +33,8 @@ static bool is_wanted(const char *ns) {
 }
 
 void racks_begin(void) {
-        world_create(K_NAMESPACE, "", "{'metadata':{'name':'" DRIVER_NS "'}}");
-        world_create(K_NAMESPACE, "",
-                     "{'metadata':{'name':'" USER_NS "','labels':{'" CD_LABEL_RACK_DOMAINS "':'enabled'}}}");
+        world_patch(K_NAMESPACE, store_get(K_NAMESPACE, "", USER_NS), false,
+                    "{'metadata':{'labels':{'" CD_LABEL_RACK_DOMAINS "':'enabled'}}}");
 }
 
 void racks_name(unsigned clique, char *ret, size_t n) {

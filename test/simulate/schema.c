@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -57,20 +58,33 @@ static bool matches(const char *pattern, const char *s) {
         return regexec(&known[i].compiled, s, 0, NULL, 0) == 0;
 }
 
+/* Lengths count characters. */
+static size_t length(yyjson_val *v) {
+        size_t n = 0;
+        for (const char *p = yyjson_get_str(v); *p; p++)
+                n += ((unsigned char)*p & 0xc0) != 0x80;
+        return n;
+}
+
 static bool check_text(yyjson_val *schema, yyjson_val *v, const char *path) {
         yyjson_val *most = yyjson_obj_get(schema, "maxLength"), *least = yyjson_obj_get(schema, "minLength"),
                    *choice = yyjson_obj_get(schema, "enum"), *x;
         const char *pattern = yyjson_get_str(yyjson_obj_get(schema, "pattern"));
-        size_t i, max, n = yyjson_get_len(v);
+        size_t i, max, n;
         bool found = !choice;
+        int64_t time;
         if (!yyjson_is_str(v))
                 return refuse(path, "no text");
+        n = length(v);
         if (most && n > (size_t)yyjson_get_int(most))
                 return refuse(path, "too long");
         if (least && n < (size_t)yyjson_get_int(least))
                 return refuse(path, "too short");
         if (pattern && !matches(pattern, yyjson_get_str(v)))
                 return refuse(path, "does not match the pattern");
+        if (streq(yyjson_get_str(yyjson_obj_get(schema, "format")), "date-time") &&
+            !jd_time(yyjson_get_str(v), &time))
+                return refuse(path, "no time");
         yyjson_arr_foreach (choice, i, max, x)
                 found = found || streq(yyjson_get_str(x), yyjson_get_str(v));
         return found || refuse(path, "none of the enum");
@@ -112,10 +126,36 @@ static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, con
         return true;
 }
 
+/* Of a list that is a map, no two elements have the same keys. */
+static bool are_same(yyjson_val *keys, yyjson_val *a, yyjson_val *b) {
+        yyjson_val *key;
+        size_t i, max;
+        yyjson_arr_foreach (keys, i, max, key) {
+                yyjson_val *x = yyjson_obj_get(a, yyjson_get_str(key)),
+                           *y = yyjson_obj_get(b, yyjson_get_str(key));
+                if (!x != !y || (x && !yyjson_equals(x, y)))
+                        return false;
+        }
+        return true;
+}
+
+static bool check_list(yyjson_val *schema, yyjson_val *v, const char *path) {
+        yyjson_val *keys = yyjson_obj_get(schema, "x-kubernetes-list-map-keys"), *x, *y;
+        size_t i, j, max, max_y;
+        if (!yyjson_is_arr(v))
+                return refuse(path, "no array");
+        yyjson_arr_foreach (v, i, max, x) {
+                if (!check(yyjson_obj_get(schema, "items"), x, NULL, path))
+                        return false;
+                yyjson_arr_foreach (v, j, max_y, y)
+                        if (keys && j < i && are_same(keys, x, y))
+                                return refuse(path, "has a key twice");
+        }
+        return true;
+}
+
 static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char *path) {
         const char *type = yyjson_get_str(yyjson_obj_get(schema, "type"));
-        yyjson_val *x;
-        size_t i, max;
         if (was && yyjson_equals(v, was))
                 return true;
         if (streq(type, "object"))
@@ -125,15 +165,55 @@ static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char
         if (streq(type, "string"))
                 return (old && strstr(path, ".resourceClaimTemplate.")) || check_text(schema, v, path);
         BUG_ON(!streq(type, "array"));
-        if (!yyjson_is_arr(v))
-                return refuse(path, "no array");
-        yyjson_arr_foreach (v, i, max, x)
-                if (!check(yyjson_obj_get(schema, "items"), x, NULL, path))
-                        return false;
-        return true;
+        return check_list(schema, v, path);
 }
 
 const char *schema_refuses(enum kind k, yyjson_val *now, yyjson_val *was) {
         yyjson_val *schema = schema_of(k);
         return schema && !check(schema, now, was, kinds[k].kind) ? why : NULL;
+}
+
+/* ---- what the server makes of an object before it judges it ---- */
+
+/* The members that each object has may have no schema. */
+static bool is_common(const char *key) {
+        return streq(key, "apiVersion") || streq(key, "kind") || streq(key, "metadata");
+}
+
+static void complete(yyjson_val *schema, yyjson_mut_doc *d, yyjson_mut_val *v, bool root) {
+        yyjson_val *properties = yyjson_obj_get(schema, "properties"), *name, *property;
+        yyjson_mut_val *x;
+        size_t i, max;
+        if (yyjson_mut_is_arr(v)) {
+                yyjson_mut_arr_foreach(v, i, max, x) complete(yyjson_obj_get(schema, "items"), d, x, false);
+                return;
+        }
+        if (!yyjson_mut_is_obj(v) || !properties)
+                return;
+        yyjson_mut_obj_iter it;
+        yyjson_mut_obj_iter_init(v, &it);
+        while ((x = yyjson_mut_obj_iter_next(&it))) {
+                const char *key = yyjson_mut_get_str(x);
+                yyjson_val *known = yyjson_obj_get(properties, key);
+                if (root && is_common(key))
+                        continue;
+                /* A null stands for what is not there where there is a default. */
+                if (!known ||
+                    (yyjson_mut_is_null(yyjson_mut_obj_iter_get_val(x)) && yyjson_obj_get(known, "default")))
+                        yyjson_mut_obj_iter_remove(&it);
+        }
+        yyjson_obj_foreach (properties, i, max, name, property) {
+                const char *key = yyjson_get_str(name);
+                yyjson_val *otherwise = yyjson_obj_get(property, "default");
+                if (otherwise && !yyjson_mut_obj_get(v, key))
+                        yyjson_mut_obj_add(v, yyjson_mut_str(d, key), yyjson_val_mut_copy(d, otherwise));
+                if (!(root && is_common(key)))
+                        complete(property, d, yyjson_mut_obj_get(v, key), false);
+        }
+}
+
+void schema_complete(enum kind k, yyjson_mut_doc *d) {
+        yyjson_val *schema = schema_of(k);
+        if (schema)
+                complete(schema, d, yyjson_mut_doc_get_root(d), true);
 }

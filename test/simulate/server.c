@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "hostile.h"
 #include "sim.h"
 
 /* ---- requests ---- */
@@ -46,9 +45,11 @@ static void read_query(struct asked *q, struct str rest) {
                 else if (str_eq(key, STR("fieldSelector")))
                         q->field = value;
                 else if (str_eq(key, STR("continue")))
-                        q->token = value;
+                        q->token = *value ? value : NULL;
                 else if (str_eq(key, STR("resourceVersion")))
                         q->version = value;
+                else if (str_eq(key, STR("fieldManager")))
+                        q->manager = value;
                 else if (str_eq(key, STR("limit")))
                         q->limit = atol(value);
                 else if (str_eq(key, STR("watch")))
@@ -68,11 +69,22 @@ static bool find_kind(const char *group, const char *version, const char *plural
         return false;
 }
 
-void asked_init(struct asked *q, const char *method, const char *path) {
+static int read_accept(const char *accept) {
+        if (streq(str_or(accept, "application/json"), "application/json"))
+                return ACCEPT_ALL;
+        return str_starts(accept, "application/json;as=PartialObjectMetadata") ? ACCEPT_METADATA
+                                                                               : ACCEPT_NOTHING;
+}
+
+void asked_init(struct asked *q, const char *method, const char *path, const char *content_type,
+                const char *accept) {
         struct arena *a = arena_new(1024);
         struct str rest = str_from(path), way;
         const char *root = "", *group = "", *version = "", *plural = "";
-        *q = (struct asked){ .a = a, .method = arena_strdup(a, method) };
+        *q = (struct asked){ .a = a,
+                             .method = arena_strdup(a, method),
+                             .content_type = arena_strdup(a, str_or(content_type, "application/json")),
+                             .accept = read_accept(accept) };
         str_next_field(&rest, '?', &way);
         if (rest.n)
                 read_query(q, rest);
@@ -82,7 +94,9 @@ void asked_init(struct asked *q, const char *method, const char *path) {
         if (streq(root, "apis"))
                 next_part(&way, a, &group);
         if (!next_part(&way, a, &version)) {
-                q->group = group;
+                for (enum kind k = 0; k < K_COUNT; k++)
+                        if (streq(kinds[k].group, group))
+                                q->group = group;
                 return;
         }
         next_part(&way, a, &plural);
@@ -90,9 +104,14 @@ void asked_init(struct asked *q, const char *method, const char *path) {
                 next_part(&way, a, &q->ns);
                 next_part(&way, a, &plural);
         }
-        next_part(&way, a, &q->name);
+        if (streq(plural, "namespaces"))
+                q->name = TAKE(q->ns); /* the object itself */
+        else
+                next_part(&way, a, &q->name);
         next_part(&way, a, &q->subresource);
         q->known = find_kind(group, version, plural, &q->k);
+        for (enum kind k = 0; k < K_COUNT; k++)
+                q->known_group = q->known_group || (!kinds[k].custom && streq(kinds[k].group, group));
 }
 
 void asked_done(struct asked *q) {
@@ -104,7 +123,7 @@ void asked_done(struct asked *q) {
 /* "key", "key=value"; of fields those that the programs ask by. */
 static bool selected(const struct asked *q, const struct version *v) {
         struct str rest, key;
-        if (q->ns && !streq(q->ns, v->ns))
+        if (q->ns && kinds[q->k].namespaced && !streq(q->ns, v->ns))
                 return false;
         if (q->label) {
                 char name[256];
@@ -128,34 +147,127 @@ static bool selected(const struct asked *q, const struct version *v) {
         return true;
 }
 
-/* ---- answers ---- */
+/* ---- what an answer shows of an object ---- */
 
-void server_status(int status, const char *reason, const struct asked *q, struct buf *out) {
+static void add_value(yyjson_val *v, struct buf *out) {
+        size_t n;
+        _cleanup_(freep) char *json = yyjson_val_write(v, 0, &n);
+        buf_add(out, json, n);
+}
+
+static void add_partial(yyjson_val *meta, struct buf *out) {
+        buf_adds(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        add_value(meta, out);
+        buf_adds(out, "}");
+}
+
+static void add_object(const struct asked *q, const struct version *v, struct buf *out) {
+        if (q->accept == ACCEPT_METADATA)
+                add_partial(v->meta, out);
+        else
+                buf_adds(out, v->json);
+}
+
+static void add_item(const struct asked *q, const struct version *v, struct buf *out) {
+        if (q->accept == ACCEPT_METADATA) {
+                add_partial(v->meta, out);
+        } else {
+                buf_adds(out, "{");
+                buf_adds(out, v->item);
+        }
+}
+
+/* The object as it was, in the version in which it left. */
+static void add_left(const struct asked *q, const struct version *v, int64_t rv, struct buf *out) {
+        char number[32];
+        yyjson_mut_doc *d = yyjson_doc_mut_copy(v->doc, NULL);
+        yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata");
+        snprintf(number, sizeof number, "%" PRId64, rv);
+        yyjson_mut_obj_remove_key(meta, "resourceVersion");
+        yyjson_mut_obj_add_str(d, meta, "resourceVersion", number);
+        yyjson_doc *left = yyjson_mut_doc_imut_copy(d, NULL);
+        yyjson_val *root = yyjson_doc_get_root(left);
+        if (q->accept == ACCEPT_METADATA)
+                add_partial(yyjson_obj_get(root, "metadata"), out);
+        else
+                add_value(root, out);
+        yyjson_doc_free(left);
+        yyjson_mut_doc_free(d);
+}
+
+/* ---- refusals ---- */
+
+/* The one object that a list can have. */
+static const char *selected_name(const struct asked *q) {
+        static const char selects[] = "metadata.name=";
+        bool one = q->field && str_starts(q->field, selects) && (q->ns || !kinds[q->k].namespaced);
+        return one ? q->field + sizeof selects - 1 : NULL;
+}
+
+static bool names_object(const char *reason) {
+        static const char *const with[] = { "NotFound", "AlreadyExists", "Conflict", "Forbidden", "Invalid" };
+        for (size_t i = 0; i < ARRAY_LEN(with); i++)
+                if (streq(with[i], reason))
+                        return true;
+        return false;
+}
+
+static void status_json(int status, const char *reason, const char *name, const char *group, const char *kind,
+                        struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_str(&w, "kind", "Status");
         jw_str(&w, "apiVersion", "v1");
+        jw_obj(&w, "metadata");
+        jw_end_obj(&w);
         jw_str(&w, "status", "Failure");
-        jw_str(&w, "reason", reason);
         jw_str(&w, "message", reason);
-        jw_int(&w, "code", status);
-        if (q && q->known) {
+        jw_str(&w, "reason", reason);
+        if (kind) {
                 jw_obj(&w, "details");
-                if (q->name)
-                        jw_str(&w, "name", q->name);
-                jw_str(&w, "group", kinds[q->k].group);
-                jw_str(&w, "kind", kinds[q->k].plural);
+                if (name)
+                        jw_str(&w, "name", name);
+                if (*group)
+                        jw_str(&w, "group", group);
+                jw_str(&w, "kind", kind);
                 jw_end_obj(&w);
         }
+        jw_int(&w, "code", status);
         jw_end_obj(&w);
 }
+
+void server_status(int status, const char *reason, const struct asked *q, struct buf *out) {
+        bool named = q && q->known && names_object(reason);
+        const char *name = named ? q->name : NULL;
+        if (named && !name)
+                name = selected_name(q);
+        status_json(status, reason, name, named ? kinds[q->k].group : NULL, named ? kinds[q->k].plural : NULL,
+                    out);
+}
+
+static int refuse(const struct asked *q, int status, const char *reason, struct buf *out) {
+        server_status(status, reason, q, out);
+        return status;
+}
+
+/* What is not served. The mux of Kubernetes' own groups names nothing; who serves no such version at all
+ * answers with a page. */
+static int refuse_unserved(bool group, struct buf *out) {
+        if (group)
+                server_status(404, "NotFound", NULL, out);
+        else
+                buf_adds(out, "404 page not found\n");
+        return 404;
+}
+
+/* ---- lists ---- */
 
 /* A list in pages shows what was when it began. */
 struct snapshot {
         TAILQ_ENTRY(snapshot) entry;
         unsigned id;
         int64_t rv;
-        struct version **items;
+        struct version **items; /* of the namespace, whether they are selected or not */
         size_t n;
 };
 static TAILQ_HEAD(, snapshot) snapshots = TAILQ_HEAD_INITIALIZER(snapshots);
@@ -176,42 +288,76 @@ static void forget_snapshots(void) {
         }
 }
 
+/* The node by which there is an index. */
+static const char *selected_node(const struct asked *q, size_t *ret_n) {
+        static const char selects[] = "spec.nodeName=";
+        const char *field = q->k == K_POD || q->k == K_SLICE ? strstr(str_or(q->field, ""), selects) : NULL;
+        if (!field)
+                return NULL;
+        *ret_n = strcspn(field + sizeof selects - 1, ",");
+        return field + sizeof selects - 1;
+}
+
 static struct snapshot *snapshot_new(const struct asked *q) {
         struct snapshot *s = xnew(struct snapshot);
         s->id = ++last_id;
         s->rv = store_rv();
         s->items = xnew_n(struct version *, store_count(q->k) + 1);
         for (size_t i = 0; i < store_count(q->k); i++)
-                if (selected(q, store_nth(q->k, i)))
+                if (!q->ns || !kinds[q->k].namespaced || streq(q->ns, store_nth(q->k, i)->ns))
                         s->items[s->n++] = version_ref(store_nth(q->k, i));
         return s;
 }
 
+/* There is more behind a page while there are objects that were not looked at, even if none is selected. Of
+ * one name there are no more; an index of the node's name serves the first page. */
+static bool has_more(const struct asked *q, const struct snapshot *s, size_t next) {
+        size_t n;
+        const char *node = q->token ? NULL : selected_node(q, &n);
+        if (selected_name(q))
+                return false;
+        for (size_t i = next; node && i < s->n; i++)
+                if (str_eq((struct str){ node, n }, str_from(s->items[i]->node)))
+                        return true;
+        return !node && next < s->n;
+}
+
+static void add_list_meta(const struct asked *q, const struct snapshot *s, size_t from, size_t next,
+                          bool more, struct buf *out) {
+        buf_addf(out, ",\"metadata\":{\"resourceVersion\":\"%" PRId64 "\"", s->rv);
+        if (more)
+                buf_addf(out, ",\"continue\":\"%u-%zu\"", s->id, next);
+        if (more && !q->label && !q->field)
+                buf_addf(out, ",\"remainingItemCount\":%zu", s->n - from - (size_t)q->limit);
+        buf_adds(out, "}}");
+}
+
 static int list(const struct asked *q, struct buf *out) {
         unsigned id = 0;
-        size_t from = 0, n = 0;
+        size_t from = 0, next, n = 0;
         struct snapshot *s = NULL;
         if (q->token && sscanf(q->token, "%u-%zu", &id, &from) == 2)
                 TAILQ_FOREACH (s, &snapshots, entry)
                         if (s->id == id)
                                 break;
-        if (q->token && !s) {
-                server_status(410, "Expired", q, out);
-                return 410;
-        }
+        if (q->token && !s)
+                return refuse(q, 410, "Expired", out);
         bool fresh = !s;
         if (fresh)
                 s = snapshot_new(q);
-        buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"v1\",\"items\":[", kinds[q->k].kind);
-        for (; from + n < s->n && (!q->limit || n < (size_t)q->limit); n++) {
-                buf_adds(out, n ? "," : "");
-                buf_adds(out, s->items[from + n]->json);
-        }
-        bool more = from + n < s->n;
-        buf_addf(out, "],\"metadata\":{\"resourceVersion\":\"%" PRId64 "\"", s->rv);
-        if (more)
-                buf_addf(out, ",\"continue\":\"%u-%zu\"", s->id, from + n);
-        buf_adds(out, "}}");
+        bool partial = q->accept == ACCEPT_METADATA;
+        buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"items\":",
+                 partial ? "PartialObjectMetadata" : kinds[q->k].kind,
+                 partial ? "meta.k8s.io/v1" : kind_api_version(q->k));
+        for (next = from; next < s->n && (!q->limit || n < (size_t)q->limit); next++)
+                if (selected(q, s->items[next])) {
+                        buf_adds(out, n++ ? "," : "[");
+                        add_item(q, s->items[next], out);
+                }
+        /* One of metadata has none, where others have an empty one. */
+        buf_adds(out, n ? "]" : partial ? "null" : "[]");
+        bool more = has_more(q, s, next);
+        add_list_meta(q, s, from, next, more, out);
         if (fresh && more)
                 TAILQ_INSERT_TAIL(&snapshots, s, entry);
         else if (fresh)
@@ -219,61 +365,145 @@ static int list(const struct asked *q, struct buf *out) {
         return 200;
 }
 
+/* ---- writes ---- */
+
+enum { MOST_BODY = 3 << 20 };
+
+/* What the body of a create, an update or an apply says of itself has to be what the path says. NULL: it is.
+ */
+static const char *body_refused(const struct asked *q, yyjson_val *root, bool applies) {
+        yyjson_val *meta = yyjson_obj_get(root, "metadata");
+        const char *kind = yyjson_get_str(yyjson_obj_get(root, "kind")),
+                   *version = yyjson_get_str(yyjson_obj_get(root, "apiVersion")),
+                   *name = yyjson_get_str(yyjson_obj_get(meta, "name")),
+                   *ns = yyjson_get_str(yyjson_obj_get(meta, "namespace"));
+        if (!yyjson_is_obj(root))
+                return "no object";
+        if ((kinds[q->k].custom && !kind) || (kind && !streq(kind, kinds[q->k].kind)) ||
+            (version && !streq(version, kind_api_version(q->k))))
+                return "another kind";
+        if ((q->name && !streq(name, q->name) && (name || !applies)) ||
+            (ns && kinds[q->k].namespaced && !streq(ns, q->ns)))
+                return "another name";
+        return NULL;
+}
+
+static bool takes(const struct asked *q) {
+        static const char *const patches[] = { "application/merge-patch+json",
+                                               "application/apply-patch+yaml" };
+        if (!streq(q->method, "PATCH"))
+                return streq(q->content_type, "application/json");
+        return streq(q->content_type, patches[0]) || streq(q->content_type, patches[1]);
+}
+
 static struct store_answer write_object(const struct asked *q, const char *who, const char *body) {
-        bool status = streq(q->subresource, "status");
+        bool applies = streq(q->content_type, "application/apply-patch+yaml");
+        yyjson_doc *doc = yyjson_read(body, strlen(body), 0);
+        bool refused = !doc || ((applies || !streq(q->method, "PATCH")) &&
+                                body_refused(q, yyjson_doc_get_root(doc), applies));
+        bool json = doc != NULL;
+        yyjson_doc_free(doc);
+        if (streq(q->method, "DELETE"))
+                return store_delete(who, q->k, q->ns, q->name, body);
+        /* What a merge patch says is looked at when its object is there. */
+        if (!json || (refused && (applies || !streq(q->method, "PATCH"))))
+                return (struct store_answer){ .status = 400, .reason = "BadRequest" };
         if (streq(q->method, "POST"))
                 return store_create(who, q->k, q->ns, body);
         if (streq(q->method, "PUT"))
                 return store_update(who, q->k, q->ns, q->name, body);
-        if (streq(q->method, "DELETE"))
-                return store_delete(who, q->k, q->ns, q->name, body);
-        /* Only DaemonSets and claim templates are applied, and only they carry an apiVersion in a patch. */
-        if (strstr(body, "\"apiVersion\":\"apps/v1\"") ||
-            (q->k == K_TEMPLATE && strstr(body, "\"kind\":\"R")))
-                return store_apply(who, q->k, q->ns, q->name, body);
-        return store_merge_patch(who, q->k, q->ns, q->name, body, status);
+        if (applies)
+                return store_apply(who, q->k, q->ns, q->name, str_or(q->manager, ""), body);
+        return store_merge_patch(who, q->k, q->ns, q->name, body, q->subresource != NULL);
+}
+
+static int answer_write(const struct asked *q, const char *who, const char *body, struct buf *out) {
+        struct store_answer a = write_object(q, who, body);
+        const char *name = str_or(q->name, a.name);
+        if (a.about_ns)
+                status_json(a.status, a.reason, a.about_ns, "", "namespaces", out);
+        else if (a.v && a.gone && !kinds[q->k].answers_deleted)
+                buf_addf(out,
+                         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\","
+                         "\"details\":{\"name\":\"%s\",\"group\":\"%s\",\"kind\":\"%s\",\"uid\":\"%s\"}}",
+                         a.v->name, kinds[q->k].group, kinds[q->k].plural, a.v->uid);
+        else if (a.v)
+                add_object(q, a.v, out);
+        else if (names_object(a.reason))
+                status_json(a.status, a.reason, name, kinds[q->k].group,
+                            a.about_kind ? kinds[q->k].kind : kinds[q->k].plural, out);
+        else
+                server_status(a.status, a.reason, NULL, out);
+        return a.status;
+}
+
+/* ---- answers ---- */
+
+static int answer_group(const struct asked *q, struct buf *out) {
+        const char *version = "";
+        for (enum kind k = 0; k < K_COUNT; k++)
+                if (streq(kinds[k].group, q->group))
+                        version = kinds[k].version;
+        buf_addf(out,
+                 "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"%s\",\"versions\":[{"
+                 "\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}],"
+                 "\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}}",
+                 q->group, q->group, version, version, q->group, version, version);
+        return 200;
+}
+
+static bool is_served(const char *method, bool object) {
+        static const char *const of_object[] = { "GET", "PUT", "PATCH", "DELETE" }, *const of_collection[] = {
+                "GET", "POST"
+        };
+        const char *const *list = object ? of_object : of_collection;
+        for (size_t i = 0; i < (object ? ARRAY_LEN(of_object) : ARRAY_LEN(of_collection)); i++)
+                if (streq(method, list[i]))
+                        return true;
+        return false;
+}
+
+/* What is refused whatever the objects are; 0: nothing. */
+static int refused_at_once(const struct asked *q, const char *body, struct buf *out) {
+        if (!q->known)
+                return refuse_unserved(q->known_group, out);
+        if (q->subresource && !(streq(q->subresource, "status") && kinds[q->k].status))
+                return kinds[q->k].custom ? refuse(q, 404, "NotFound", out) : refuse_unserved(true, out);
+        if (!is_served(q->method, q->name))
+                return kinds[q->k].custom ? refuse(q, 400, "BadRequest", out)
+                                          : refuse(q, 405, "MethodNotAllowed", out);
+        if (q->accept == ACCEPT_NOTHING)
+                return refuse(q, 406, "NotAcceptable", out);
+        if (streq(q->method, "GET"))
+                return 0;
+        if (!takes(q))
+                return refuse(q, 415, "UnsupportedMediaType", out);
+        return strlen(body) > MOST_BODY ? refuse(q, 413, "RequestEntityTooLarge", out) : 0;
+}
+
+bool server_refuses_watch(const struct asked *q) {
+        struct buf b = BUF_INIT(4096);
+        bool refuses = q->group || refused_at_once(q, "", &b);
+        buf_done(&b);
+        return refuses;
 }
 
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out) {
-        if (q->group) {
-                buf_addf(out,
-                         "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"%s\",\"versions\":[{"
-                         "\"version\":\"v1\"}]}",
-                         q->group);
-                return 200;
-        }
-        if (!q->known) {
-                buf_adds(out, "404 page not found\n");
-                return 404;
-        }
-        if (q->k == K_FABRIC && hostile_fabrics_refused()) {
-                int status = hostile_fabrics_refused();
-                server_status(status, status == 403 ? "Forbidden" : "NotFound", NULL, out);
+        if (q->group)
+                return q->accept == ACCEPT_NOTHING ? refuse(q, 406, "NotAcceptable", out)
+                                                   : answer_group(q, out);
+        int status = refused_at_once(q, body, out);
+        if (status)
                 return status;
-        }
-        if (streq(q->method, "GET") && !q->name)
+        if (!streq(q->method, "GET"))
+                return answer_write(q, who, body, out);
+        if (!q->name)
                 return list(q, out);
-        if (streq(q->method, "GET")) {
-                const struct version *v = store_get(q->k, q->ns, q->name);
-                if (v)
-                        buf_adds(out, v->json);
-                else
-                        server_status(404, "NotFound", q, out);
-                return v ? 200 : 404;
-        }
-        struct store_answer a = write_object(q, who, body);
-        /* After a deletion: the object while something holds it, else that it is gone. */
-        if (a.v && streq(q->method, "DELETE") && !store_get(q->k, q->ns, q->name))
-                buf_addf(out,
-                         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\","
-                         "\"details\":"
-                         "{\"name\":\"%s\",\"uid\":\"%s\"}}",
-                         a.v->name, a.v->uid);
-        else if (a.v)
-                buf_adds(out, a.v->json);
-        else
-                server_status(a.status, a.reason, q, out);
-        return a.status;
+        const struct version *v = store_get(q->k, kinds[q->k].namespaced ? q->ns : "", q->name);
+        if (!v)
+                return refuse(q, 404, "NotFound", out);
+        add_object(q, v, out);
+        return 200;
 }
 
 void server_compact(void) {
@@ -281,9 +511,9 @@ void server_compact(void) {
         store_compact();
 }
 
-void server_restore(const struct backup *b) {
+void server_restore(const struct backup *b, bool all_kinds) {
         forget_snapshots();
-        store_restore(b);
+        store_restore(b, all_kinds);
 }
 
 void server_done(void) {
@@ -339,7 +569,10 @@ bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
                 const char *type = event_of(w->q, &c[i]);
                 if (type) {
                         buf_addf(out, "{\"type\":\"%s\",\"object\":", type);
-                        buf_adds(out, c[i].now->json);
+                        if (streq(type, "DELETED") && !c[i].gone)
+                                add_left(w->q, c[i].was, c[i].rv, out);
+                        else
+                                add_object(w->q, c[i].now, out);
                         buf_adds(out, "}\n");
                 }
                 w->rv = c[i].rv;
@@ -350,8 +583,10 @@ bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
 void watch_bookmark(struct watch *w, struct buf *out) {
         if (w->rv > store_rv())
                 return;
+        bool partial = w->q->accept == ACCEPT_METADATA;
         buf_addf(out,
-                 "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"metadata\":{\"resourceVersion\":"
-                 "\"%" PRId64 "\"}}}\n",
-                 kinds[w->q->k].kind, w->rv);
+                 "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
+                 "\"resourceVersion\":\"%" PRId64 "\"}}}\n",
+                 partial ? "PartialObjectMetadata" : kinds[w->q->k].kind,
+                 partial ? "meta.k8s.io/v1" : kind_api_version(w->q->k), w->rv);
 }

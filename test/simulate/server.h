@@ -12,25 +12,31 @@
 struct asked {
         struct arena *a;   /* of the texts */
         bool known;        /* it is about a resource that is served */
+        bool known_group;  /* of a group of Kubernetes itself */
         const char *group; /* not NULL: which versions of this group are served */
         enum kind k;
-        const char *method, *ns, *name, *subresource;
-        const char *label, *field, *token, *version;
+        const char *method, *content_type, *ns, *name, *subresource;
+        const char *label, *field, *token, *version, *manager;
+        enum { ACCEPT_ALL, ACCEPT_METADATA, ACCEPT_NOTHING } accept;
         long limit;
         bool watch;
         long timeout_s;
 };
-void asked_init(struct asked *q, const char *method, const char *path);
+/* content_type, accept NULL: application/json. */
+void asked_init(struct asked *q, const char *method, const char *path, const char *content_type,
+                const char *accept);
 void asked_done(struct asked *q);
 
 /* The status; the body is added to *out. */
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out);
-/* A refusal as Kubernetes words it. */
+/* A refusal as Kubernetes words it. q NULL: it names no object. */
 void server_status(int status, const char *reason, const struct asked *q, struct buf *out);
+/* No watch begins with this request, which server_answer() refuses instead. */
+bool server_refuses_watch(const struct asked *q);
 /* Tokens of lists that are under way are forgotten, and what was before now. */
 void server_compact(void);
 /* The same, and the objects are those of a backup: see store_restore(). */
-void server_restore(const struct backup *b);
+void server_restore(const struct backup *b, bool all_kinds);
 void server_done(void);
 
 /* A watch: what it was asked for, and up to where it has been told. */

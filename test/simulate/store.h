@@ -25,14 +25,30 @@ enum kind {
         K_COUNT
 };
 
+/* What changes metadata.generation: nothing, for there is none; the spec; all but metadata and what the
+ * status subresource has. */
+enum generation { GENERATION_NONE, GENERATION_SPEC, GENERATION_ALL };
+
+/* How the API server treats a kind: what its strategies in Kubernetes' pkg/registry, and for `custom` the
+ * CustomResourceDefinition, say. */
 struct kind_info {
         const char *group, *version, *plural, *kind;
-        bool namespaced;
+        bool namespaced, custom;
+        bool status;          /* has the status subresource */
+        bool created_whole;   /* a create may set the status all the same */
+        bool answers_deleted; /* a DELETE is answered with the object, and not with a Status */
+        bool created_by_put;
+        bool put_needs_version;
+        enum generation generation;
+        const char *immutable[3]; /* JSON pointers */
 };
 extern const struct kind_info kinds[K_COUNT];
+const char *kind_api_version(enum kind k); /* "apps/v1" */
 
-/* No object is larger. */
+/* No object is larger, unless another limit is set. The limit of etcd is 1.5 MiB; a lower one shows sooner
+ * what grows. */
 enum { STORE_MOST_BYTES = 64 << 10 };
+void store_set_limit(size_t bytes);
 
 /* An object as it was from one write to the next. Nothing in it changes. */
 struct version {
@@ -41,6 +57,9 @@ struct version {
         yyjson_doc *doc;
         yyjson_val *root, *meta;
         char *json;
+        const char
+                *item; /* behind "{": its text in a list, in which built-in kinds have no kind of their own */
+        struct owners *owners;       /* who has applied what; NULL: nobody asks */
         const char *ns, *name, *uid; /* of the document; ns "" for what has none */
         /* What the world asks for at each step: spec.nodeName, spec.target, and of the first device that is
          * allocated to a claim its pool and its name. NULL: it says none. */
@@ -54,7 +73,7 @@ const char *version_annotation(const struct version *v, const char *key);
 bool version_deleted(const struct version *v);                         /* it has a deletionTimestamp */
 const char *version_str(const struct version *v, const char *pointer); /* JSON pointer; NULL: no text there */
 
-/* `was` NULL: created. `gone`: deleted, and `now` is the last version, with the rv of the deletion. */
+/* `was` NULL: created. `gone`: deleted, and `now` is `was` with the rv of the deletion. */
 struct change {
         int64_t rv, ms;
         struct version *was, *now;
@@ -70,33 +89,41 @@ size_t store_history(enum kind k, const struct change **ret);
 /* What was before is not known any more: who wants to resume there gets 410. */
 void store_compact(void);
 int64_t store_compacted(void);
-/* What a backup of etcd has of the objects that our programs alone write and that nobody else depends on at
- * once: slices, claim templates, Leases. */
+/* A backup of etcd. */
 struct backup;
 struct backup *store_backup(void);
 void backup_free(struct backup *b);
-/* As etcdctl snapshot restore without --bump-revision, and what the rest of the cluster does then: versions
- * count on from the backup's. The objects that the backup has are as they were in it. All others are as they
- * are now, because their owners have written them again, with versions of the new history. The API server has
- * been started again: it knows no history. */
-void store_restore(const struct backup *b);
+/* As etcdctl snapshot restore without --bump-revision, with the API server started again: versions count on
+ * from the backup's, and no history is known. With all_kinds that is all. Without, only the kinds that our
+ * programs alone write, and that nobody else depends on at once, are as in the backup: slices, claim
+ * templates and Leases. All others are as they are now, because their owners have written them again, with
+ * versions of the new history. */
+void store_restore(const struct backup *b, bool all_kinds);
 /* Called after each change, by which the watches and the promises see it. */
 const char *store_writer(void); /* whose change it is, while that is told */
 void store_on_change(void (*fn)(enum kind k, const struct change *c));
 void store_done(void);
 
-/* The writes of the API. `who` is for the log. 2xx: *ret is the object (borrowed), which may be gone by now.
- */
+/* The name that the next generateName leads to ends in these five characters, and not in some of our own: for
+ * test/agree, where another server has drawn them. */
+void store_set_suffix(const char *suffix);
+/* The writes of the API. `who` is for the log. 2xx: the object (borrowed until the next write), which may be
+ * gone by now. */
 struct store_answer {
         int status;
-        const char *reason; /* of a refusal */
+        const char *reason;   /* of a refusal */
+        const char *about_ns; /* the namespace that a create misses */
+        const char *name;     /* of what was not created; static */
+        bool about_kind;      /* the refusal names the kind of the object, and not its resource */
         const struct version *v;
+        bool gone; /* it was deleted */
 };
 struct store_answer store_create(const char *who, enum kind k, const char *ns, const char *body);
 struct store_answer store_merge_patch(const char *who, enum kind k, const char *ns, const char *name,
                                       const char *body, bool status);
+/* Server-side apply, forced: see apply.h. */
 struct store_answer store_apply(const char *who, enum kind k, const char *ns, const char *name,
-                                const char *body);
+                                const char *manager, const char *body);
 struct store_answer store_update(const char *who, enum kind k, const char *ns, const char *name,
                                  const char *body);
 /* body: DeleteOptions or NULL. */
@@ -104,7 +131,8 @@ struct store_answer store_delete(const char *who, enum kind k, const char *ns, c
                                  const char *body);
 
 /* Writes of the world itself, where ' stands for ". They succeed, or the simulation is wrong, but for an
- * object that is not there. */
+ * object that is not there. They may do what no request may: set the status of a new object, place a Pod, and
+ * leave out what does not matter here. */
 void world_create(enum kind k, const char *ns, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void world_patch(enum kind k, const struct version *v, bool status, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));

@@ -323,6 +323,21 @@ static void on_refused(void *u) {
         call_fail(c, NO_CONNECTION, "cannot connect");
 }
 
+/* In some worlds of a hostile tenant the server knows nothing of fabrics, or the programs may not ask. */
+static int refused_fabric(const struct asked *q) {
+        return q->known && q->k == K_FABRIC ? hostile_fabrics_refused() : 0;
+}
+
+static int serve(struct http_call *c) {
+        const struct asked *q = &c->asked;
+        int refused = refused_fabric(q);
+        sent_ms = c->sent_ms;
+        if (!refused)
+                return server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
+        server_status(refused, refused == 403 ? "Forbidden" : "NotFound", NULL, &c->answer);
+        return refused;
+}
+
 static void on_arrival(void *u) {
         struct http_call *c = u;
         const struct asked *q = &c->asked;
@@ -351,12 +366,11 @@ static void on_arrival(void *u) {
                 break;
         case FATE_SERVED:
         case FATE_LOST:
-                if (q->watch && q->known && !(q->k == K_FABRIC && hostile_fabrics_refused())) {
+                if (q->watch && !refused_fabric(q) && !server_refuses_watch(q)) {
                         c->next = sim_at(back, f.what == FATE_LOST ? on_cut : on_head, c);
                         return;
                 }
-                sent_ms = c->sent_ms;
-                c->status = server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
+                c->status = serve(c);
                 if (f.what == FATE_LOST) {
                         c->next = sim_at(back, on_cut, c);
                         return;
@@ -376,7 +390,7 @@ struct http_call *http_start(struct http_client *client, const struct http_reque
                                  .u = r->u,
                                  .sent_ms = sim_now_ms(),
                                  .answer = BUF_INIT(MAX_BODY) };
-        asked_init(&c->asked, r->method, r->path);
+        asked_init(&c->asked, r->method, r->path, r->content_type, r->accept);
         TAILQ_INSERT_TAIL(&client->calls, c, entry);
         c->next = sim_at(sim_now_ms() + way_ms(), on_arrival, c);
         c->on_way = true;
@@ -402,9 +416,8 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
 
 static void on_arrival_of_last(struct http_call *c) {
         const struct asked *q = &c->asked;
-        sent_ms = c->sent_ms;
         if (faults_fate(c->client->program, q->known, q->k, false, true).what == FATE_SERVED)
-                server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
+                serve(c);
 }
 
 void http_client_free(struct http_client *client) {

@@ -404,10 +404,18 @@ static void tick(void *u) {
         sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
 }
 
+static void make_namespaces(void) {
+        /* Events of Nodes are in "default". */
+        static const char *const names[] = { "default", DRIVER_NS, USER_NS, HOSTILE_NS };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                world_create(K_NAMESPACE, "", "{'metadata':{'name':'%s'}}", names[i]);
+}
+
 void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         w.loop = loop;
         w.n_nodes = n_nodes < MAX_NODES ? n_nodes : MAX_NODES;
         w.n_domains = n_domains < MAX_DOMAINS ? n_domains : MAX_DOMAINS;
+        make_namespaces();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 *n = (struct node){ .power = true, .connected = true };
