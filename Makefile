@@ -16,6 +16,7 @@
 #   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=agents, channels, standing or racks: see test/soak/run)
 #   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
+#   make agree      the simulated API server beside a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to go on after a difference
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)
 
@@ -40,7 +41,7 @@ PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points 
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak simulate simulate-test simulate-long channels-long agents-long gpu-kill-points-long matrix pictures clean
+	fuzz soak agree simulate simulate-test simulate-long channels-long agents-long gpu-kill-points-long matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -199,6 +200,12 @@ simulate-long: all
 		$(build)/test/simulate/simulate --seeds $$first --for 450 --nodes $$size || failed=yes; \
 	done; \
 	test -z "$$failed"
+
+# The forms that the programs send are those that it knows; then the requests.
+agree: all
+	test/cluster/tools kubernetes debian
+	test/agree/collect check
+	test/agree/run
 
 soak: image-$(own_arch)
 	test/cluster/tools
