@@ -206,15 +206,19 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
-/* It is created again when it is gone, which somebody else's finalizer may prevent for any time. */
+/* The finalizers of other controllers, for people; "": there is none. */
+static const char *foreign_finalizers(const struct work *w, const char *const *finalizers, size_t n) {
+        struct message_list names = { 0 };
+        for (size_t i = 0; i < n; i++)
+                if (domain_finalizer_is_foreign(finalizers[i]))
+                        message_add(&names, "%s", finalizers[i]);
+        return message_end(&names, w->a);
+}
+
+/* It is created again when it is gone, which another controller's finalizer may prevent for any time. */
 static void report_terminating(struct work *w, const struct rct *r, struct verdict_problem *problem) {
-        struct message_list foreign = { 0 };
-        for (size_t i = 0; i < r->n_finalizers; i++)
-                if (!streq(r->finalizers[i], CD_FINALIZER))
-                        message_add(&foreign, "%.200s", r->finalizers[i]);
-        bool is_held = foreign.n;
-        const char *names = message_end(&foreign, w->a);
-        if (is_held)
+        const char *names = foreign_finalizers(w, r->finalizers, r->n_finalizers);
+        if (*names)
                 *problem = (struct verdict_problem){
                         "TemplateTerminating",
                         message_of(
@@ -513,19 +517,15 @@ static void plan_living(struct work *w) {
 /* Deleted, and held by another controller: nobody new gets in, and IMEX runs where claims are. */
 static void plan_held(struct work *w) {
         const struct compute_domain *cd = w->in->cd;
-        struct message_list names = { 0 };
         close_door(w);
         if (!has_finalizer(cd) || !cd->channel)
                 return;
-        for (size_t i = 0; i < cd->n_finalizers; i++)
-                if (domain_finalizer_is_foreign(cd->finalizers[i]))
-                        message_add(&names, "%s", cd->finalizers[i]);
         struct verdict_problem problem = {
                 "DeletionWaiting",
                 message_of(w->a,
                            "Waiting for other controllers to remove their finalizers: %s. New pods are "
                            "refused; IMEX runs until the claims of this ComputeDomain are gone",
-                           message_end(&names, w->a))
+                           foreign_finalizers(w, cd->finalizers, cd->n_finalizers))
         };
         if (mode_is_other(w->in->mode, cd->mode, traces_of(w->in)))
                 want_problem_status(w, &problem);

@@ -6,7 +6,7 @@
  *      "assignment": "<clique id>/<UID>/<index>/<epoch>", "infix": "0a1b2c3d4e", "ready": true,
  *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it"}
  *
- * Whoever has the token of a node can write it, so the controller takes it as input with limits: a report
+ * Anyone with the token of a node can write it, so the controller takes it as input with limits: a report
  * that cannot be read as a whole is none. Pure. */
 #pragma once
 

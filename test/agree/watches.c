@@ -85,7 +85,7 @@ static void look_at_bookmark(struct both *w, yyjson_val *real, struct buf *out) 
         watch_bookmark(w->sim, &b);
         yyjson_doc *sim = parsed((struct str){ b.p, b.n });
         if (!sim)
-                buf_adds(out, "  a bookmark that the simulated server does not tell\n");
+                buf_adds(out, "  a bookmark that the simulated server does not send\n");
         for (size_t i = 0; sim && i < ARRAY_LEN(members); i++) {
                 const char *a = yyjson_get_str(yyjson_ptr_get(yyjson_doc_get_root(sim), members[i])),
                            *x = yyjson_get_str(yyjson_ptr_get(real, members[i]));
@@ -150,7 +150,7 @@ static void settle(struct both *w, struct buf *out) {
                 if (real)
                         compare_events(w, yyjson_doc_get_root(sim), yyjson_doc_get_root(real), out);
                 else if (!is_over(w))
-                        buf_addf(out, "  an event that the real server does not tell: %.*s\n", (int)line.n,
+                        buf_addf(out, "  an event that the real server does not send: %.*s\n", (int)line.n,
                                  line.p);
                 yyjson_doc_free(sim);
                 yyjson_doc_free(real);
@@ -161,7 +161,7 @@ static void settle(struct both *w, struct buf *out) {
         yyjson_doc *more = w->over ? NULL : next_real(w, 0, out);
         if (more) {
                 _cleanup_(freep) char *json = yyjson_write(more, 0, NULL);
-                buf_addf(out, "  an event that the simulated server does not tell: %s\n", json);
+                buf_addf(out, "  an event that the simulated server does not send: %s\n", json);
                 w->over = true;
         }
         yyjson_doc_free(more);

@@ -102,7 +102,7 @@ static bool is_others(const struct owners *o, const char *manager, const char *p
 
 /* ---- lists that are merged, and objects that are not ---- */
 
-/* The field's name tells enough for the kinds that are applied. */
+/* The field's name is enough for the kinds that are applied. */
 static const char *list_key(const char *field) {
         static const struct {
                 const char *field, *key;
@@ -219,7 +219,7 @@ struct updated {
         const char *manager;
 };
 
-/* Only whether an element is there counts; its fields are told by themselves. */
+/* Only whether an element is there counts; its fields are visited separately. */
 static bool is_same(yyjson_val *a, yyjson_val *b, const char *path) {
         const char *member = strrchr(path, *MEMBER), *element = strrchr(path, *ELEMENT);
         return a && b && ((element && element > member) || yyjson_equals(a, b));

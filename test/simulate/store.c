@@ -250,7 +250,7 @@ const struct version *store_put(enum kind k, yyjson_mut_doc *d, struct owners *o
                 memmove(all[k].objects + i + 1, all[k].objects + i,
                         (all[k].n++ - i) * sizeof *all[k].objects);
         }
-        all[k].objects[i] = now; /* the history has a reference of its own */
+        all[k].objects[i] = now; /* the history has its own reference */
         version_unref(was);
         return changed(k);
 }

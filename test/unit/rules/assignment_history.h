@@ -159,7 +159,7 @@ static void obey(struct history *h, int i) {
                 r->n_left = 0;
 }
 
-static void tell(struct history *h, int i) {
+static void send_report(struct history *h, int i) {
         struct host *n = &h->nodes[i];
         if (n->runs && n->has_pod && !n->cut)
                 h->now.reports[i] = n->own;
@@ -167,7 +167,7 @@ static void tell(struct history *h, int i) {
                 h->now.unprepared[i] = n->unprepared;
 }
 
-/* A new Pod with a claim of its own comes; the claim of before has been unprepared. */
+/* A new Pod with its own claim comes; the claim of before has been unprepared. */
 static void start_daemon(struct history *h, int i) {
         struct host *n = &h->nodes[i];
         n->runs = n->has_pod = true;
@@ -283,7 +283,7 @@ static void restore(struct history *h) {
                 struct host *n = &h->nodes[i];
                 if (n->runs && n->own.seen < epoch)
                         n->own.seen = epoch;
-                tell(h, i);
+                send_report(h, i);
         }
 }
 
@@ -405,7 +405,7 @@ static void run_history(uint64_t seed, bool lies,
                         obey(&h, (int)draw(NODES));
                 check(&h);
                 if (chance(60))
-                        tell(&h, (int)draw(NODES));
+                        send_report(&h, (int)draw(NODES));
                 if (chance(60))
                         decide(&h);
                 check(&h);
@@ -419,7 +419,7 @@ static void run_history(uint64_t seed, bool lies,
                 for (int k = 0; k < NODES; k++) {
                         obey(&h, k);
                         check(&h);
-                        tell(&h, k);
+                        send_report(&h, k);
                 }
         }
         check_quiet(&h);
