@@ -9,13 +9,15 @@
 #   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
 #   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
-#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=agents: agents run nvidia-imex; MODE=host: the nodes run it themselves; MODE=rack: racks; MODE=gpus: GPUs, too)
-#   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves; MODE=rack: racks; MODE=gpus: GPUs, too)
+#   make bench      measure it (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
 #   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
-#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=agents, channels, standing or racks: see test/soak/run)
+#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=channel, host-channel or racks: see test/soak/run)
 #   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
+#   make prove      each state that small worlds can reach, in half an hour (docs/proofs.md): WORLDS (all), MEMORY (16, GiB)
+#   make mutate     the code changed in one place at a time, and whether a unit test fails: FILES (all), RECORD=yes (docs/testing.md)
 #   make agree      the simulated API server beside a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to go on after a difference
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)
@@ -32,16 +34,14 @@ export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/cd_plugin/compute-domain-kubelet-plugin \
 	$(build)/src/daemon/compute-domain-daemon \
-	$(build)/src/daemon/compute-domain-agent \
 	$(build)/src/gpu_plugin/gpu-kubelet-plugin \
 	$(build)/src/hook/cdi-hook
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points gpu_kill_points emulated simulate channels agents
-part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long channels-long agents-long gpu-kill-points-long matrix pictures clean
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -90,7 +90,7 @@ unit: deps
 # Each fuzzer for a few seconds. Only what it needs is built. The loops of yyjson.h step from a null pointer before they
 # look whether there is anything to loop over, which is all that clang's check of pointer arithmetic has found here.
 $(fuzzing)/build.ninja: | deps
-	CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
+	CC="ccache clang" meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
 
 clang: $(fuzzing)/build.ninja
@@ -109,7 +109,7 @@ chart-test: deps
 cluster-test: image-$(own_arch) $(if $(SANITIZE),$(checked)/image.tar)
 	test/cluster/tools
 ifdef SANITIZE
-	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/cluster/failures.bats test/cluster/node_failures.bats test/cluster/driver_managed.bats
+	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/long/failures.bats test/long/node_failures.bats test/long/daemon_faults.bats test/cluster/driver_managed.bats
 else
 	test/cluster/run-tests
 endif
@@ -132,7 +132,7 @@ check: all unit chart-test clang
 # less, come first, by themselves.
 test: image-$(own_arch) unit
 	test/cluster/tools
-	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test' test/cluster/run-tests
+	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
 
 # The unit tests as the other architecture's programs; their children too are run by qemu (scripts/emulate).
 emulated-unit:
@@ -142,13 +142,19 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels agents gpu_kill_points
-long_files = $(foreach part,$(filter-out $(without_cluster),$(PART)),$(call part_files,$(part)))
+without_cluster := emulated simulate channels daemons gpu_kill_points
+# The files of test/long, and the tests with the tag long of test/cluster.
+long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
+tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter agents,$(PART)),agents-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
-ifneq ($(filter-out $(without_cluster),$(PART)),)
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
+ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
+endif
+ifneq ($(filter tagged,$(PART)),)
+	test/cluster/tools
+	TAGS=long test/cluster/run-tests $(tagged_files)
 endif
 
 # The histories of rules/channels, a hundred times as many as in a change's tests.
@@ -157,12 +163,12 @@ channels-long: all
 
 # Each step of Prepare and Unprepare of GPUs, of which a change's tests take every seventh.
 gpu-kill-points-long: all
-	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points
+	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points daemon_kill_points cd_plugin_claims_rebuild
 
-# Fifty domains after each other on the same nodes and addresses, of which a change's tests have six.
-agents-long: all
-	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) AGENT=$(abspath $(build)/src/daemon/compute-domain-agent) \
-		bats -f "domains follow each other|with one port" test/standin/agents.bats
+# Fifty domains after each other on the same nodes and addresses, of which a change's tests have four.
+daemons-long: all
+	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) DAEMON=$(abspath $(build)/src/daemon/compute-domain-daemon) \
+		bats -f "domains follow each other|with one port" test/standin/daemons.bats
 
 demo: image-$(own_arch)
 	test/cluster/demo
@@ -196,10 +202,24 @@ simulate-long: all
 	first=$$(date +%s); failed=; \
 	for size in "4 --domains 3 --restores" "4 --domains 3 --hostile" "10 --domains 6 --racks --hostile" \
 		"10 --domains 5 --channels --restores" "10 --domains 5 --channels --hostile --restores" \
-		"10 --domains 5 --agents --restores" "4 --domains 3 --agents --hostile --minutes 60" "16 --domains 8"; do \
+		"10 --domains 5 --restores" "4 --domains 3 --hostile --minutes 60" "16 --domains 8"; do \
 		$(build)/test/simulate/simulate --seeds $$first --for 450 --nodes $$size || failed=yes; \
 	done; \
 	test -z "$$failed"
+
+# All worlds, the mistakes that must be found among them.
+MEMORY ?= 16
+prove: all
+	meson test -C $(build) --no-rebuild --timeout-multiplier 20 --suite prove
+	$(build)/test/prove/prove --memory $(MEMORY) $(WORLDS:%=--world %)
+
+# The smallest of them, optimized.
+prove-test: all
+	$(build)/test/prove/prove --quiet --world small
+
+# One change at a time, in a build folder for this purpose.
+mutate: deps
+	JOBS=$(or $(JOBS),$(shell nproc)) test/mutate/run $(FILES)
 
 # The forms that the programs send are those that it knows; then the requests.
 agree: all
@@ -221,4 +241,4 @@ pictures:
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down
-	rm -rf $(build) $(checked) $(fuzzing) $(cross) $(cross)-tests
+	rm -rf $(build) $(checked) $(fuzzing) $(cross) $(cross)-tests build-mutate

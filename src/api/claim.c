@@ -65,9 +65,7 @@ static bool names_request(const struct claim_config *c, const char *request) {
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
                      struct opaque_config *ret, struct err *e) {
         static const char *const sources[] = { "FromClaim", "FromClass" };
-        static const char *const kinds[] = {
-                [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon", [OPAQUE_AGENT] = "daemon"
-        };
+        static const char *const kinds[] = { [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon" };
         enum opaque_kind want = claim_result_is_daemon(r) ? OPAQUE_DAEMON : OPAQUE_CHANNEL;
         const char *other = NULL; /* what the first configuration is for that is of the wrong kind */
         bool named = false;
@@ -80,7 +78,7 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                                 continue;
                         if (opaque_decode(cfg->parameters, strict, a, &got, e) < 0)
                                 return err_wrap(e, "request '%s': opaque configuration", r->request);
-                        if (got.kind == want || (want == OPAQUE_DAEMON && got.kind == OPAQUE_AGENT)) {
+                        if (got.kind == want) {
                                 *ret = got;
                                 return 0;
                         }

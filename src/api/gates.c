@@ -48,7 +48,6 @@ static int find(struct str name) {
 
 int gates_parse(struct gates *g, const char *text, struct err *e) {
         struct str rest = str_from(text), part;
-        bool named[GATE_COUNT] = { false };
         struct gates to = *g;
         while (str_next_field(&rest, ',', &part)) {
                 struct str name;
@@ -70,12 +69,12 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
                         return err_set(e, ERR_INVALID, 0,
                                        "invalid value \"%.*s\" of feature gate %s: want true or false",
                                        (int)value.n, value.p, gate_table[i].name);
-                named[i] = true;
+                to.named[i] = true;
         }
         for (int i = 0; i < GATE_COUNT; i++) {
-                if (gate_table[i].stage == STAGE_ALPHA && named[GATE_ALL_ALPHA] && !named[i])
+                if (gate_table[i].stage == STAGE_ALPHA && to.named[GATE_ALL_ALPHA] && !to.named[i])
                         to.on[i] = to.on[GATE_ALL_ALPHA];
-                if (gate_table[i].stage == STAGE_BETA && named[GATE_ALL_BETA] && !named[i])
+                if (gate_table[i].stage == STAGE_BETA && to.named[GATE_ALL_BETA] && !to.named[i])
                         to.on[i] = to.on[GATE_ALL_BETA];
         }
         *g = to;
@@ -87,19 +86,18 @@ int gates_validate(const struct gates *g, struct err *e) {
                 enum gate a, b;
                 bool b_must_be;
         } rules[] = {
-                { GATE_COMPUTE_DOMAIN_CLIQUES, GATE_IMEX_DAEMONS_WITH_DNS_NAMES, true },
                 { GATE_DYNAMIC_MIG, GATE_PASSTHROUGH_SUPPORT, false },
                 { GATE_DYNAMIC_MIG, GATE_NVML_DEVICE_HEALTH_CHECK, false },
                 { GATE_DYNAMIC_MIG, GATE_MPS_SUPPORT, false },
                 { GATE_PASSTHROUGH_SUPPORT, GATE_NVML_DEVICE_HEALTH_CHECK, false },
                 { GATE_DEVICE_METADATA, GATE_PASSTHROUGH_SUPPORT, true },
         };
-        /* It would switch on both host-managed modes, and features of GPUs that exclude each other. */
+        /* It would switch on features of GPUs that exclude each other, and leave IMEX to the hosts. */
         if (g->on[GATE_ALL_ALPHA])
                 return err_set(
                         e, ERR_INVALID, 0,
                         "feature gate AllAlpha=true switches on gates that exclude each other: set the "
-                        "ones that you need by name (HostManagedIMEX or HostManagedIMEXDaemon, "
+                        "ones that you need by name (HostManagedIMEX, "
                         "NVMLDeviceHealthCheck, TimeSlicingSettings)");
         for (size_t i = 0; i < ARRAY_LEN(rules); i++)
                 if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
@@ -128,7 +126,10 @@ void gates_log_forced(const struct gates *g) {
 }
 
 void gates_log_ineffective(const struct gates *g) {
-        if (!g->on[GATE_COMPUTE_DOMAIN_CLIQUES] && !g->forced[GATE_COMPUTE_DOMAIN_CLIQUES])
-                log_info("feature gate ComputeDomainCliques=false changes nothing: cliques have one writer, "
-                         "the controller, either way");
+        static const enum gate gates[] = { GATE_COMPUTE_DOMAIN_CLIQUES, GATE_IMEX_DAEMONS_WITH_DNS_NAMES };
+        for (size_t i = 0; i < ARRAY_LEN(gates); i++)
+                if (g->on[gates[i]] != gate_table[gates[i]].on && !g->forced[gates[i]])
+                        log_info("feature gate has no effect: this driver always uses stable names and "
+                                 "ComputeDomainFabrics",
+                                 kv_str("gate", gate_table[gates[i]].name));
 }

@@ -32,6 +32,7 @@ enum gate {
 
 struct gates {
         bool on[GATE_COUNT];
+        bool named[GATE_COUNT];  /* set by name, to whichever value */
         bool forced[GATE_COUNT]; /* switched off by another setting, though it was on */
 };
 
@@ -46,5 +47,6 @@ void gates_render(const struct gates *g,
 void gates_force_off(struct gates *g,
                      enum gate gate); /* whatever was said, because another setting leaves it no meaning */
 void gates_log_forced(const struct gates *g); /* logs each gate that gates_force_off() has changed */
-/* Logs each gate that our design accepts but that changes nothing (e.g. ComputeDomainCliques off), once. */
+/* Logs each gate that differs from its default and has no effect: ComputeDomainCliques and
+ * IMEXDaemonsWithDNSNames. */
 void gates_log_ineffective(const struct gates *g);

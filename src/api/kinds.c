@@ -49,7 +49,7 @@ const struct jd_field node_fields[] = {
         JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
-        JD_STR(struct node, LABEL CD_LABEL_AGENT, imex_agent),
+        JD_STR(struct node, LABEL CD_LABEL_DAEMON, imex_daemon),
         JD_STR(struct node, NFD_LABEL "pci-10de.present", gpu[0]),
         JD_STR(struct node, NFD_LABEL "pci-0302_10de.present", gpu[1]),
         JD_STR(struct node, NFD_LABEL "pci-0300_10de.present", gpu[2]),
@@ -78,20 +78,19 @@ bool node_has_gpu(const struct node *n) {
         return false;
 }
 
-/* Keeps the conditions of these types, in their order. */
-static size_t keep_conditions(struct condition *list, size_t n, const char *const *types, size_t n_types) {
+/* Keeps the condition Ready, which is all that is asked for. */
+static size_t keep_ready(struct condition *list, size_t n) {
         size_t kept = 0;
         for (size_t i = 0; i < n; i++)
-                if (list[i].type && has_string(types, n_types, list[i].type))
+                if (streq(list[i].type, "Ready"))
                         list[kept++] = list[i];
         return kept;
 }
 
 const void *node_trim(void *node, struct arena *a) {
-        static const char *const types[] = { "Ready" };
         struct node *n = node;
         bool gpu = node_has_gpu(n), out = node_out_of_service(n);
-        n->n_conditions = keep_conditions(n->conditions, n->n_conditions, types, ARRAY_LEN(types));
+        n->n_conditions = keep_ready(n->conditions, n->n_conditions);
         for (size_t i = 0; i < n->n_conditions; i++)
                 n->conditions[i] = (struct condition){ .type = "Ready", .status = n->conditions[i].status };
         memset(n->gpu, 0, sizeof n->gpu);
@@ -116,7 +115,7 @@ const char *node_boot_id(const struct node *n) {
 bool node_differs(const struct node *a, const struct node *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
                !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
-               !streq(a->imex_agent, b->imex_agent) || !streq(a->boot_id, b->boot_id) ||
+               !streq(a->imex_daemon, b->imex_daemon) || !streq(a->boot_id, b->boot_id) ||
                a->unschedulable != b->unschedulable || node_ready(a) != node_ready(b) ||
                node_out_of_service(a) != node_out_of_service(b);
 }
@@ -127,6 +126,7 @@ static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reaso
 static const struct jd_field f_container[] = {
         JD_OPTOBJ(struct pod_container, "state>waiting", waiting, struct pod_container_why, f_why),
         JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_why),
+        JD_TIME(struct pod_container, "state>running>startedAt", started),
         JD_END,
 };
 #define POD_FIELDS                                                                                           \
@@ -135,7 +135,6 @@ static const struct jd_field f_container[] = {
                 JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),                        \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),                                 \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),                               \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_INDEX, index),                                 \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),                                 \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),                                 \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),                             \
@@ -146,17 +145,6 @@ static const struct jd_field f_container[] = {
                         f_container)
 const struct jd_field pod_fields[] = { POD_FIELDS, JD_END };
 /* The Pod comes first in it, so that its members are where they are in a Pod. */
-const struct jd_field agent_pod_fields[] = {
-        POD_FIELDS,
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEAT, seat),
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEAT_INFIX, seat_infix),
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_LEFT, left),
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEEN, seen),
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_FABRIC, fabric),
-        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_HELD, held),
-        JD_END,
-};
-
 const struct jd_field daemon_pod_fields[] = {
         POD_FIELDS,
         JD_STR(struct daemon_pod, ANNOTATION IMEX_ANNOTATION_REPORT, report),
@@ -215,7 +203,8 @@ static bool containers_differ(const struct pod *a, const struct pod *b) {
         if (a->n_containers != b->n_containers)
                 return true;
         for (size_t i = 0; i < a->n_containers; i++)
-                if (why_differs(a->containers[i].waiting, b->containers[i].waiting) ||
+                if (a->containers[i].started != b->containers[i].started ||
+                    why_differs(a->containers[i].waiting, b->containers[i].waiting) ||
                     why_differs(a->containers[i].terminated, b->containers[i].terminated))
                         return true;
         return false;
@@ -229,22 +218,13 @@ static bool condition_differs(const struct pod *a, const struct pod *b, const ch
 }
 
 const void *pod_trim(void *pod, struct arena *a) {
-        static const char *const types[] = { "Ready", "PodScheduled" };
         struct pod *p = pod;
-        p->n_conditions = keep_conditions(p->conditions, p->n_conditions, types, ARRAY_LEN(types));
+        p->n_conditions = keep_ready(p->conditions, p->n_conditions);
         /* Of a condition that holds nobody asks why. */
         for (size_t i = 0; i < p->n_conditions; i++)
                 if (streq(p->conditions[i].status, "True"))
                         p->conditions[i].reason = p->conditions[i].message = NULL;
-        /* One that is ready was scheduled. */
-        if (is_ready(p->conditions, p->n_conditions))
-                p->n_conditions = keep_conditions(p->conditions, p->n_conditions, types, 1);
         p->n_ips = p->n_ips ? 1 : 0;
-        size_t n = 0;
-        for (size_t i = 0; i < p->n_containers; i++)
-                if (p->containers[i].waiting || p->containers[i].terminated)
-                        p->containers[n++] = p->containers[i];
-        p->n_containers = n;
         return p;
 }
 
@@ -252,36 +232,21 @@ bool pod_differs(const struct pod *a, const struct pod *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
                !streq(a->domain_uid, b->domain_uid) || !streq(a->clique_id, b->clique_id) ||
                !streq(a->template_hash, b->template_hash) || !streq(a->state, b->state) ||
-               !streq(a->reason, b->reason) || !streq(a->index, b->index) || !streq(a->peers, b->peers) ||
-               !streq(a->ready, b->ready) || !streq(a->awaited, b->awaited) || !streq(a->node, b->node) ||
-               !streq(a->phase, b->phase) ||
+               !streq(a->reason, b->reason) || !streq(a->peers, b->peers) || !streq(a->ready, b->ready) ||
+               !streq(a->awaited, b->awaited) || !streq(a->node, b->node) || !streq(a->phase, b->phase) ||
                !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
-               condition_differs(a, b, "Ready") || condition_differs(a, b, "PodScheduled") ||
-               containers_differ(a, b);
+               condition_differs(a, b, "Ready") || containers_differ(a, b);
 }
 
 bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b) {
         return pod_differs(&a->pod, &b->pod) || !streq(a->report, b->report);
 }
 
-bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b) {
-        return pod_differs(&a->pod, &b->pod) || !streq(a->seat, b->seat) ||
-               !streq(a->seat_infix, b->seat_infix) || !streq(a->left, b->left) || !streq(a->seen, b->seen) ||
-               !streq(a->fabric, b->fabric) || !streq(a->held, b->held);
-}
-
-static const struct jd_field f_env[] = { JD_STR(struct ds_env, "name", name),
-                                         JD_STR(struct ds_env, "value", value), JD_END };
-static const struct jd_field f_ds_container[] = {
-        JD_LIST(struct ds_container, "env", env, struct ds_env, f_env), JD_END
-};
 const struct jd_field daemonset_fields[] = {
         JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
         JD_STR(struct daemonset, LABEL CD_LABEL, domain_uid),
         JD_STR(struct daemonset, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
         JD_STRS(struct daemonset, "metadata>finalizers", finalizers),
-        JD_LIST(struct daemonset, "spec>template>spec>containers", containers, struct ds_container,
-                f_ds_container),
         JD_END,
 };
 
@@ -292,28 +257,6 @@ bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
         for (size_t i = 0; !differs && i < a->n_finalizers; i++)
                 differs = !streq(a->finalizers[i], b->finalizers[i]);
         return differs;
-}
-
-const void *daemonset_trim(void *daemonset, struct arena *a) {
-        static const char *const names[] = { "MAX_NODES_PER_IMEX_DOMAIN", "FEATURE_GATES" };
-        struct daemonset *d = daemonset;
-        for (size_t i = 0; i < d->n_containers; i++) {
-                struct ds_container *c = &d->containers[i];
-                size_t n = 0;
-                for (size_t k = 0; k < c->n_env; k++)
-                        if (c->env[k].name && has_string(names, ARRAY_LEN(names), c->env[k].name))
-                                c->env[n++] = c->env[k];
-                c->n_env = n;
-        }
-        return d;
-}
-
-const char *daemonset_env(const struct daemonset *d, const char *name) {
-        for (size_t c = 0; c < d->n_containers; c++)
-                for (size_t i = 0; i < d->containers[c].n_env; i++)
-                        if (streq(d->containers[c].env[i].name, name))
-                                return d->containers[c].env[i].value;
-        return NULL;
 }
 
 /* v1 and v1beta2 hold the class below "exactly", v1beta1 in the request itself: whichever the server speaks,

@@ -30,7 +30,7 @@ struct node {
         const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
                                         never */
-        const char *imex_agent;      /* label CD_LABEL_AGENT */
+        const char *imex_daemon;     /* label CD_LABEL_DAEMON */
         const char *boot_id;         /* status.nodeInfo.bootID */
         bool unschedulable;          /* spec.unschedulable: it is cordoned */
         const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
@@ -63,16 +63,16 @@ struct pod_container_why {
 
 struct pod_container {
         const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */
+        int64_t started;                                      /* seconds since 1970; 0: it does not run */
 };
 
-/* A daemon pod. */
+/* A Pod with an IMEX daemon: ours, or one of the Go driver. */
 struct pod {
         struct kube_object o;
         const char *domain_uid,
                 *clique_id;        /* labels; clique_id NULL until the daemon has set it, "" without fabric */
         const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
-        const char *state, *reason, *index, *peers, *ready,
-                *awaited; /* the daemon's annotations, NULL when absent */
+        const char *state, *reason, *peers, *ready, *awaited; /* our daemon's annotations, NULL when absent */
         const char *node, *phase;
         struct pod_ip *ips;
         size_t n_ips;
@@ -88,19 +88,9 @@ bool pod_ended(const struct pod *p);
 /* Does an update change anything that our rules look at? */
 bool pod_differs(const struct pod *a, const struct pod *b);
 
-/* A Pod of a resident agent. */
-struct agent_pod {
-        struct pod pod; /* without domain_uid: its index, state, peers and so on are those of its seat */
-        /* Its annotations, NULL when absent; seen is there from its first report on. */
-        const char *seat, *seat_infix, *left, *seen, *fabric, *held;
-};
-extern const struct jd_field agent_pod_fields[];
-/* Does an update change anything that our rules look at? */
-bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b);
-
-/* A Pod of a daemon that serves one domain after another, by rules/assignment. */
+/* A Pod of a daemon that serves one domain after another. */
 struct daemon_pod {
-        struct pod pod; /* without domain_uid: index, state, peers and so on are those of its assignment */
+        struct pod pod;     /* state, peers and so on are those of its assignment */
         const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
 };
 extern const struct jd_field daemon_pod_fields[];
@@ -127,31 +117,17 @@ int64_t plugin_pod_ready_since(const struct plugin_pod *p);
 /* Which of two Pods of a node tells: NULL for neither, the newer one if both do. Either may be NULL. */
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
 
-struct ds_env {
-        const char *name, *value;
-};
-
-struct ds_container {
-        struct ds_env *env;
-        size_t n_env;
-};
-
 struct daemonset {
         struct kube_object o;
         const char *domain_uid;
         const char **finalizers;
         size_t n_finalizers;
         const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE */
-        struct ds_container *containers;
-        size_t n_containers;
 };
 extern const struct jd_field daemonset_fields[];
-const void *daemonset_trim(void *daemonset, struct arena *a);
 /* Does an update change anything that our rules look at? Its controller counts pods in its status all the
  * time. */
 bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
-/* Value of a variable of the daemon container, or NULL. */
-const char *daemonset_env(const struct daemonset *d, const char *name);
 
 struct rct_selector {
         const char *expression; /* CEL */

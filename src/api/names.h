@@ -12,12 +12,15 @@
 #define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
 #define CD_LABEL_TARGET                                                                                      \
         "resource.nvidia.com/computeDomainTarget" /* on claim templates: "Daemon" or "Workload" */
-/* On Nodes where an agent of ours is to run IMEX: "true". */
-#define CD_LABEL_AGENT "resource.nvidia.com/imex-agent"
+/* On Nodes where our daemon is to run: "true". */
+#define CD_LABEL_DAEMON "resource.nvidia.com/imex-daemon"
 #define CD_LABEL_COMPONENT "app.kubernetes.io/component"
-/* The agents' DaemonSet and claim template, and the value of CD_LABEL_COMPONENT by which they and the agents'
- * Pods are found. */
-#define CD_AGENT_OBJECT "compute-domain-agent"
+/* The daemons' DaemonSet and claim template, and the value of CD_LABEL_COMPONENT by which they and the
+ * daemons' Pods are found. */
+#define CD_DAEMON_OBJECT "compute-domain-daemon"
+/* The domainID in the configuration of a daemon's claim. It is that of no ComputeDomain: the daemon serves
+ * whichever one its node is in. The Go driver's plugin, which knows the kind, can unprepare such a claim. */
+#define CD_DAEMON_DOMAIN "818fb0f3-f5f0-4334-937e-f52c07a0c01e"
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
 
@@ -38,21 +41,13 @@
 #define CD_DEVICE_CHANNEL_PREFIX "channel-"
 #define CD_DEVICE_DAEMON "daemon-0"
 #define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
-#define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-" /* + UID: DaemonSet and daemon claim template */
+#define CD_GO_OBJECT_PREFIX                                                                                  \
+        "computedomain-daemon-" /* + UID: the Go driver's DaemonSet and daemon claim template of a domain */
 
 /* Ours, beyond the Go driver. */
 #define CD_ANNOTATION_NAME                                                                                   \
-        "resource.nvidia.com/computeDomain.name" /* on daemon claims, so that Prepare needs no look-up */
-#define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
-#define CD_ANNOTATION_INFIX                                                                                  \
-        "resource.nvidia.com/imex-name-infix" /* on cliques: absent means the Go driver's names */
-/* On ComputeDomains: "<uid>:<clique id>,...", the cliques whose daemons run with the Go driver's names, so
- * that one that somebody deletes comes back with them. The UID tells it from one that came with an exported
- * manifest. */
-#define CD_ANNOTATION_ADOPTED "resource.nvidia.com/imex-adopted-cliques"
-#define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes" /* on cliques */
-#define CD_ANNOTATION_FREED                                                                                  \
-        "resource.nvidia.com/freed-indices" /* on cliques: indices used before, longest free first */
+        "resource.nvidia.com/computeDomain.name" /* on workloads' claims, so that Prepare needs no look-up   \
+                                                  */
 #define CD_ANNOTATION_GPU_CLIQUE                                                                             \
         "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
 #define CD_ANNOTATION_TEMPLATE                                                                               \
@@ -82,16 +77,6 @@
                                           */
 /* The nodes that a recovery of IMEX still waits for after a minute, "a,b"; absent when there are none. */
 #define IMEX_ANNOTATION_AWAITED "imex.resource.nvidia.com/awaited"
-/* On the Pod of a resident agent: "<fabric>/<UID of the ComputeDomain>/<index>/<epoch>" of the seat that it
- * runs, or is about to; the infix of its names; the epochs that it has left, of those that the fabric's
- * object lists for its node, "3,7"; the highest that it has been told; the UID of the object that it sees;
- * and what keeps it in a domain that it should leave. Absent without. */
-#define IMEX_ANNOTATION_SEAT "imex.resource.nvidia.com/seat"
-#define IMEX_ANNOTATION_SEAT_INFIX "imex.resource.nvidia.com/seat-infix"
-#define IMEX_ANNOTATION_LEFT "imex.resource.nvidia.com/left"
-#define IMEX_ANNOTATION_SEEN "imex.resource.nvidia.com/seen"
-#define IMEX_ANNOTATION_FABRIC "imex.resource.nvidia.com/fabric"
-#define IMEX_ANNOTATION_HELD "imex.resource.nvidia.com/held"
 /* On the Pod of a daemon: what it reports to the controller, as model/daemon_report has it. */
 #define IMEX_ANNOTATION_REPORT "imex.resource.nvidia.com/report"
 /* On the plugin's own Pod: the UID of the claim of a daemon that it has unprepared last. */

@@ -6,9 +6,9 @@
 #include "api/names.h"
 #include "base/json.h"
 
-static const char *const kind_names[] = { [OPAQUE_CHANNEL] = "ComputeDomainChannelConfig",
-                                          [OPAQUE_DAEMON] = "ComputeDomainDaemonConfig",
-                                          [OPAQUE_AGENT] = "ComputeDomainAgentConfig" };
+static const char *const kind_names[] = {
+        [OPAQUE_CHANNEL] = "ComputeDomainChannelConfig", [OPAQUE_DAEMON] = "ComputeDomainDaemonConfig"
+};
 
 struct wire {
         const char *api_version, *kind, *domain_id, *allocation_mode, *isolation;
@@ -28,7 +28,7 @@ static const struct jd_field f_daemon[] = { JD_STR(struct wire, "apiVersion", ap
                                             JD_STR(struct wire, "domainID", domain_id), JD_END };
 
 static const struct jd_field *const fields_of[] = {
-        [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon, [OPAQUE_AGENT] = f_head
+        [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon
 };
 
 static int find_kind(const char *name, enum opaque_kind *ret) {
@@ -53,10 +53,6 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
                                str_or(w.kind, ""), CD_DRIVER);
         if (jd_decode_text(fields_of[kind], json.p, json.n, true, "", a, &w, e) < 0)
                 return -1;
-        if (kind == OPAQUE_AGENT) {
-                *ret = (struct opaque_config){ .kind = kind, .domain_id = "", .allocation_mode = "" };
-                return 0;
-        }
         if (!w.domain_id || !*w.domain_id)
                 return err_set(e, ERR_INVALID, 0, "domainID is empty: want the UID of a ComputeDomain");
         if (!str_is_uuid(w.domain_id))
@@ -65,7 +61,7 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
         const char *mode = w.allocation_mode ? w.allocation_mode : "";
         if (*mode && !streq(mode, "Single") && !streq(mode, "All"))
                 return err_set(e, ERR_INVALID, 0,
-                               "allocationMode \"%.100s\" is neither Single nor All (with HostManagedIMEX "
+                               "allocationMode \"%.100s\" is neither Single nor All (with host-managed IMEX "
                                "only Single)",
                                mode);
         if (w.isolation && !streq(w.isolation, "Channel"))

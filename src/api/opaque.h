@@ -10,14 +10,12 @@
 
 enum opaque_kind {
         OPAQUE_CHANNEL,
-        OPAQUE_DAEMON,
-        OPAQUE_AGENT /* a daemon for whichever domain the node is in: it names none */
+        OPAQUE_DAEMON /* with the domain CD_DAEMON_DOMAIN our daemon; with another one, the Go driver's */
 };
 
 struct opaque_config {
         enum opaque_kind kind;
-        const char *domain_id;       /* a UID when decoded strictly, but an agent's is ""; lenient: any
-                                        text, "" when absent */
+        const char *domain_id;       /* a UID when decoded strictly; lenient: any text, "" when absent */
         const char *allocation_mode; /* channel: "", "Single" or "All" when strict; never NULL */
         /* channel, "isolation": "Channel": a channel of the ComputeDomain's own, and no other. A member that
          * plugins without such channels do not know, so that they refuse the claim instead of giving it

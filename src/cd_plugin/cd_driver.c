@@ -2,7 +2,7 @@
 #include "cd_plugin/cd_driver.h"
 
 #include "api/names.h"
-#include "cd_plugin/agent_claim.h"
+#include "cd_plugin/daemon_claim.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/folders.h"
 #include "cd_plugin/gather.h"
@@ -19,7 +19,7 @@ struct cd *cd_driver_new(const struct cd_options *o) {
         cd->o = *o;
         cd->o.more_ns = str_or(o->more_ns, "");
         news_init(cd);
-        agent_claim_init(cd);
+        daemon_claim_init(cd);
         return cd;
 }
 
@@ -40,42 +40,38 @@ static void on_changed(void *u) {
         }
 }
 
-static bool has_agent(const struct cd *cd) {
-        return device_agent_claim(&cd->claims->journal.table);
+static bool has_daemon(const struct cd *cd) {
+        return device_own_daemon_claim(&cd->claims->journal.table);
 }
 
-/* Without an agent here nobody's seat is in the fabric's object, and there may be none. */
+/* Without the node's daemon here the fabric's object has no assignment that serves anybody, and there may be
+ * no object. */
 static void follow_fabric(const struct cd *cd) {
         const struct facts *f = facts_get(cd->o.facts);
         if (mode_forms_domains(cd->o.mode))
-                fabric_watch_follow(cd->o.fabric, f->usable && has_agent(cd) ? f->fabric.clique_id : "");
+                fabric_watch_follow(cd->o.fabric, f->usable && has_daemon(cd) ? f->fabric.clique_id : "");
 }
 
-static void watch_domains(const struct cd *cd, const struct checkpoint *table) {
+static void watch_domains(const struct cd *cd) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         char standing[37];
         const char *own = standing_uid(cd, standing) ? standing : NULL;
-        readiness_follow(cd->readiness, table,
+        readiness_follow(cd->readiness,
                          mode_runs_daemons(cd->o.mode) ? grants_domains(cd->grants, own, a) : NULL);
 }
 
 void cd_driver_facts(struct cd *cd) {
-        agent_claim_facts(cd);
+        daemon_claim_facts(cd);
         follow_fabric(cd);
         if (cd->followed)
-                watch_domains(cd, &cd->claims->journal.table);
+                watch_domains(cd);
         claims_reevaluate(cd->claims);
 }
 
 static void on_noted(void *u) {
         struct cd *cd = u;
-        struct op *op, *next;
-        if (has_agent(cd)) /* which may be about to join another domain */
-                watch_domains(cd, &cd->claims->journal.table);
-        for (op = TAILQ_FIRST(&cd->claims->ops); op; op = next) {
-                next = TAILQ_NEXT(op, link);
-                gather_noted(op);
-        }
+        if (has_daemon(cd)) /* which may be about to join another domain */
+                watch_domains(cd);
         claims_reevaluate(cd->claims);
 }
 
@@ -91,6 +87,7 @@ static void attach(void *u, struct claims *c) {
                 readiness_new(cd->o.loop, &(struct readiness_options){ .plugin_dir = cd->o.plugin_dir,
                                                                        .node = cd->o.node,
                                                                        .boot_id = cd->o.boot_id,
+                                                                       .table = &c->journal.table,
                                                                        .changed = on_changed,
                                                                        .lost = news_ready_lost,
                                                                        .session_taken = news_session_taken,
@@ -105,7 +102,7 @@ static void attach(void *u, struct claims *c) {
 static void release(void *u) {
         struct cd *cd = u;
         news_done(cd);
-        agent_claim_done(cd);
+        daemon_claim_done(cd);
         lookup_watches_free(cd->watches);
         grants_free(cd->grants);
         if (mode_forms_domains(cd->o.mode))
@@ -127,8 +124,19 @@ static void release_op(void *u, struct op *op) {
         grants_follow(cd->grants);
 }
 
+/* The daemon may go on without those that wait for something. */
+static void note_waiting(const struct cd *cd) {
+        const struct op *op;
+        TAILQ_FOREACH (op, &cd->claims->ops, link) {
+                const struct gathered *g = op->own;
+                if (op->phase == OP_WAITING && g && !g->granting)
+                        grants_wait(cd->grants, op->uid);
+        }
+}
+
 static void waited_for(void *u, unsigned what) {
         const struct cd *cd = u;
+        note_waiting(cd);
         facts_poll_fast(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
         if (cd->o.host && !(what & 1U << WAITS_FOR_HOST))
                 host_imex_poll_slow(cd->o.host);
@@ -141,16 +149,17 @@ static void follow(void *u, const struct checkpoint *table) {
         if (cd->o.holdings)
                 holdings_follow(cd->o.holdings, table);
         follow_fabric(cd);
-        agent_claim_follow(cd);
-        watch_domains(cd, table);
+        daemon_claim_follow(cd);
+        daemon_claim_report(cd);
+        watch_domains(cd);
         tell_standing(cd);
 }
 
 static void prepared(void *u, struct op *op) {
         news_prepared(u, op);
         for (size_t i = 0; i < op->n_wants; i++) {
-                if (want_of(&op->wants[i])->is_agent)
-                        agent_claim_written(u, op->uid, want_of(&op->wants[i])->edits);
+                if (want_of(&op->wants[i])->is_own)
+                        daemon_claim_written(u, op->uid, want_of(&op->wants[i])->edits);
         }
 }
 
@@ -176,6 +185,7 @@ const struct node_driver cd_driver = {
         .undo = readiness_remove_dir,
         .undo_failed = folders_undo_failed,
         .each_thing = folders_each,
+        .unprepare = daemon_claim_unprepare,
         .prepared = prepared,
         .follow = follow,
         .rebuild = rebuild_devices,

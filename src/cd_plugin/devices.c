@@ -10,21 +10,13 @@ bool device_is_daemon(const struct node_device *d) {
         return streq(d->type, DEVICE_DAEMON);
 }
 
-bool device_is_agent(const struct node_device *d) {
-        return device_is_daemon(d) && !d->admin && !*str_or(d->domain, "");
+bool device_is_own_daemon(const struct node_device *d) {
+        return device_is_daemon(d) && !d->admin && streq(d->domain, CD_DAEMON_DOMAIN);
 }
 
-const struct checkpoint_claim *device_agent_claim(const struct checkpoint *table) {
+const struct checkpoint_claim *device_own_daemon_claim(const struct checkpoint *table) {
         CHECKPOINT_EACH_DEVICE (table, c, d) {
-                if (device_is_agent(d))
-                        return c;
-        }
-        return NULL;
-}
-
-const struct checkpoint_claim *device_daemon_claim(const struct checkpoint *table) {
-        CHECKPOINT_EACH_DEVICE (table, c, d) {
-                if (device_is_daemon(d))
+                if (device_is_own_daemon(d))
                         return c;
         }
         return NULL;

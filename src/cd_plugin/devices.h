@@ -9,12 +9,10 @@
 #define DEVICE_CHANNEL "channel"
 #define DEVICE_DAEMON "daemon"
 bool device_is_daemon(const struct node_device *d);
-/* A daemon of no domain in particular. */
-bool device_is_agent(const struct node_device *d);
-/* The claim of the agent that runs IMEX here, and that of a daemon, be it an agent or not; NULL: there is
- * none. */
-const struct checkpoint_claim *device_agent_claim(const struct checkpoint *table);
-const struct checkpoint_claim *device_daemon_claim(const struct checkpoint *table);
+/* Our daemon, which serves whichever domain the node is in; any other one is the Go driver's. */
+bool device_is_own_daemon(const struct node_device *d);
+/* The claim of our daemon; NULL: there is none. */
+const struct checkpoint_claim *device_own_daemon_claim(const struct checkpoint *table);
 /* The number in the name of a device: "channel-7" -> 7. -1: there is none. */
 int64_t device_number(const char *name);
 

@@ -105,30 +105,33 @@ static int add_capability(struct arena *a, const struct edits_daemon *d, struct 
 /* ---- mounts ---- */
 
 static const char *const domain_options[] = { "rw", "nosuid", "nodev", "bind", NULL };
-static const char *const driver_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate", NULL };
+static const char *const read_only_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate", NULL };
 
 static int add_binary(struct arena *a, const struct driver_root *root, const char *name,
                       struct cdi_mount *ret, struct err *e) {
         struct driver_file f;
         if (driver_root_find_binary(root, name, a, &f, e) < 0)
                 return -1;
-        *ret = (struct cdi_mount){ f.host, arena_printf(a, "/usr/bin/%s", name), driver_options };
+        *ret = (struct cdi_mount){ f.host, arena_printf(a, "/usr/bin/%s", name), read_only_options };
         return 0;
 }
 
-/* The domain directory, and on a fabric node the host's IMEX programs with the driver's libraries, each under
- * its own path. */
+/* The domain directory, the CDI files, and on a fabric node the host's IMEX programs with the driver's
+ * libraries, each under its own path. */
 static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret,
                       const char **ret_library_dir, struct err *e) {
         struct driver_files libraries = { 0 };
         if (*d->clique_id && driver_root_list_libraries(&d->root, d->driver_version, a, &libraries, e) < 0)
                 return -1;
-        struct cdi_mount *mounts = arena_alloc(a, (libraries.n + 3) * sizeof *mounts);
+        struct cdi_mount *mounts = arena_alloc(a, (libraries.n + 4) * sizeof *mounts);
         size_t n = 0;
         mounts[n++] = (struct cdi_mount){ arena_strdup(a, d->domain_dir), "/imexd", domain_options };
+        if (d->cdi_root)
+                mounts[n++] =
+                        (struct cdi_mount){ arena_strdup(a, d->cdi_root), "/var/run/cdi", read_only_options };
         for (size_t i = 0; i < libraries.n; i++) {
                 const struct driver_file *f = &libraries.items[i];
-                mounts[n++] = (struct cdi_mount){ f->host, f->inside, driver_options };
+                mounts[n++] = (struct cdi_mount){ f->host, f->inside, read_only_options };
                 *ret_library_dir = arena_strndup(a, f->inside, (size_t)(strrchr(f->inside, '/') - f->inside));
         }
         if (*d->clique_id) {

@@ -18,11 +18,14 @@ unsigned edits_channel_count(const char *proc_driver);
 
 struct edits_daemon {
         const char *domain_dir; /* on the host; mounted at /imexd */
-        const char *clique_id;  /* "": a node without fabric, where the daemon idles and needs nothing of the
-                                   driver */
-        const char *domain_uid, *domain_name, *domain_ns,
-                *claim_uid; /* all of them names that Kubernetes allows, or ""; domain_uid NULL: an agent,
-                               which is told of domains and of the clique otherwise */
+        const char *cdi_root;  /* on the host; mounted read-only at /var/run/cdi, where the daemon looks which
+                                  claims are prepared; NULL: it does not */
+        const char *clique_id; /* "": a node without fabric, where the daemon idles and needs nothing of the
+                                  driver */
+        const char *claim_uid;
+        /* The ComputeDomain of a daemon of the Go driver; domain_uid NULL: our daemon, which knows its domain
+         * and the clique otherwise. */
+        const char *domain_uid, *domain_name, *domain_ns;
         struct driver_root root;
         const char *driver_version;
         const char *dev_root;    /* the folder that holds dev/ */

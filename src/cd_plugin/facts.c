@@ -44,12 +44,11 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
         }
         snprintf(ret->driver_version, sizeof ret->driver_version, "%s", in->nvml->driver_version);
         fabric_from_facts(in->nvml, in->strict, &ret->fabric);
-        if (in->dns_names && nvml_version_cmp(ret->driver_version, FACTS_MIN_DRIVER) < 0) {
+        if (in->runs_imex && nvml_version_cmp(ret->driver_version, FACTS_MIN_DRIVER) < 0) {
                 char text[sizeof ret->message];
                 snprintf(text, sizeof text,
                          "driver %s is older than " FACTS_MIN_DRIVER
-                         ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or turn "
-                         "that gate and ComputeDomainCliques off",
+                         ", whose nvidia-imex is the first that knows nodes by name: update the driver",
                          ret->driver_version);
                 unusable(ret, "DriverTooOld", text);
         } else if (!in->channel_major) {
@@ -116,7 +115,7 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
                                   .major_error = &major_error,
                                   .channel_count = channel_count(s->o.proc_driver),
                                   .strict = s->o.strict,
-                                  .dns_names = s->o.dns_names };
+                                  .runs_imex = s->o.runs_imex };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
                 in.channel_major = 0;
         facts_judge(&in, &now);

@@ -40,7 +40,7 @@ struct facts_input {
         unsigned channel_count;
         const struct err *major_error;
         bool strict;    /* gate CrashOnNVLinkFabricErrors */
-        bool dns_names; /* gate IMEXDaemonsWithDNSNames: needs a driver that resolves names */
+        bool runs_imex; /* our daemon runs IMEX, whose nodes have names: needs a driver that resolves them */
 };
 void facts_judge(const struct facts_input *in, struct facts *ret);
 #define FACTS_MIN_DRIVER "570.158.01"
@@ -51,7 +51,7 @@ struct facts_options { /* the strings are borrowed until facts_sampler_free() */
         struct driver_root root;
         const char *proc_devices; /* "/proc/devices" or its substitute */
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
-        bool strict, dns_names;
+        bool strict, runs_imex;
         void (*changed)(void *u); /* never from inside a call of ours */
         void *u;
 };

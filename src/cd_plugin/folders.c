@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cd_plugin/devices.h"
@@ -10,9 +11,14 @@
 #include "imex/imex_grants.h"
 #include "node/effects.h"
 
+/* That of a ComputeDomain: our daemon's claim names none. */
+static bool is_domain(const char *uid) {
+        return str_is_uuid(str_or(uid, "")) && !streq(uid, CD_DAEMON_DOMAIN);
+}
+
 void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *u) {
         for (size_t i = 0; i < entry->n_devices; i++) {
-                if (device_is_daemon(&entry->devices[i]) && str_is_uuid(str_or(entry->devices[i].domain, "")))
+                if (device_is_daemon(&entry->devices[i]) && is_domain(entry->devices[i].domain))
                         fn(u, entry->devices[i].domain);
         }
         if (entry->n_devices || entry->state != CHECKPOINT_STARTED)
@@ -28,7 +34,7 @@ void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void 
                         struct opaque_config config;
                         if (claim_result_is_daemon(&claim.results[i]) &&
                             claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 &&
-                            str_is_uuid(config.domain_id))
+                            is_domain(config.domain_id))
                                 fn(u, config.domain_id);
                 }
         }
@@ -50,37 +56,30 @@ char *folders_shared(const char *plugin_dir) {
         return file_join(plugin_dir, "domains");
 }
 
-/* An agent has one claim for all of the folders. */
-static int look_for_agent(void *u, int folder, const char *domain, struct err *e) {
+/* Our daemon has one claim for all of the folders. */
+static int look_for_daemon(void *u, int folder, const char *domain, struct err *e) {
         struct life *l = u;
         l->maybe =
                 l->maybe || (str_is_uuid(domain) && readiness_inhabited(l->plugin_dir, domain, l->claim_uid));
         return 0;
 }
 
-static void look_in_all(struct life *l) {
-        _cleanup_(freep) char *dir = folders_shared(l->plugin_dir);
+bool folders_daemon_lives(const struct cd *cd, const char *claim_uid) {
+        struct life l = { .plugin_dir = cd->o.plugin_dir, .claim_uid = claim_uid };
+        _cleanup_(freep) char *dir = folders_shared(l.plugin_dir);
         struct err e;
-        if (file_each(dir, look_for_agent, l, &e) < 0 && e.kind != ERR_NOT_FOUND)
-                l->maybe = true;
-}
-
-static void look_for_life(void *u, const char *domain) {
-        struct life *l = u;
-        l->maybe = l->maybe || readiness_inhabited(l->plugin_dir, domain, l->claim_uid);
+        return (file_each(dir, look_for_daemon, &l, &e) < 0 && e.kind != ERR_NOT_FOUND) || l.maybe;
 }
 
 bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
         const struct cd *cd = u;
-        struct life life = { .plugin_dir = cd->o.plugin_dir, .claim_uid = entry->uid };
         _cleanup_(freep) char *claim = xasprintf("%s/%s", entry->ns, entry->name);
-        folders_each(entry, look_for_life, &life);
-        if (entry->state == CHECKPOINT_COMPLETED && entry->n_devices && device_is_agent(entry->devices))
-                look_in_all(&life);
-        if (life.maybe)
+        bool lives = entry->state == CHECKPOINT_COMPLETED && entry->n_devices &&
+                     device_is_own_daemon(entry->devices) && folders_daemon_lives(cd, entry->uid);
+        if (lives)
                 log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
                          kv_str("claim", claim), kv_str("uid", entry->uid));
-        return !life.maybe;
+        return !lives;
 }
 
 /* Whoever runs IMEX for it may be about to come back. */
@@ -106,7 +105,7 @@ static int look_at_grant(void *u, int folder, const char *claim, struct err *e) 
         return 0;
 }
 
-/* What is noted there of a claim that lives may be all that keeps an agent of before the mode changed from
+/* What is noted there of a claim that lives may be all that keeps a daemon of before the mode changed from
  * ending IMEX. */
 static bool has_grant(const struct cd *cd, const char *domain) {
         _cleanup_(freep) char *dir = readiness_domain_dir(cd->o.plugin_dir, domain);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "api/names.h"
-#include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
 
@@ -68,38 +67,6 @@ static void start_first(struct op *op) {
         g->lookup = lookup_get(op->c->o.kube, op->ns, name, on_domains, on_domains_retry, op);
 }
 
-/* Whoever runs IMEX for the domain must be able to see the claim before its readiness is judged. Only where
- * the domain is one of the claim's namespace: others are not disturbed by a claim that will be refused. */
-static bool noted(struct op *op) {
-        const struct cd *cd = op->c->o.u;
-        struct gathered *g = op->own;
-        const char *why;
-        bool pending = false;
-        for (size_t i = 0; mode_runs_daemons(cd->o.mode) && i < op->n_wants; i++) {
-                const struct want *w = want_of(&op->wants[i]);
-                const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
-                if (w->is_daemon || !d || !streq(d->ns, op->ns))
-                        continue;
-                char standing[37];
-                const char *uid = standing_uid(cd, standing) ? standing : d->uid;
-                /* What is prepared has its note, also of a fabric that the node was in before. */
-                if (mode_is_standing(cd->o.mode) && (uid != standing || op_prepared_before(op)))
-                        continue;
-                enum grant_state state = grants_get(cd->grants, uid, op->uid, &why);
-                if (!g->noting && state != GRANT_THERE)
-                        grants_put(cd->grants, uid, op->uid);
-                state = grants_get(cd->grants, uid, op->uid, &why);
-                pending = pending || state == GRANT_PENDING;
-        }
-        g->noting = pending;
-        if (pending)
-                snprintf(op->msg, sizeof op->msg,
-                         "%s: the disk under '%s' has not taken the note of this claim in time: look at the "
-                         "disk and its load",
-                         cd->o.node, cd->o.plugin_dir);
-        return !pending;
-}
-
 static void on_fabric_failed(void *u, const struct err *e) {
         struct op *op = u;
         const struct cd *cd = op->c->o.u;
@@ -135,11 +102,9 @@ static void fetched_some(struct op *op) {
                 return;
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = want_of(&op->wants[i]);
-                bool nameless = w->is_daemon && !w->is_agent && (!w->domain_name || !w->domain_ns);
                 need_list = need_list || !w->is_daemon;
-                need_all = need_all || nameless;
-                missed = missed ||
-                         ((!w->is_daemon || nameless) && !lookup_find(g->domains, w->config.domain_id));
+                need_all = need_all || (w->is_daemon && !w->is_own); /* whose domain may be anywhere */
+                missed = missed || (!w->is_own && !lookup_find(g->domains, w->config.domain_id));
         }
         if (need_all && !g->all)
                 start_list(op, NULL, false);
@@ -153,15 +118,7 @@ static void fetched_some(struct op *op) {
                 return;
         if (need_list && g->fabric && !op_prepared_before(op) && fabric_ask_pending(g->fabric))
                 return;
-        if (noted(op))
-                op_fetched(op);
-}
-
-void gather_noted(struct op *op) {
-        const struct gathered *g = op->own;
-        if (!g || !g->noting || op_is_held(op))
-                return;
-        fetched_some(op);
+        op_fetched(op);
 }
 
 void gather_start(void *u, struct op *op) {
@@ -184,6 +141,7 @@ void gather_release(void *u, struct op *op) {
         lookup_list_free(g->domains);
         lookup_watch_put(g->watch);
         fabric_ask_cancel(g->fabric);
+        go_clique_free(g->clique);
         free(g);
 }
 
@@ -207,5 +165,24 @@ void gather_look_closer(void *u, struct op *op) {
                 g->watch = lookup_watch_get(cd->watches, op->ns);
         if (channel && g->fabric && op->waits_for == WAITS_FOR_FABRIC)
                 fabric_ask_again(g->fabric);
+        if (g->clique)
+                go_clique_ask_again(g->clique);
         gather_doubt(op);
+}
+
+static void on_clique(void *u) {
+        const struct op *op = u;
+        claims_reevaluate(op->c);
+}
+
+bool gather_see_clique(struct op *op, const char *ns, const char *domain_uid, const struct clique **ret) {
+        const struct cd *cd = op->c->o.u;
+        struct gathered *g = op->own;
+        if (!g->clique)
+                g->clique = go_clique_ask(op->c->o.kube, ns, domain_uid,
+                                          facts_get(cd->o.facts)->fabric.clique_id, on_clique, op);
+        const char *why = go_clique_see(g->clique, ret);
+        if (why)
+                snprintf(op->msg, sizeof op->msg, "%s: %s", cd->o.node, why);
+        return !why;
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -11,12 +12,16 @@
 #include "imex/imex_grants.h"
 #include "node/effects.h"
 
+/* What is in a file. */
+enum note { NOTE_NONE, NOTE_WAITING, NOTE_GRANTING, NOTE_UNKNOWN /* of an earlier process, or not there */ };
+
 struct grant_file {
         LIST_ENTRY(grant_file) link;
         char domain[37], claim[37];
-        bool wanted, there;
+        enum note wanted, there;
         struct disk_task *task;                   /* makes it so */
-        char why[sizeof(((struct err *)0)->msg)]; /* why it could not be made; "" else */
+        bool again;                               /* what the task makes may be gone by now */
+        char why[sizeof(((struct err *)0)->msg)]; /* why it could not be written; "" else */
 };
 
 struct grants {
@@ -27,6 +32,7 @@ struct grants {
         void *u;
         LIST_HEAD(, grant_file) files;
         struct disk *disk;
+        int lock;    /* by which the daemon knows that this process lives; -1: not taken yet */
         bool looked; /* what an earlier process left is known */
         bool freed;  /* but for the job that is under way */
 };
@@ -36,22 +42,35 @@ struct grants {
 struct change {
         struct disk_task task;
         const char *dir, *claim;
-        bool folder; /* of the domain, nobody's any more */
+        enum note to;
+        const char *no_lock; /* why nothing can be written; NULL: the lock is taken */
+        bool folder;         /* of the domain, nobody's any more */
 };
 
-static int make(struct disk_task *t, struct err *e) {
+static int write_note(struct disk_task *t, struct err *e) {
         const struct change *c = (const struct change *)t;
-        return imex_grants_put(c->dir, c->claim, e);
+        if (c->no_lock)
+                return err_set(e, ERR_INTERNAL, 0, "%s", c->no_lock);
+        return imex_grants_put(c->dir, c->claim,
+                               c->to == NOTE_GRANTING ? IMEX_GRANT_GRANTING : IMEX_GRANT_WAITING, e);
 }
 
-static int take_away(struct disk_task *t, struct err *e) {
+static int remove_note(struct disk_task *t, struct err *e) {
         const struct change *c = (const struct change *)t;
         return imex_grants_remove(c->dir, c->claim, c->folder, e);
 }
 
 static void settle(struct grants *g);
 
+/* Before the first note. Without it the daemon would take this process for dead. */
+static int take_lock(struct grants *g, struct err *e) {
+        _cleanup_(freep) char *dir = file_join(g->plugin_dir, "domains");
+        return g->lock >= 0 ? 0 : file_mkdirs(dir, 0755, e) < 0 ? -1 : imex_grants_lock(dir, &g->lock, e);
+}
+
 static void destroy(struct grants *g) {
+        if (g->lock >= 0)
+                close(g->lock);
         disk_free(g->disk);
         while (!LIST_EMPTY(&g->files)) {
                 struct grant_file *f = LIST_FIRST(&g->files);
@@ -63,16 +82,19 @@ static void destroy(struct grants *g) {
 
 static void take_result(struct grant_file *f) {
         const struct disk_task *t = f->task;
+        bool again = f->again;
         f->task = NULL;
+        f->again = false;
         if (!t)
                 return;
         if (t->r == 0) {
-                f->there = t->run == make;
+                f->there = again ? NOTE_UNKNOWN : ((const struct change *)t)->to;
                 f->why[0] = '\0';
                 return;
         }
-        log_warn(t->run == make ? "cannot note a claim in the folder of its IMEX domain"
-                                : "cannot remove the note of a claim from the folder of its IMEX domain",
+        log_warn(t->run == write_note
+                         ? "cannot note a claim in the folder of its IMEX domain"
+                         : "cannot remove the note of a claim from the folder of its IMEX domain",
                  kv_str("uid", f->claim), kv_str("domain", f->domain), kv_err(&t->e));
         snprintf(f->why, sizeof f->why, "%s", t->e.msg);
 }
@@ -95,12 +117,13 @@ static void on_disk(void *u) {
 /* What failed is tried again when somebody asks again. */
 static void settle(struct grants *g) {
         struct grant_file *f, *next;
+        struct err e;
         bool any = false;
         if (disk_running(g->disk))
                 return;
         for (f = LIST_FIRST(&g->files); f; f = next) {
                 next = LIST_NEXT(f, link);
-                if (!f->wanted && !f->there) {
+                if (f->wanted == NOTE_NONE && f->there == NOTE_NONE) {
                         LIST_REMOVE(f, link);
                         free(f);
                         continue;
@@ -108,7 +131,10 @@ static void settle(struct grants *g) {
                 if (f->wanted == f->there || f->why[0])
                         continue;
                 _cleanup_(freep) char *dir = readiness_domain_dir(g->plugin_dir, f->domain);
-                struct change *c = disk_task(g->disk, sizeof *c, f->wanted ? make : take_away);
+                struct change *c = disk_task(g->disk, sizeof *c, f->wanted ? write_note : remove_note);
+                c->to = f->wanted;
+                if (f->wanted && take_lock(g, &e) < 0)
+                        c->no_lock = arena_strdup(c->task.arena, e.msg);
                 c->dir = arena_strdup(c->task.arena, dir);
                 c->claim = arena_strdup(c->task.arena, f->claim);
                 c->folder = !effects_in_use(g->claims, f->domain);
@@ -141,26 +167,71 @@ static struct grant_file *add(struct grants *g, const char *domain, const char *
         return f;
 }
 
-static void want(struct grants *g, const char *domain, const char *claim) {
+static void want(struct grants *g, const char *domain, const char *claim, enum note note) {
         struct grant_file *f = add(g, domain, claim);
-        f->wanted = true;
+        f->wanted = note;
         f->why[0] = '\0';
 }
 
-void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid) {
-        want(g, domain_uid, claim_uid);
+void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid,
+                enum imex_grant_state state) {
+        want(g, domain_uid, claim_uid, state == IMEX_GRANT_GRANTING ? NOTE_GRANTING : NOTE_WAITING);
         settle(g);
+}
+
+static enum grant_state state_of(const struct grant_file *f) {
+        if (f->why[0])
+                return GRANT_FAILED;
+        if (f->wanted != f->there || f->task)
+                return GRANT_PENDING;
+        return f->there == NOTE_GRANTING ? GRANT_GRANTING : GRANT_WAITING;
 }
 
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why) {
         const struct grant_file *f = find(g, domain_uid, claim_uid);
         *ret_why = f ? f->why : "";
-        if (!f || !f->wanted)
-                return GRANT_ABSENT;
-        if (f->there && !f->task)
-                return GRANT_THERE;
-        return f->why[0] ? GRANT_FAILED : GRANT_PENDING;
+        return f && f->wanted ? state_of(f) : GRANT_ABSENT;
+}
+
+static bool is_prepared(const struct grants *g, const struct grant_file *f) {
+        const struct checkpoint_claim *entry = checkpoint_find(&g->claims->journal.table, f->claim);
+        return f->wanted && entry && entry->state == CHECKPOINT_COMPLETED;
+}
+
+void grants_wait(struct grants *g, const char *claim_uid) {
+        struct grant_file *f;
+        LIST_FOREACH (f, &g->files, link) {
+                if (f->wanted == NOTE_GRANTING && streq(f->claim, claim_uid) && !is_prepared(g, f))
+                        f->wanted = NOTE_WAITING;
+        }
+        settle(g);
+}
+
+void grants_renew(struct grants *g) {
+        struct grant_file *f;
+        LIST_FOREACH (f, &g->files, link) {
+                if (!is_prepared(g, f))
+                        continue;
+                f->there = NOTE_UNKNOWN;
+                f->again = f->task;
+                f->why[0] = '\0';
+        }
+        settle(g);
+}
+
+enum grant_state grants_renewed(const struct grants *g, const char **ret_why) {
+        const struct grant_file *f;
+        enum grant_state ret = GRANT_GRANTING;
+        LIST_FOREACH (f, &g->files, link) {
+                if (!is_prepared(g, f) || state_of(f) == GRANT_GRANTING)
+                        continue;
+                *ret_why = f->why;
+                ret = state_of(f) == GRANT_FAILED ? GRANT_FAILED : GRANT_PENDING;
+                if (ret == GRANT_FAILED)
+                        break;
+        }
+        return ret;
 }
 
 /* ---- what is there ---- */
@@ -172,7 +243,7 @@ struct look {
 
 static int look_at_grant(void *u, int folder, const char *name, struct err *e) {
         const struct look *l = u;
-        add(l->g, l->domain, name)->there = true;
+        add(l->g, l->domain, name)->there = NOTE_UNKNOWN;
         return 0;
 }
 
@@ -185,7 +256,7 @@ static int look_at_domain(void *u, int folder, const char *name, struct err *e) 
         return imex_grants_each(dir, look_at_grant, &l, e);
 }
 
-/* What cannot be read holds back whoever runs IMEX, and nobody else. */
+/* What cannot be read keeps the daemon in its domain, and concerns nobody else. */
 static void look(struct grants *g) {
         _cleanup_(freep) char *path = file_join(g->plugin_dir, "domains");
         struct err e;
@@ -194,27 +265,32 @@ static void look(struct grants *g) {
         g->looked = true;
 }
 
-static bool recorded(const struct claims *c, const char *claim) {
-        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, claim);
-        return entry && entry->state != CHECKPOINT_ABORTED;
+/* What the table and the operations make of a file that is there, or was to be written. */
+static enum note judge_note(const struct grants *g, const struct grant_file *f) {
+        const struct checkpoint_claim *entry = checkpoint_find(&g->claims->journal.table, f->claim);
+        if (entry && entry->state == CHECKPOINT_COMPLETED)
+                return NOTE_GRANTING;
+        if (ops_active(g->claims, f->claim))
+                return f->wanted ? f->wanted : NOTE_WAITING;
+        /* One that could not be written is not tried again until the claim is prepared again. */
+        bool failed = f->there == NOTE_NONE && f->why[0];
+        return entry && entry->state == CHECKPOINT_STARTED && !failed ? NOTE_WAITING : NOTE_NONE;
 }
 
 void grants_follow(struct grants *g) {
-        const struct claims *c = g->claims;
         struct grant_file *f;
         if (!g->looked)
                 look(g);
         LIST_FOREACH (f, &g->files, link) {
-                /* One that could not be made is not asked for until the claim is prepared again. */
-                f->wanted = (recorded(c, f->claim) && (f->there || !f->why[0])) || ops_active(c, f->claim);
+                f->wanted = judge_note(g, f);
                 if (!f->wanted)
                         f->why[0] = '\0';
         }
-        CHECKPOINT_EACH_DEVICE (&c->journal.table, entry, d) {
+        CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, entry, d) {
                 char domain[37];
                 if (g->domain_of && !device_is_daemon(d) && str_is_uuid(entry->uid) &&
                     g->domain_of(g->u, entry, d, domain))
-                        want(g, domain, entry->uid);
+                        want(g, domain, entry->uid, NOTE_GRANTING);
         }
         settle(g);
 }
@@ -240,7 +316,7 @@ const char *const *grants_domains(const struct grants *g, const char *also, stru
 bool grants_clearing(const struct grants *g, const char *domain_uid) {
         const struct grant_file *f;
         LIST_FOREACH (f, &g->files, link) {
-                if (f->task && f->task->run == take_away && streq(f->domain, domain_uid))
+                if (f->task && f->task->run == remove_note && streq(f->domain, domain_uid))
                         return true;
         }
         return false;
@@ -255,6 +331,7 @@ struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *p
         g->settled = settled;
         g->u = u;
         g->disk = disk_new(loop);
+        g->lock = -1;
         LIST_INIT(&g->files);
         return g;
 }

@@ -10,7 +10,6 @@
 #include "cd_plugin/devices.h"
 #include "cd_plugin/rebuild.h"
 #include "cdi/cdi.h"
-#include "kube/pod_patch.h"
 
 enum { TOGETHER_MS = 1000, FILE_MAX_BYTES = 4 << 20, REPORT_MAX_BYTES = 256 << 10 };
 
@@ -23,8 +22,8 @@ struct known {
 
 struct holdings {
         struct holdings_options o;
-        struct pod_patch *patch; /* NULL: nothing is told */
-        struct known *known;     /* by uid */
+        struct known *known; /* by uid */
+        bool reported;
         /* As of the last table that was whole, in an arena of its own: amid a batch it is not. */
         struct arena *a; /* NULL: there was none yet */
         struct holding *held;
@@ -144,10 +143,6 @@ const char *holdings_clique(struct holdings *h, const char *claim_uid) {
 
 /* ---- telling ---- */
 
-static unsigned patience(const void *sent, const void *now) {
-        return sent ? TOGETHER_MS : 0;
-}
-
 static void list_held(struct holdings *h, const struct checkpoint *table) {
         size_t most = 0;
         arena_free(h->a);
@@ -169,27 +164,18 @@ static void list_held(struct holdings *h, const struct checkpoint *table) {
 
 static void tell(struct holdings *h) {
         struct channel_report report;
-        if (!h->patch || !h->a || !h->clique)
+        if (!h->a || !h->clique)
                 return;
-        struct arena *a = arena_new(1024);
-        struct buf text = BUF_INIT(REPORT_MAX_BYTES), body = BUF_INIT(2 * REPORT_MAX_BYTES);
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         const struct holdings_place place = { h->clique, h->fabric_uid, h->channel_count, h->imex,
                                               h->withheld };
-        if (holdings_report(h->held, h->n_held, &place, a, &report)) {
-                struct jw w = JW(&body);
-                channel_report_render(&report, &text);
-                jw_obj(&w, NULL);
-                jw_obj(&w, "metadata");
-                jw_obj(&w, "annotations");
-                jw_str(&w, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text));
-                jw_end_obj(&w);
-                jw_end_obj(&w);
-                jw_end_obj(&w);
-                pod_patch_set(h->patch, xstrdup(""), (struct str){ buf_str(&body), body.n });
-        }
-        buf_done(&text);
-        buf_done(&body);
-        arena_free(a);
+        if (!holdings_report(h->held, h->n_held, &place, a, &report))
+                return;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX_BYTES);
+        channel_report_render(&report, &text);
+        own_pod_set(h->o.own_pod, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text),
+                    h->reported ? TOGETHER_MS : 0);
+        h->reported = true;
 }
 
 void holdings_follow(struct holdings *h, const struct checkpoint *table) {
@@ -226,9 +212,6 @@ void holdings_place(struct holdings *h, const struct holdings_place *p) {
 struct holdings *holdings_new(const struct holdings_options *o) {
         struct holdings *h = xnew(struct holdings);
         h->o = *o;
-        if (*o->pod)
-                h->patch = pod_patch_new(&(struct pod_patch_options){
-                        .client = o->kube, .ns = o->ns, .name = o->pod, .patience = patience, .drop = free });
         return h;
 }
 
@@ -236,7 +219,6 @@ void holdings_free(struct holdings *h) {
         struct known *k, *tmp;
         if (!h)
                 return;
-        pod_patch_free(h->patch);
         HASH_ITER (hh, h->known, k, tmp) {
                 drop(h, k);
         }

@@ -6,15 +6,14 @@
  * most once a second; and not before all of it is known, because what is missing in a report is free. */
 #pragma once
 
-#include "kube/kube_client.h"
+#include "cd_plugin/own_pod.h"
 #include "model/channel_report.h"
 #include "node/checkpoint.h"
 
 struct holdings;
 
-struct holdings_options { /* the strings are borrowed until holdings_free() */
-        struct kube_client *kube;
-        const char *ns, *pod; /* our own Pod; pod "": it is not known, and nothing is told */
+struct holdings_options {        /* the strings are borrowed until holdings_free() */
+        struct own_pod *own_pod; /* borrowed, too */
         const char *cdi_root, *cdi_kind;
 };
 

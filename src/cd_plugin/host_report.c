@@ -4,46 +4,23 @@
 #include <string.h>
 
 #include "api/names.h"
-#include "base/json.h"
 #include "base/log.h"
-#include "kube/pod_patch.h"
 
-enum { REASON_MS = 3000, BODY_MAX = 4096 };
+enum { REASON_MS = 3000 };
 
 struct host_report {
         struct host_report_options o;
-        struct pod_patch *patch; /* NULL: nothing is annotated */
-        bool any;                /* something was told */
-        bool in_the_way;         /* of our daemons, as was told */
+        bool any;        /* something was told */
+        bool in_the_way; /* of our daemons, as was told */
         struct host_imex_status told;
 };
 
-void host_report_render(const struct host_imex_status *s, struct buf *out) {
-        struct jw w = JW(out);
-        jw_obj(&w, NULL);
-        jw_obj(&w, "metadata");
-        jw_obj(&w, "annotations");
-        jw_str(&w, IMEX_ANNOTATION_HOST_STATE,
-               s->state == HOST_IMEX_UNKNOWN ? NULL : host_imex_state_names[s->state]);
-        jw_str(&w, IMEX_ANNOTATION_HOST_REASON, *s->reason ? s->reason : NULL);
-        jw_end_obj(&w);
-        jw_end_obj(&w);
-        jw_end_obj(&w);
-}
-
-/* A change of state at once; of its reason, which tells of nodes as they come and go, with what follows. */
-static unsigned patience(const void *sent, const void *now) {
-        const struct host_imex_status *s = sent, *n = now;
-        return s && s->state == n->state ? REASON_MS : 0;
-}
-
-static void annotate(struct host_report *r, const struct host_imex_status *s) {
-        struct buf body = BUF_INIT(BODY_MAX);
-        struct host_imex_status *copy = xnew(struct host_imex_status);
-        *copy = *s;
-        host_report_render(s, &body);
-        pod_patch_set(r->patch, copy, (struct str){ buf_str(&body), body.n });
-        buf_done(&body);
+/* A change of state at once; of its reason, which names nodes as they come and go, with what follows. */
+static void annotate(const struct host_report *r, const struct host_imex_status *s, bool state) {
+        own_pod_set(r->o.own_pod, IMEX_ANNOTATION_HOST_STATE,
+                    s->state == HOST_IMEX_UNKNOWN ? NULL : host_imex_state_names[s->state], 0);
+        own_pod_set(r->o.own_pod, IMEX_ANNOTATION_HOST_REASON, *s->reason ? s->reason : NULL,
+                    state ? 0 : REASON_MS);
 }
 
 /* IMEX is the host's to run. */
@@ -106,8 +83,8 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
                 tell_conflict(r, &node, s);
         else if (state)
                 tell_state(r, &node, s);
-        if ((state || reason) && r->patch)
-                annotate(r, s);
+        if ((state || reason) && r->o.own_pod && !mode_runs_daemons(r->o.mode))
+                annotate(r, s, state);
         r->told = *s;
         r->any = true;
 }
@@ -115,15 +92,9 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
 struct host_report *host_report_new(const struct host_report_options *o) {
         struct host_report *r = xnew(struct host_report);
         r->o = *o;
-        if (*o->pod && !mode_runs_daemons(o->mode))
-                r->patch = pod_patch_new(&(struct pod_patch_options){
-                        .client = o->kube, .ns = o->ns, .name = o->pod, .patience = patience, .drop = free });
         return r;
 }
 
 void host_report_free(struct host_report *r) {
-        if (!r)
-                return;
-        pod_patch_free(r->patch);
         free(r);
 }

@@ -6,22 +6,20 @@
 
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/metrics.h"
+#include "cd_plugin/own_pod.h"
 #include "kube/event_recorder.h"
 #include "model/mode.h"
 
 struct host_report;
 
 struct host_report_options { /* the strings are borrowed until host_report_free() */
-        struct kube_client *kube;
         struct event_recorder *events;
         struct plugin_metrics *metrics;
         const struct imex_mode *mode;
-        const char *node, *ns, *pod; /* pod "": our own is not known, nothing is annotated */
+        const char *node;
+        struct own_pod *own_pod; /* borrowed, too; NULL: nothing is annotated */
 };
 
 struct host_report *host_report_new(const struct host_report_options *o);
 void host_report_free(struct host_report *r);
 void host_report_tell(struct host_report *r, const struct host_imex_status *s);
-
-/* Pure: the merge patch of the Pod. */
-void host_report_render(const struct host_imex_status *s, struct buf *out);

@@ -4,7 +4,7 @@
 #include "api/names.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "cd_plugin/own_seat.h"
+#include "cd_plugin/may_prepare.h"
 
 enum { FIRST_LOOK_MS = 6000 };
 
@@ -136,16 +136,17 @@ static bool steady(struct isolation *i, struct withhold_steady *s, bool now, uin
 
 /* A node that joins, or joins again, offers at once: what it left in order proves nothing against it. */
 static void look_at_standing(struct isolation *i, struct withhold_input *in, uint64_t *due) {
-        in->of_agents = true;
+        in->of_daemon = true;
         in->imex_why = i->standing.why;
+        in->terminating = i->standing.terminating;
         in->apart = i->standing.state == STANDING_APART;
-        in->no_place = own_seat_none(fabric_watch_get(i->fabric), i->o.node);
+        in->no_place = may_prepare_no_place(fabric_watch_get(i->fabric), i->o.node);
         if (in->apart)
                 i->down = (struct withhold_steady){ .true_ms = WITHHOLD_DOWN_MS };
         else
                 in->imex_down = steady(i, &i->down, i->standing.state == STANDING_NOT_READY, due);
         if (in->imex_down && i->standing.state == STANDING_READY)
-                in->imex_why = "the nvidia-imex of this node's agent was not READY for a while";
+                in->imex_why = "the nvidia-imex of this node was not READY for a while";
 }
 
 /* What nobody knows leaves it as it is. */
@@ -210,11 +211,8 @@ struct isolation *isolation_new(const struct isolation_options *o) {
         i->born_ms = loop_now_ms(o->loop);
         loop_timer_init(&i->due, o->loop, on_due, i);
         i->fabric = fabric_watch_new(o->kube, on_fabric, i);
-        i->holdings = holdings_new(&(struct holdings_options){ .kube = o->kube,
-                                                               .ns = o->ns,
-                                                               .pod = o->pod,
-                                                               .cdi_root = o->cdi_root,
-                                                               .cdi_kind = CD_CDI_KIND_CLAIM });
+        i->holdings = holdings_new(&(struct holdings_options){
+                .own_pod = o->own_pod, .cdi_root = o->cdi_root, .cdi_kind = CD_CDI_KIND_CLAIM });
         i->toolkit = toolkit_watch_new(
                 o->loop,
                 &(struct toolkit_watch_options){

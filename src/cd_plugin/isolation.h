@@ -20,14 +20,15 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         struct kube_client *kube;
         struct event_recorder *events;
         struct plugin_metrics *metrics;
-        const char *node, *ns, *pod; /* pod "": our own is not known */
+        const char *node;
+        struct own_pod *own_pod; /* borrowed, too */
         const char *cdi_root;
         struct driver_root root; /* of the driver */
         const char *host_root;   /* where the host's own root is seen; "": it is not */
         bool trust_toolkit;      /* whatever the container toolkit is told */
         const struct facts_sampler *facts;
         struct host_imex *host; /* where IMEX is the host's; NULL: it is not asked */
-        /* Where agents run it; NULL: none do. */
+        /* Where our daemon runs it; NULL: it does not. */
         void (*standing)(void *u, struct standing *ret);
         /* What the devices depend on; or what waiting claims may wait for. Never from inside a call of ours.
          */
@@ -39,7 +40,7 @@ struct isolation *isolation_new(const struct isolation_options *o);
 void isolation_free(struct isolation *i); /* after the claims; NULL is allowed */
 struct fabric_watch *isolation_fabric(const struct isolation *i);
 struct holdings *isolation_holdings(const struct isolation *i);
-/* How the IMEX of the agent is may have changed: `changed` follows, and not from inside. */
+/* What `standing` says may have changed: `changed` follows, and not from inside. */
 void isolation_standing(struct isolation *i);
 /* The facts have changed. */
 void isolation_facts(struct isolation *i);

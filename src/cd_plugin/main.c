@@ -34,9 +34,9 @@ struct plugin {
         struct node_main main;
         struct node_flags flags;
         struct cd_options cd;
-        const char *pod, *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices;
+        const char *pod, *imex_mode, *imex_isolation, *wait_for_host, *imex_socket, *alt_proc_devices;
         int64_t host_interval_ms;
-        bool clique_label, racks, imex_agents;
+        bool clique_label, racks;
         const char *rack_label;
         struct gates gates;
         char *proc_driver;
@@ -106,7 +106,7 @@ static void publish(struct plugin *p) {
         struct slice_content content = offer_content(&(struct offer){
                 .channels = p->offering.offered && !p->main.leaves,
                 .seats = mode_seats(p->cd.mode),
-                /* The agent needs its place before the node can join what its channels wait for. */
+                /* The daemon needs its device before the node can join what its channels wait for. */
                 .daemon = mode_is_standing(p->cd.mode) ? f->usable
                                                        : mode_runs_daemons(p->cd.mode) && p->offering.offered,
                 .clique_id = clique,
@@ -193,18 +193,17 @@ static void *start(struct node_main *m) {
                                                                                          : "/proc/devices",
                                                     .proc_driver = p->proc_driver,
                                                     .strict = mode_strict_fabric(&p->gates),
-                                                    .dns_names = mode_dns_names(&p->gates),
+                                                    .runs_imex = mode_runs_daemons(p->cd.mode),
                                                     .changed = on_facts,
                                                     .u = p,
                                             });
+        p->cd.own_pod = own_pod_new(m->kube, p->cd.ns, p->pod);
         p->host_report = host_report_new(&(struct host_report_options){
-                .kube = m->kube,
                 .events = m->events,
                 .metrics = &p->metrics,
                 .mode = p->cd.mode,
                 .node = p->flags.node,
-                .ns = p->cd.ns,
-                .pod = p->pod,
+                .own_pod = p->cd.own_pod,
         });
         if (p->host_interval_ms)
                 p->cd.host =
@@ -226,8 +225,7 @@ static void *start(struct node_main *m) {
                         .events = m->events,
                         .metrics = &p->metrics,
                         .node = p->flags.node,
-                        .ns = p->cd.ns,
-                        .pod = p->pod,
+                        .own_pod = p->cd.own_pod,
                         .cdi_root = p->flags.cdi_root,
                         .root = root,
                         .host_root = p->host_root,
@@ -263,6 +261,7 @@ static void stop(struct node_main *m) {
         isolation_free(p->isolation);
         host_imex_free(p->cd.host);
         host_report_free(p->host_report);
+        own_pod_free(p->cd.own_pod);
         facts_sampler_free(p->cd.facts);
 }
 
@@ -271,7 +270,9 @@ static int check(struct node_main *m, struct err *e) {
         gates_init(&p->gates);
         if (gates_parse(&p->gates, p->flags.gates, e) < 0)
                 return err_wrap(e, "--feature-gates");
-        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, p->imex_agents, &p->cd.mode, e) < 0)
+        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, &p->cd.mode, e) < 0 ||
+            mode_wait_for_host(p->cd.mode, &p->gates, p->imex_mode, p->wait_for_host, &p->cd.wait_for_host,
+                               e) < 0)
                 return -1;
         if (p->imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
@@ -280,11 +281,10 @@ static int check(struct node_main *m, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: from 1s to 1h, or 0 for never, not %lld ms",
                                (long long)p->host_interval_ms);
-        if (!p->host_interval_ms && mode_waits_for_host(p->cd.mode))
+        if (!p->host_interval_ms && p->cd.wait_for_host)
                 return err_set(e, ERR_INVALID, 0,
-                               "--imex-host-probe-interval: 0 is not possible with %s, where pods wait for "
-                               "the answer of the host's nvidia-imex",
-                               p->cd.mode->chosen_by);
+                               "--imex-host-probe-interval: 0 is not possible where pods wait until the "
+                               "host's nvidia-imex is READY (imex.waitForHost)");
         return 0;
 }
 
@@ -292,7 +292,7 @@ static void tell_options(const struct plugin *p, const struct flag *flags) {
         struct buf gates = BUF_INIT(4096);
         gates_render(&p->gates, &gates);
         log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->cd.mode->name),
-                 kv_str("chosen_by", p->cd.mode->chosen_by));
+                 kv_str("chosen_by", p->cd.mode->chosen_by), kv_bool("wait_for_host", p->cd.wait_for_host));
         buf_done(&gates);
         gates_log_forced(&p->gates);
         gates_log_ineffective(&p->gates);
@@ -316,6 +316,7 @@ int main(int argc, char **argv) {
                 .pod = "",
                 .imex_mode = "driverManaged",
                 .imex_isolation = "domain",
+                .wait_for_host = "",
                 .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
                 .alt_proc_devices = "",
                 .rack_label = "",
@@ -333,12 +334,12 @@ int main(int argc, char **argv) {
                 FLAG(BOOL, "gpu-clique-label-enabled", &p.clique_label,
                      "accepted; the controller writes that label"),
                 FLAG(STR, "imex-mode", &p.imex_mode,
-                     "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon"),
+                     "who runs the IMEX daemons: driverManaged or hostManaged"),
                 FLAG(STR, "imex-isolation", &p.imex_isolation,
                      "domain, or channel for a channel of each ComputeDomain's own"),
-                FLAG(BOOL, "imex-agents", &p.imex_agents,
-                     "with --imex-isolation=channel: agents run one IMEX domain in each fabric for all "
-                     "ComputeDomains"),
+                FLAG(STR, "imex-wait-for-host", &p.wait_for_host,
+                     "with --imex-mode=hostManaged: claims wait until the host's nvidia-imex is READY; "
+                     "empty: false, or true with feature gate HostManagedIMEXDaemon"),
                 FLAG(BOOL, "trust-container-toolkit", &p.trust_toolkit,
                      "with --imex-isolation=channel: devices are offered though the node's NVIDIA container "
                      "toolkit gives channels to whoever asks"),

@@ -28,13 +28,11 @@ static void tell_lost(const struct cd *cd, const char *domain, const char *reaso
 
 static void on_grace(void *u) {
         struct cd *cd = u;
+        struct prepare_daemon d;
         char reason[400];
-        bool in_the_way;
-        struct agent_seat seat;
         while (!LIST_EMPTY(&cd->lost)) {
                 struct cd_lost *l = LIST_FIRST(&cd->lost);
-                if (!readiness_check(cd->readiness, &cd->claims->journal.table, l->domain, &in_the_way, &seat,
-                                     reason, sizeof reason))
+                if (!readiness_check(cd->readiness, l->domain, &d, reason, sizeof reason))
                         tell_lost(cd, l->domain, reason);
                 LIST_REMOVE(l, link);
                 free(l);

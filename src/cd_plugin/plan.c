@@ -3,7 +3,7 @@
 
 #include "api/names.h"
 #include "base/log.h"
-#include "cd_plugin/agent_claim.h"
+#include "cd_plugin/daemon_claim.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/edits.h"
 #include "cd_plugin/host_nodes.h"
@@ -65,8 +65,8 @@ int plan_device(void *u, const struct op *op, const struct node_want *node_want,
                 holdings_note(cd->o.holdings, op->uid, w->clique);
         if (!w->is_daemon)
                 return edit_channel(u, w, a, &ret->edits, e);
-        if (w->is_agent)
-                return agent_claim_edits(cd, op->uid, a, &ret->edits, w->edits, e);
+        if (w->is_own)
+                return daemon_claim_edits(cd, op->uid, a, &ret->edits, w->edits, e);
         ret->thing = arena_strdup(a, w->config.domain_id);
         return edit_daemon(u, op, w, a, &ret->edits, e);
 }

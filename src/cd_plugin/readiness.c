@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/watch_file.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/go_folder.h"
 #include "imex/imex_log.h"
 #include "imex/imex_state.h"
 
@@ -21,7 +22,6 @@ struct domain {
         LIST_ENTRY(domain) link;
         struct readiness *r;
         char *uid, *claim_uid;
-        bool agent; /* the claim is an agent's */
         bool ready, seen, taken;
         bool told; /* that it cannot be watched */
         struct watch_file watch;
@@ -38,109 +38,63 @@ char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid) {
         return xasprintf("%s/domains/%s", plugin_dir, domain_uid);
 }
 
-/* NULL: ready. Else why not, in `text` or static. ret_seat: that of an agent, whose claim is the same in all
- * of its domains; NULL: the claim is a daemon's of this domain. */
-static const char *refusal(const struct readiness *r, const char *domain_uid, const char *claim_uid,
-                           struct agent_seat *ret_seat, char *text, size_t n) {
+static void read_state(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret) {
         _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
-        struct imex_state s;
-        struct err e;
-        bool held = false;
-        if (imex_state_read(dir, &s, &held, &e) < 0) {
-                if (e.kind == ERR_NOT_FOUND && ret_seat)
-                        return "the IMEX agent of this node has not joined this IMEX domain yet; while "
-                               "another one uses the node, it leaves that first";
-                if (e.kind == ERR_NOT_FOUND)
-                        return "the IMEX daemon has not reported yet";
-                snprintf(text, n, "the IMEX daemon's state cannot be read: %s", e.msg);
-                return text;
-        }
-        bool ready = s.ready;
-        s.ready = true;
-        const char *why = imex_state_refusal(&s, held, r->o.boot_id, claim_uid);
-        if (!why && ret_seat &&
-            (!agent_seat_parse(s.seat, ret_seat) || !streq(ret_seat->domain_uid, domain_uid)))
-                why = "the IMEX agent of this node is in another IMEX domain";
-        if (why || ready)
-                return why;
-        /* The file can be believed, so say in the daemon's words what it waits for. */
-        snprintf(text, n, "IMEX daemon is %s%s%s", str_or(s.status, "not ready"), s.reason[0] ? ": " : "",
-                 s.reason);
-        return text;
+        ret->unread.kind = ERR_NONE;
+        (void)imex_state_read(dir, &ret->state, &ret->held, &ret->unread);
 }
 
-/* The claim of the daemon of this domain, or of the agent, which is one for any; or of the daemon that stands
- * in its way. */
-static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid,
-                                                  bool *ret_agent,
-                                                  const struct checkpoint_claim **ret_other) {
-        *ret_other = NULL;
-        *ret_agent = false;
-        CHECKPOINT_EACH_DEVICE (table, c, d) {
-                if (!device_is_daemon(d))
+static void look_at_go(const struct readiness *r, struct prepare_daemon *ret) {
+        if (str_is_uuid(ret->go_domain)) { /* it becomes a path */
+                _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, ret->go_domain);
+                go_folder_address(dir, ret->go_address);
+        }
+}
+
+void readiness_look(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret) {
+        *ret = (struct prepare_daemon){ .runner = PREPARE_RUNNER_NONE };
+        CHECKPOINT_EACH_DEVICE (r->o.table, c, d) {
+                if (!device_is_daemon(d) || d->admin)
                         continue;
-                *ret_agent = device_is_agent(d);
-                if (*ret_agent || streq(d->domain, domain_uid))
-                        return c;
-                if (!d->admin)
-                        *ret_other = c;
+                ret->claim_uid = c->uid;
+                if (device_is_own_daemon(d)) {
+                        ret->runner = PREPARE_RUNNER_OWN;
+                        read_state(r, domain_uid, ret);
+                } else {
+                        ret->runner = PREPARE_RUNNER_GO;
+                        ret->go_domain = str_or(d->domain, "");
+                        ret->go_ns = str_or(c->ns, "");
+                        look_at_go(r, ret);
+                }
+                return;
         }
-        return NULL;
 }
 
-bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
-                     bool *ret_in_the_way, struct agent_seat *ret_seat, char *reason, size_t n) {
-        bool agent;
-        const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &agent, &other);
-        char text[320];
-        *ret_in_the_way = !daemon && other;
-        if (!daemon && other) {
-                /* Whose it is concerns nobody else; the daemon's claim has a name made of its domain's. */
-                snprintf(reason, n,
-                         "%s: the IMEX daemon of another ComputeDomain has not left this node yet: it leaves "
-                         "when that domain's last pod here has ended; wait, or choose another node",
-                         r->o.node);
-                return false;
-        }
-        if (!daemon) {
-                snprintf(reason, n,
-                         "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet; "
-                         "if that lasts, the DaemonSet of the domain, in the driver's namespace, says why no "
-                         "pod of it is here",
-                         r->o.node);
-                return false;
-        }
-        if (!str_is_uuid(domain_uid)) {
-                snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->o.node, domain_uid);
-                return false;
-        }
-        const char *why = refusal(r, domain_uid, daemon->uid, agent ? ret_seat : NULL, text, sizeof text);
-        if (why)
-                snprintf(reason, n, "%s: %s", r->o.node, why);
-        return !why;
-}
-
-static const char *refusal_now(const struct domain *d, char *text, size_t n) {
-        struct agent_seat seat;
-        return refusal(d->r, d->uid, d->claim_uid, d->agent ? &seat : NULL, text, n);
+bool readiness_check(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret,
+                     char *reason, size_t n) {
+        const struct prepare_question q = { .node = r->o.node,
+                                            .boot_id = r->o.boot_id,
+                                            .imex_uid = domain_uid };
+        struct assignment_id assignment;
+        readiness_look(r, domain_uid, ret);
+        return may_prepare_daemon(&q, ret, &assignment, reason, n);
 }
 
 static void on_change(struct watch_file *w) {
         struct domain *d = w->u;
         struct readiness *r = d->r;
-        char text[320];
-        const char *why = refusal_now(d, text, sizeof text);
-        bool was = d->ready;
-        d->ready = !why;
-        if (!was && !why)
+        struct prepare_daemon seen;
+        char reason[400];
+        bool was = d->ready, was_taken = d->taken;
+        d->ready = readiness_check(r, d->uid, &seen, reason, sizeof reason);
+        if (!was && d->ready)
                 log_info("IMEX daemon is ready", kv_str("domain", d->uid));
-        if (was && why)
+        if (was && !d->ready) {
                 log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid),
-                         kv_str("reason", why));
-        if (was && why)
+                         kv_str("reason", reason));
                 r->o.lost(r->o.u, d->uid);
-        bool was_taken = d->taken;
-        d->taken = why && strstr(why, IMEX_LOG_SESSION_TAKEN);
+        }
+        d->taken = !d->ready && strstr(reason, IMEX_LOG_SESSION_TAKEN);
         if (d->taken && !was_taken)
                 r->o.session_taken(r->o.u);
         r->o.changed(r->o.u);
@@ -158,7 +112,8 @@ static void domain_free(struct domain *d) {
 static void watch(struct domain *d) {
         _cleanup_(freep) char *dir = readiness_domain_dir(d->r->o.plugin_dir, d->uid);
         _cleanup_(freep) char *path = file_join(dir, IMEX_STATE_FILE);
-        char text[320];
+        struct prepare_daemon seen;
+        char reason[400];
         struct err e;
         int r = file_mkdirs(dir, 0755, &e) < 0 ? -1
                                                : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
@@ -166,18 +121,17 @@ static void watch(struct domain *d) {
                 log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
                           kv_str("domain", d->uid), kv_err(&e));
         d->told = r < 0;
-        d->ready = !refusal_now(d, text, sizeof text);
+        d->ready = readiness_check(d->r, d->uid, &seen, reason, sizeof reason);
 }
 
-/* The folder was made to be watched. An agent that never came removes none. */
+/* The folder was made to be watched. A daemon that never joined the domain removes none. */
 static void unfollow(struct domain *d) {
-        _cleanup_(freep) char *dir = d->agent ? readiness_domain_dir(d->r->o.plugin_dir, d->uid) : NULL;
+        _cleanup_(freep) char *dir = readiness_domain_dir(d->r->o.plugin_dir, d->uid);
         domain_free(d);
-        if (dir)
-                (void)rmdir(dir); /* unless something is in it */
+        (void)rmdir(dir); /* unless something is in it */
 }
 
-static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid, bool agent) {
+static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
         struct domain *d;
         LIST_FOREACH (d, &r->domains, link) {
                 if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
@@ -191,24 +145,20 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->r = r;
         d->uid = xstrdup(domain_uid);
         d->claim_uid = xstrdup(claim_uid);
-        d->agent = agent;
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);
         watch(d);
 }
 
-void readiness_follow(struct readiness *r, const struct checkpoint *table, const char *const *granted) {
+void readiness_follow(struct readiness *r, const char *const *granted) {
+        const struct checkpoint_claim *claim = device_own_daemon_claim(r->o.table);
         struct domain *d, *next;
         LIST_FOREACH (d, &r->domains, link) {
                 d->seen = false;
         }
-        CHECKPOINT_EACH_DEVICE (table, c, device) {
-                if (device_is_daemon(device) && str_is_uuid(str_or(device->domain, "")))
-                        follow(r, device->domain, c->uid, false);
-                for (const char *const *g = granted; device_is_agent(device) && g && *g; g++)
-                        follow(r, *g, c->uid, true);
-        }
+        for (const char *const *g = claim ? granted : NULL; g && *g; g++)
+                follow(r, *g, claim->uid);
         for (d = LIST_FIRST(&r->domains); d; d = next) {
                 next = LIST_NEXT(d, link);
                 if (!d->seen)
@@ -234,15 +184,14 @@ void readiness_free(struct readiness *r) {
 
 /* ---- the folders ---- */
 
-int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool keep_state, struct err *e) {
+int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool again, struct err *e) {
         _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
-        _cleanup_(freep) char *state = file_join(dir, IMEX_STATE_FILE);
         if (file_mkdirs(dir, 0755, e) < 0)
                 return -1;
         /* whatever our umask was */
         if (chmod(dir, 0755) < 0)
                 return err_errno(e, errno, "chmod '%s'", dir);
-        return keep_state ? 0 : file_remove(state, e);
+        return go_folder_fill(dir, e);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
@@ -260,12 +209,18 @@ int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct 
         return 0;
 }
 
-bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
-        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+static bool is_held(const char *dir, const char *claim_uid) {
         struct imex_state s;
         struct err e;
         bool held = false;
         if (imex_state_read(dir, &s, &held, &e) < 0)
                 return e.kind != ERR_NOT_FOUND && e.kind != ERR_INVALID;
         return held && (!claim_uid || streq(s.claim_uid, claim_uid));
+}
+
+/* Twice, because a daemon that replaces its file between our two questions gives up the lock of the old one.
+ */
+bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+        return is_held(dir, claim_uid) || is_held(dir, claim_uid);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standing: the IMEX domain that agents run in the fabric of this node for all ComputeDomains: whether this
- * node is in it, and whose channels count on it. Loop thread only. */
+/* standing: the IMEX domain that daemons of ours run in the fabric of this node for all ComputeDomains:
+ * whether this node is in it, and whose channels count on it. Loop thread only. */
 #pragma once
 
 #include "cd_plugin/state.h"
-#include "model/agent_seat.h"
 
 /* The domain of this node's fabric, by what takes the place of a ComputeDomain's UID, also as the name of its
- * folder. False: agents run none here, or the node is in no fabric. */
+ * folder. False: there is none, or the node is in no fabric. */
 bool standing_uid(const struct cd *cd, char ret[static 37]);
 /* The IMEX domain that a recorded claim's channel counts on: its ComputeDomain's own, or that of the fabric
  * that the channel is of. False: nobody knows. */
@@ -16,8 +15,8 @@ bool standing_domain_of(const struct cd *cd, const struct checkpoint_claim *entr
 
 enum standing_state {
         STANDING_NOT_KNOWN, /* the prepared claims, or the node's driver, have not been looked at yet */
-        STANDING_APART, /* this node is not in it: no agent, no seat, or IMEX has not been READY in this one
-                         */
+        STANDING_APART, /* this node is not in it: there is no daemon, it has no assignment, or IMEX has not
+                           been READY with this one */
         STANDING_NOT_READY, /* its IMEX was READY, and is not any more */
         STANDING_READY
 };
@@ -25,9 +24,6 @@ struct standing {
         enum standing_state state;
         char why[400];    /* when it is not READY, for people */
         char version[40]; /* of its nvidia-imex; "" unknown */
+        bool terminating; /* its daemon takes no new pods, and ends after the last one (may_prepare.h) */
 };
 void standing_get(struct cd *cd, struct standing *ret);
-
-/* May a pod count on it now? False: `msg` says why not, beginning with the node's name. `f`: the fabric's
- * object, NULL: it has none. */
-bool standing_serves(const struct cd *cd, const struct compute_domain_fabric *f, char *msg, size_t n);

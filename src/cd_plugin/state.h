@@ -11,6 +11,7 @@
 #include "cd_plugin/holdings.h"
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/lookup.h"
+#include "cd_plugin/own_pod.h"
 #include "cd_plugin/readiness.h"
 #include "model/mode.h"
 #include "node/ops.h"
@@ -21,16 +22,16 @@ struct cd_options {
         struct event_recorder *events;
         struct facts_sampler *facts;
         /* Where ComputeDomains have channels of their own; else NULL. Where ComputeDomains have IMEX domains
-         * of their own the driver makes the former itself, and follows the fabric while a resident agent runs
-         * here.
+         * of their own the driver makes the former itself, and follows the fabric while our daemon runs here.
          */
         struct fabric_watch *fabric;
         struct holdings *holdings;
+        struct own_pod *own_pod; /* where the plugin reports */
         const struct imex_mode *mode;
-        struct host_imex
-                *host; /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
-        const char *node, *ns; /* this node; the driver's namespace, where daemons run */
-        const char *more_ns;   /* comma separated: where daemons of an earlier installation may run, too */
+        struct host_imex *host; /* NULL: not asked */
+        bool wait_for_host;     /* Prepare waits until the host's IMEX is READY; needs `host` */
+        const char *node, *ns;  /* this node; the driver's namespace, where daemons run */
+        const char *more_ns;    /* comma separated: where daemons of an earlier installation may run, too */
         const char *plugin_dir;
         const char *boot_id;
         struct driver_root root;
@@ -43,12 +44,12 @@ struct cd_options {
         void *u;
 };
 
-/* What cd_plugin/agent_claim knows. */
-struct agent_claim {
+/* What cd_plugin/daemon_claim knows. */
+struct daemon_claim {
         struct loop_timer retry;
         char looked[37];    /* UID of the claim that was last compared with what the node has */
         char preparing[37]; /* that of the claim whose edits are being made; "" none */
-        bool told;          /* the agent's files may be there */
+        bool shown;         /* its files may be there */
 };
 
 /* A domain whose daemon was ready and is not any more. */
@@ -64,9 +65,9 @@ struct cd {
         struct grants *grants;
         struct lookup_watches *watches;
         struct loop_timer grace; /* of `lost` */
-        struct agent_claim agent;
+        struct daemon_claim daemon;
         bool followed;           /* the table of the prepared claims has been read */
-        bool standing_was_ready; /* IMEX, in the seat that this node has now (cd_plugin/standing) */
+        bool standing_was_ready; /* IMEX, with the assignment of this node (cd_plugin/standing) */
         LIST_HEAD(, cd_lost) lost;
 };
 

@@ -4,17 +4,44 @@
 #include "api/names.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/gather.h"
-#include "cd_plugin/own_channel.h"
-#include "cd_plugin/own_seat.h"
+#include "cd_plugin/may_prepare.h"
+#include "cd_plugin/released.h"
 #include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "node/judge.h"
 
+/* What is waited for when the disk is slow. */
+#define DISK_IS_SLOW "%s: the disk under '%s' has not taken %s in time: look at the disk and its load"
+
+/* The controller may have given the index of that daemon to another node. */
+static enum verdict released_or_not(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        struct err e;
+        bool released;
+        if (!want_of(node_want)->is_daemon || op_prepared_before(op))
+                return VERDICT_GO;
+        if (released_has(cd->o.plugin_dir, cd->o.boot_id, op->uid, &released, &e) < 0)
+                return judge_say(op, VERDICT_FAIL, "%s: %s", cd->o.node, e.msg);
+        if (!released)
+                return VERDICT_GO;
+        const char *pod = op->claim.n_consumers ? op->claim.consumers[0].name : NULL;
+        return judge_say(
+                op, VERDICT_REFUSE,
+                "%s: ResourceClaim '%s/%s' (%s) was unprepared earlier in this boot of the node, and "
+                "this was reported to the controller, which may have given the index of its IMEX "
+                "daemon to another node: delete the daemon's Pod%s%s%s; the next one gets a new "
+                "claim",
+                cd->o.node, op->ns, op->name, op->uid, pod ? " '" : "", str_or(pod, ""), pod ? "'" : "");
+}
+
 static enum verdict who_holds(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
+        struct gathered *g = op->own;
         const struct checkpoint_claim *other = judge_holder(op, node_want);
+        g->granting = false;
         if (!other)
                 return VERDICT_GO;
+        g->renewed = false;
         if (mode_assigns_channels(cd->o.mode))
                 return judge_say(op, VERDICT_WAIT,
                                  "%s: device '%s', a place for one pod, is still held by %s: wait for that "
@@ -23,12 +50,12 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
                                  streq(other->ns, op->ns) ? arena_printf(op->arena, "claim '%s/%s'",
                                                                          other->ns, str_or(other->name, "?"))
                                                           : "a claim of another namespace");
-        if (want_of(node_want)->is_agent)
-                return judge_say(op, VERDICT_WAIT,
-                                 "%s: an IMEX daemon that is not this agent still runs here (claim '%s/%s'): "
-                                 "this agent takes over when the last pod of that daemon's ComputeDomain has "
-                                 "ended on this node",
-                                 cd->o.node, other->ns, str_or(other->name, "?"));
+        if (want_of(node_want)->is_own)
+                return judge_say(
+                        op, VERDICT_WAIT,
+                        "%s: another IMEX daemon still runs here (claim '%s/%s'): this one takes over "
+                        "when the last pod that uses the other one has ended on this node",
+                        cd->o.node, other->ns, str_or(other->name, "?"));
         /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
         if (!streq(other->ns, op->ns))
                 return judge_say(
@@ -54,14 +81,14 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
         const struct gathered *g = op->own;
         struct want *w = want_of(node_want);
         const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
-        if (w->is_agent)
+        if (w->is_own)
                 return VERDICT_GO;
         if (op_prepared_before(op) && !w->is_daemon)
                 return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
         if (w->is_daemon) {
-                if (d && (!w->domain_name || !w->domain_ns))
+                if (d && !w->domain_name)
                         keep_name(op, w, d);
-                return w->domain_name && w->domain_ns
+                return w->domain_name
                                ? VERDICT_GO
                                : judge_say(op, VERDICT_REFUSE,
                                            "there is no ComputeDomain %s: this daemon is of one that has "
@@ -74,13 +101,11 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
         if (!d || !streq(d->ns, op->ns))
                 return judge_say(op, VERDICT_REFUSE,
                                  "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the "
-                                 "same name has been made since, make the pod anew",
+                                 "same name has been made since, recreate the pod",
                                  w->config.domain_id, op->ns);
         if (!w->domain_name)
                 keep_name(op, w, d);
-        if (d->mode && !streq(w->mode, d->mode))
-                w->mode = arena_strdup(op->arena, d->mode);
-        if (d->mode && !mode_serves(cd->o.mode, d->mode))
+        if (d->mode && !streq(d->mode, cd->o.mode->name))
                 return judge_say(op, VERDICT_REFUSE,
                                  "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s "
                                  "(%s): delete and recreate it",
@@ -111,24 +136,6 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
         return VERDICT_GO;
 }
 
-/* Before readiness is judged, whoever runs IMEX here must be able to see that its end would be noticed. */
-static enum verdict noted_or_not(struct op *op, const struct cd *cd, const char *domain) {
-        const char *why;
-        enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
-        if (state == GRANT_THERE)
-                return VERDICT_GO;
-        if (state == GRANT_FAILED)
-                return judge_say(
-                        op, VERDICT_FAIL,
-                        "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
-                        cd->o.node, cd->o.plugin_dir, why);
-        /* Which domain the node is in was not known when the claim came. */
-        if (state == GRANT_ABSENT)
-                grants_put(cd->grants, domain, op->uid);
-        return judge_say(op, VERDICT_WAIT, "%s: the claim is being noted under '%s'", cd->o.node,
-                         cd->o.plugin_dir);
-}
-
 /* A claim that is prepared keeps what it has, whatever has become of the table and of this node's clique. */
 static enum verdict keep_channel(const struct cd *cd, struct op *op, struct node_want *node_want) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
@@ -153,6 +160,19 @@ static bool see_fabric(const struct cd *cd, struct op *op, const struct compute_
         return false;
 }
 
+static struct prepare_question question(const struct cd *cd, const struct want *w,
+                                        const struct compute_domain_fabric *fabric) {
+        const struct facts *f = facts_get(cd->o.facts);
+        return (struct prepare_question){ .node = cd->o.node,
+                                          .boot_id = cd->o.boot_id,
+                                          .clique_id = f->fabric.clique_id,
+                                          .domain_ns = w->domain_ns,
+                                          .domain_name = w->domain_name,
+                                          .domain_uid = w->config.domain_id,
+                                          .channel_count = f->channel_count,
+                                          .fabric = fabric };
+}
+
 static enum verdict which_channel(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         struct want *w = want_of(node_want);
@@ -164,124 +184,116 @@ static enum verdict which_channel(void *u, struct op *op, struct node_want *node
                 return keep_channel(cd, op, node_want);
         if (!see_fabric(cd, op, &fabric))
                 return VERDICT_WAIT;
-        const struct own_channel_question q = {
-                .node = cd->o.node,
-                .clique_id = f->fabric.clique_id,
-                .domain_ns = w->domain_ns,
-                .domain_name = w->domain_name,
-                .domain_uid = w->config.domain_id,
-                .channel_count = f->channel_count,
-        };
-        if (!own_channel(fabric, &q, &w->channel, op->msg, sizeof op->msg))
+        const struct prepare_question q = question(cd, w, fabric);
+        if (!may_prepare_channel(&q, &w->channel, op->msg, sizeof op->msg))
                 return VERDICT_WAIT;
         op->waits_for = WAITS_FOR_NOTHING;
         w->clique = arena_strdup(op->arena, f->fabric.clique_id);
         return VERDICT_GO;
 }
 
-/* Of an agent, which runs IMEX for one domain after the other, the fabric's object must still want that it is
- * in this one. */
-static enum verdict agent_ready_or_not(const struct cd *cd, struct op *op, const struct want *w) {
+/* True: the daemon that is here serves the IMEX domain. Else op->msg has the reason, and op->waits_for what
+ * may change it. */
+static bool daemon_serves(const struct cd *cd, struct op *op, const struct want *w, const char *domain) {
         const struct compute_domain_fabric *fabric = NULL;
-        const struct own_seat_question q = {
-                .node = cd->o.node,
-                .clique_id = facts_get(cd->o.facts)->fabric.clique_id,
-                .domain_ns = w->domain_ns,
-                .domain_name = w->domain_name,
-                .domain_uid = w->config.domain_id,
-        };
-        struct agent_seat ready = { 0 };
-        bool in_the_way;
-        if (streq(w->mode, MODE_DRIVER_MANAGED)) {
-                op->waits_for = WAITS_FOR_CLAIM;
-                return judge_say(
-                        op, VERDICT_WAIT,
-                        "%s: ComputeDomain '%s/%s' was formed with daemon pods, and its daemon starts "
-                        "here when the IMEX agent of this node has made way, which the controller "
-                        "asks of it",
-                        cd->o.node, w->domain_ns, w->domain_name);
-        }
-        if (!see_fabric(cd, op, &fabric))
-                return VERDICT_WAIT;
-        const struct fabric_seat *seat = own_seat(fabric, &q, op->msg, sizeof op->msg);
-        if (!seat)
-                return VERDICT_WAIT;
-        op->waits_for = WAITS_FOR_NOTHING;
-        return readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id, &in_the_way, &ready,
-                               op->msg, sizeof op->msg) &&
-                               own_seat_is(seat, &ready, &q, op->msg, sizeof op->msg)
-                       ? VERDICT_GO
-                       : VERDICT_WAIT;
+        const struct clique *clique = NULL;
+        struct prepare_daemon d;
+        readiness_look(cd->readiness, domain, &d);
+        bool own = d.runner == PREPARE_RUNNER_OWN, go = d.runner == PREPARE_RUNNER_GO,
+             other = go && !streq(d.go_domain, w->config.domain_id);
+        op->waits_for = other ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
+        if ((own && !see_fabric(cd, op, &fabric)) ||
+            (go && !other && !gather_see_clique(op, d.go_ns, d.go_domain, &clique)))
+                return false;
+        struct prepare_question q = question(cd, w, fabric);
+        q.imex_uid = domain;
+        q.stands = mode_is_standing(cd->o.mode);
+        q.clique = clique;
+        bool serves = may_prepare(&q, &d, op->msg, sizeof op->msg);
+        if (serves)
+                op->waits_for = WAITS_FOR_NOTHING;
+        return serves;
 }
 
-/* For a ComputeDomain whose IMEX agents run. */
-static enum verdict no_agent(const struct cd *cd, struct op *op, bool daemon_here) {
-        return judge_say(op, VERDICT_WAIT,
-                         daemon_here ? "%s: the IMEX daemon of another ComputeDomain, which was formed with "
-                                       "daemon pods, is still on this node: an IMEX agent comes when that "
-                                       "domain's last pod here has ended; wait, or choose another node"
-                                     : "%s: no IMEX agent runs on this node yet; if that lasts, look whether "
-                                       "the Node has the label " CD_LABEL_AGENT
-                                       "=true, which the controller sets, and what DaemonSet " CD_AGENT_OBJECT
-                                       " in the driver's namespace says of its pod here",
-                         cd->o.node);
-}
-
-/* Of the domain that agents run in the node's fabric for all ComputeDomains. */
-static enum verdict stands_or_not(const struct cd *cd, struct op *op) {
-        const struct compute_domain_fabric *fabric = NULL;
-        const struct facts *f = facts_get(cd->o.facts);
-        char domain[37];
-        if (!standing_uid(cd, domain)) {
+/* The daemon must see that the claim is about to use it before it is judged, or it could stop IMEX between
+ * the judgement and the CDI file. So a claim for which the daemon looks ready is noted as being granted, and
+ * judged again when the note is on the disk. */
+static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const struct want *w) {
+        struct gathered *g = op->own;
+        char standing[37];
+        const char *domain = w->config.domain_id, *why;
+        if (mode_is_standing(cd->o.mode) && !standing_uid(cd, standing)) {
                 op->waits_for = WAITS_FOR_FACTS;
-                return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
+                return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, facts_get(cd->o.facts)->message);
         }
-        enum verdict noted = noted_or_not(op, cd, domain);
-        if (noted != VERDICT_GO)
-                return noted;
-        if (!device_agent_claim(&op->c->journal.table))
-                return no_agent(cd, op, device_daemon_claim(&op->c->journal.table));
-        if (!see_fabric(cd, op, &fabric))
+        if (mode_is_standing(cd->o.mode))
+                domain = standing;
+        enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
+        if (state == GRANT_FAILED && g->noted)
+                return judge_say(
+                        op, VERDICT_FAIL,
+                        "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
+                        cd->o.node, cd->o.plugin_dir, why);
+        g->granting = daemon_serves(cd, op, w, domain);
+        g->noted = true;
+        if (g->granting && state == GRANT_GRANTING)
+                return VERDICT_GO;
+        if (g->granting)
+                grants_put(cd->grants, domain, op->uid, IMEX_GRANT_GRANTING);
+        else if (state == GRANT_ABSENT || state == GRANT_FAILED)
+                grants_put(cd->grants, domain, op->uid, IMEX_GRANT_WAITING);
+        /* One that was being granted is noted as waiting when the operation waits (cd_driver). */
+        if (!g->granting)
                 return VERDICT_WAIT;
-        if (!standing_serves(cd, fabric, op->msg, sizeof op->msg))
-                return VERDICT_WAIT;
-        op->waits_for = WAITS_FOR_NOTHING;
-        return VERDICT_GO;
+        return judge_say(op, VERDICT_WAIT, DISK_IS_SLOW, cd->o.node, cd->o.plugin_dir,
+                         "the note of this claim");
+}
+
+/* The daemon before this one may have removed the notes of the claims that use IMEX here when it ended. */
+static enum verdict successor_or_not(const struct cd *cd, struct op *op) {
+        struct gathered *g = op->own;
+        const char *why;
+        if (!g->renewed)
+                grants_renew(cd->grants);
+        g->renewed = true;
+        enum grant_state state = grants_renewed(cd->grants, &why);
+        if (state == GRANT_GRANTING)
+                return VERDICT_GO;
+        if (state == GRANT_FAILED)
+                return judge_say(
+                        op, VERDICT_FAIL,
+                        "%s: the claims that use IMEX here cannot be noted for its new daemon, under "
+                        "'%s': %s",
+                        cd->o.node, cd->o.plugin_dir, why);
+        return judge_say(op, VERDICT_WAIT, DISK_IS_SLOW, cd->o.node, cd->o.plugin_dir,
+                         "the notes of the claims that use IMEX here");
 }
 
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         const struct want *w = want_of(node_want);
-        bool ready = true, in_the_way = false;
-        struct agent_seat none;
-        if (w->is_daemon && !op_prepared_before(op) && grants_clearing(cd->grants, w->config.domain_id)) {
+        if (op_prepared_before(op))
+                return VERDICT_GO;
+        if (w->is_daemon && !w->is_own && grants_clearing(cd->grants, w->config.domain_id)) {
                 op->waits_for = WAITS_FOR_NOTHING;
                 return judge_say(op, VERDICT_WAIT,
                                  "%s: the folder of the domain, under '%s', is being cleared of what was "
                                  "there before: look at the disk and its load",
                                  cd->o.node, cd->o.plugin_dir);
         }
-        if (op_prepared_before(op) || w->is_daemon || facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
+        if (w->is_daemon)
+                return w->is_own ? successor_or_not(cd, op) : VERDICT_GO;
+        if (facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
-        if (mode_is_standing(cd->o.mode))
-                return stands_or_not(cd, op);
-        if (mode_runs_daemons(cd->o.mode)) {
-                enum verdict noted = noted_or_not(op, cd, w->config.domain_id);
-                if (noted != VERDICT_GO)
-                        return noted;
-                if (device_agent_claim(&op->c->journal.table))
-                        return agent_ready_or_not(cd, op, w);
-                ready = readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id,
-                                        &in_the_way, &none, op->msg, sizeof op->msg);
-                op->waits_for = in_the_way ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
-                if (!ready && streq(w->mode, MODE_DRIVER_AGENTS))
-                        return no_agent(cd, op, in_the_way);
-        } else if (mode_waits_for_host(cd->o.mode)) {
-                /* An answer from before the claim came may be of an IMEX that has ended since. */
-                ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
-                op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;
-        }
+        if (mode_runs_daemons(cd->o.mode))
+                return imex_ready_or_not(cd, op, w);
+        if (!cd->o.wait_for_host)
+                return VERDICT_GO;
+        /* An answer from before the claim came may be of an IMEX that has ended since. */
+        bool ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
+        op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;
         return ready ? VERDICT_GO : VERDICT_WAIT;
 }
 
-node_step_fn *const cd_steps[] = { who_holds, which_domain, which_node, which_channel, ready_or_not, NULL };
+node_step_fn *const cd_steps[] = { released_or_not, who_holds,    which_domain, which_node,
+                                   which_channel,   ready_or_not, NULL };

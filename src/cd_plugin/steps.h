@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps: who holds the channel, which domain, which node, which channel, ready or not: what a Prepare is
- * judged by, in this order. */
+/* steps: has the daemon been released, who holds the device, which domain, which node, which channel, ready
+ * or not: what a Prepare is judged by, in this order. */
 #pragma once
 
 #include "cd_plugin/state.h"

@@ -88,19 +88,6 @@ static bool has_channel(const struct imex_mode *mode, const char *device) {
         return number >= 0 && number < EDITS_CHANNELS_DEFAULT && streq(device, name);
 }
 
-/* The domain's name as the controller has written it down. Both become part of the daemon's environment. */
-static int take_name(const struct op *op, const char *annotation, bool (*is_name)(const char *s),
-                     const char **ret, struct err *e) {
-        const char *s = jd_pair_get(op->claim.annotations, op->claim.n_annotations, annotation);
-        if (s && !is_name(s))
-                return err_set(e, ERR_INVALID, 0,
-                               "annotation %s of ResourceClaim '%s/%s' is no name that Kubernetes allows: "
-                               "'%.100s'%s",
-                               annotation, op->ns, op->name, s, strlen(s) > 100 ? " and more" : "");
-        *ret = s;
-        return 0;
-}
-
 int wants_take(void *u, const struct op *op, struct node_want *node_want, struct err *e) {
         const struct cd_options *o = &((const struct cd *)u)->o;
         const struct claim_result *r = node_want->result;
@@ -120,7 +107,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0 ||
             check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
-        w->is_agent = w->config.kind == OPAQUE_AGENT;
+        w->is_own = w->is_daemon && streq(w->config.domain_id, CD_DAEMON_DOMAIN);
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */
         if (w->is_daemon && !wants_manages(o, op->ns))
@@ -129,10 +116,6 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
                                "only, not for claims of namespace '%s': ask for a channel instead, by the "
                                "claim template of a ComputeDomain",
                                r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
-        if (w->is_daemon && !w->is_agent &&
-            (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
-             take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
-                return -1;
         return 0;
 }
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wants: what a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting
- * mends. Pure. */
+/* wants: what a claim asks of us, as far as the claim alone can tell: waiting does not fix what is
+ * wrong here. Pure. */
 #pragma once
 
 #include "cd_plugin/state.h"
 
 /* node_want.own */
 struct want {
-        bool is_daemon, is_agent; /* an agent is a daemon of no domain in particular */
+        bool is_daemon, is_own; /* own: of our daemon, and not of the Go driver's */
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
-        const char *mode;                    /* that the domain was formed in; NULL: not known yet */
         int64_t channel;                     /* that the container gets: its id */
-        char edits[17];                      /* of an agent: agent_claim_edits() */
+        char edits[17];                      /* of our daemon: daemon_claim_edits() */
         const char *clique; /* in whose fabric the ComputeDomain has been given it as its own; NULL: it is the
                                one that all share */
 };

@@ -11,16 +11,17 @@
 #define NO_CHANNELS "NoOwnIMEXChannels"
 #define TOOLKIT_GIVES_CHANNELS "ToolkitGivesChannels"
 #define HOST_IMEX_NOT_UP "HostIMEXNotUp"
+#define TERMINATING "IMEXDaemonTerminating"
 #define NOT_JOINED "IMEXNotJoined"
 #define NO_PLACE "IMEXNoPlace"
 #define IMEX_NOT_UP "IMEXNotUp"
 #define COUNTS_DIFFER "ChannelCountDiffers"
 #define VERSION_DIFFERS "IMEXVersionDiffers"
 
-const char *const withhold_channel_reasons[] = {
-        NO_CLIQUE,  NO_CHANNELS, TOOLKIT_GIVES_CHANNELS, HOST_IMEX_NOT_UP, NO_PLACE,
-        NOT_JOINED, IMEX_NOT_UP, COUNTS_DIFFER,          VERSION_DIFFERS,  NULL
-};
+const char *const withhold_channel_reasons[] = { NO_CLIQUE,        NO_CHANNELS, TOOLKIT_GIVES_CHANNELS,
+                                                 HOST_IMEX_NOT_UP, TERMINATING, NO_PLACE,
+                                                 NOT_JOINED,       IMEX_NOT_UP, COUNTS_DIFFER,
+                                                 VERSION_DIFFERS,  NULL };
 
 static void judge_channels(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
@@ -34,8 +35,8 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                 ret->reason = NO_CHANNELS;
                 snprintf(ret->message, sizeof ret->message,
                          "the driver has %u IMEX channels, of which channel 0 is no ComputeDomain's own: set "
-                         "its option NVreg_ImexChannelCount to 2048 on all nodes of the fabric and load it "
-                         "anew",
+                         "its option NVreg_ImexChannelCount to 2048 on all nodes of the fabric and reload "
+                         "it",
                          f->channel_count);
         } else if (in->toolkit == TOOLKIT_GIVES && !in->trust_toolkit) {
                 ret->reason = TOOLKIT_GIVES_CHANNELS;
@@ -45,6 +46,12 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "--set " TOOLKIT_SETTING "), or install with "
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
+        } else if (in->terminating) {
+                ret->reason = TERMINATING;
+                snprintf(ret->message, sizeof ret->message,
+                         "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
+                         "serves the pods that have channels here, and ends after the last of them. Devices "
+                         "are offered again when the next daemon of the node is READY");
         } else if (in->apart && in->no_place) {
                 ret->reason = NO_PLACE;
                 snprintf(ret->message, sizeof ret->message,
@@ -57,11 +64,11 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "leaves "
                          "while it is cordoned: %s",
                          in->imex_why);
-        } else if (in->imex_down && in->of_agents) {
+        } else if (in->imex_down && in->of_daemon) {
                 ret->reason = IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,
                          "%s, so that pods could not use their channels here: see the log of the Pod of "
-                         "DaemonSet " CD_AGENT_OBJECT
+                         "DaemonSet " CD_DAEMON_OBJECT
                          " on this node. Devices are offered again when IMEX has been READY for "
                          "half a minute",
                          in->imex_why);
@@ -78,7 +85,7 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "the driver has %u IMEX channels (NVreg_ImexChannelCount), but most nodes of its "
                          "fabric have %" PRId64
                          ", and a channel must be there on all of them: set the same number on all, and "
-                         "load the driver anew",
+                         "reload the driver",
                          f->channel_count, in->fabric_count);
         } else if (in->versions_differ) {
                 ret->reason = VERSION_DIFFERS;

@@ -12,7 +12,8 @@ struct withhold_input {
         enum toolkit_answer toolkit;
         const char *toolkit_why;
         bool trust_toolkit;   /* imex.trustContainerToolkit */
-        bool of_agents;       /* IMEX is not the hosts', but run by our agents */
+        bool of_daemon;       /* our daemon runs IMEX, and not the host */
+        bool terminating;     /* and has got SIGTERM: it ends after the last pod with a channel */
         bool apart;           /* and this node is not in the IMEX domain of its fabric */
         const char *no_place; /* why that domain has no place for it, in its fabric's words; or NULL */
         /* These count when they have lasted (withhold_steady): */

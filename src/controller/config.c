@@ -29,7 +29,9 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 FLAG(INT, "log-verbosity-cd-daemon", &c->daemon_verbosity, "log verbosity of the daemon pods",
                      .required = true),
                 FLAG(INT, "max-nodes-per-imex-domain", &c->max_nodes,
-                     "most nodes that one clique of a domain can have"),
+                     "most nodes that a ComputeDomain, or a partition with imex-isolation=channel, can have "
+                     "in "
+                     "one NVLink partition"),
                 FLAG(STR, "cd-daemon-image-pull-secret-names", &r->pull_secrets,
                      "pull secrets of the daemon pods, by comma or space"),
                 FLAG(STR, "cd-daemon-priority-class", &c->priority_class,
@@ -40,7 +42,7 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "labels and annotations of the daemon pods, as JSON"),
                 FLAG(STR, "cd-daemon-image-pull-policy", &c->pull_policy, "Always, IfNotPresent or Never"),
                 FLAG(STR, "additional-namespaces", &r->namespaces,
-                     "namespaces that hold daemons of an earlier installation, by comma"),
+                     "namespaces that hold daemons of the Go driver, by comma"),
                 FLAG(STR, "imex-mode", &r->imex_mode,
                      "who runs the IMEX daemons: driverManaged or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
@@ -48,12 +50,12 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 FLAG(STR, "imex-config", &c->imex_config,
                      "settings of nvidia-imex for daemons that start from now on, as a JSON object of "
                      "strings"),
-                FLAG(BOOL, "imex-agents", &c->agents,
-                     "run the IMEX of ComputeDomains that are formed from now on by an agent on each node"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
                      "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
                      "put the label nvidia.com/gpu.clique on nodes"),
+                FLAG(BOOL, "fresh-pod-per-domain", &c->fresh_pods,
+                     "replace the IMEX daemon of a node between two ComputeDomains"),
                 FLAG(BOOL, "rack-domains", &c->racks,
                      "make a ComputeDomain of each rack, here and in namespaces "
                      "labelled " CD_LABEL_RACK_DOMAINS "=enabled"),
@@ -147,7 +149,8 @@ static int load_resources(struct config *c, const char *text, struct err *e) {
 static int check_keys(const struct jd_pair *p, size_t n, const char *what, struct err *e) {
         for (size_t i = 0; i < n; i++) {
                 size_t domain = strcspn(p[i].key, "/");
-                bool ours = streq(p[i].key, "app") ||
+                bool ours = streq(p[i].key, "app") || streq(p[i].key, CD_LABEL_COMPONENT) ||
+                            streq(p[i].key, "cluster-autoscaler.kubernetes.io/enable-ds-eviction") ||
                             (p[i].key[domain] && domain >= strlen(CD_GROUP) &&
                              strncmp(p[i].key + domain - strlen(CD_GROUP), CD_GROUP, strlen(CD_GROUP)) == 0);
                 if (ours)
@@ -182,7 +185,7 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         gates_init(&c->gates);
         if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
-        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, c->agents, &c->mode, e) < 0 ||
+        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 ||
             load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0 ||
             check_imex_config(c, e) < 0)
                 return -1;
@@ -197,6 +200,11 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
                         e, ERR_INVALID, 0,
                         "imex.isolation=channel (IMEX_ISOLATION) needs --kubelet-plugin-selector "
                         "(KUBELET_PLUGIN_SELECTOR): which channels a node holds, its kubelet plugin says");
+        if (c->fresh_pods && (!mode_runs_daemons(c->mode) || !mode_forms_domains(c->mode)))
+                return err_set(e, ERR_INVALID, 0,
+                               "--fresh-pod-per-domain (FRESH_POD_PER_DOMAIN) requires "
+                               "imex.mode=driverManaged and imex.isolation=domain: no daemon serves one "
+                               "ComputeDomain after the other otherwise");
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
                                "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64

@@ -20,7 +20,8 @@ struct config {
         const char *lease_name, *lease_ns;
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
-        bool leader_election, apply_crds, gpu_clique_label, racks, agents, json_log, help;
+        bool leader_election, apply_crds, gpu_clique_label, racks, json_log, help;
+        bool fresh_pods;                          /* a daemon is replaced between two ComputeDomains */
         const char *priority_class, *pull_policy; /* of the daemon pods */
         const char *imex_config;                  /* settings of nvidia-imex, as JSON; "" for none */
         struct gates gates;

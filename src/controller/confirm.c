@@ -10,6 +10,7 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
@@ -32,7 +33,7 @@ struct question {
         UT_hash_handle hh;
         LIST_ENTRY(question) of_scope;
         enum state state;
-        uint64_t until_ms; /* FOUND and ABSENT hold so long */
+        uint64_t until_ms; /* FOUND and ABSENT hold so long; WAITING after a failure, for who asks again */
         struct requester *requesters;
         char key[];
 };
@@ -56,12 +57,16 @@ struct confirm {
         struct confirm_options o;
         struct scope *scopes;
         struct question *questions;
+        struct loop_timer expiry; /* waits while there are questions */
 };
+
+static void on_expiry(void *u);
 
 struct confirm *confirm_new(const struct confirm_options *o) {
         struct confirm *c = xnew(struct confirm);
         c->o = *o;
         c->o.valid_ms = o->valid_ms ? o->valid_ms : VALID_MS;
+        loop_timer_init(&c->expiry, kube_client_loop(o->client), on_expiry, c);
         return c;
 }
 
@@ -102,21 +107,60 @@ void confirm_free(struct confirm *c) {
                 next = s->hh.next;
                 drop_scope(s);
         }
+        loop_timer_done(&c->expiry);
         free(c);
+}
+
+/* ---- what nobody needs any more ---- */
+
+static void expire_later(struct confirm *c) {
+        if (c->questions && !loop_timer_waits(&c->expiry))
+                loop_timer_start(&c->expiry, c->o.valid_ms);
+}
+
+static void drop_expired(struct scope *s) {
+        uint64_t now = now_ms(s->c);
+        for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
+                next = LIST_NEXT(q, of_scope);
+                if (q->until_ms < now)
+                        drop_question(s->c, q);
+        }
+}
+
+/* Questions of a list that is under way stay: they wait for its answer. */
+static void on_expiry(void *u) {
+        struct confirm *c = u;
+        for (struct scope *s = c->scopes, *next; s; s = next) {
+                next = s->hh.next;
+                if (kube_pages_under_way(s->list))
+                        continue;
+                drop_expired(s);
+                if (LIST_EMPTY(&s->questions))
+                        drop_scope(s);
+        }
+        expire_later(c);
+}
+
+size_t confirm_remembered(const struct confirm *c) {
+        return HASH_COUNT(c->questions) + HASH_COUNT(c->scopes);
 }
 
 void confirm_on_node(const char *domain_uid, const char *node, struct buf *out) {
         buf_addf(out, "%s/%s", domain_uid, node);
 }
 
-/* Daemon Pods can be listed by their domain. */
-static struct str listed_domain(enum confirm_what what, const char *key) {
-        return what == CONFIRM_DAEMON ? (struct str){ key, strcspn(key, "/") } : STR("");
+void confirm_node(const char *node, const char *boot_id, const char *tag, struct buf *out) {
+        buf_addf(out, "%s/%s/%s", node, str_or(boot_id, ""), tag);
+}
+
+/* A Node can be listed by its name. */
+static struct str selected_by(enum confirm_what what, const char *key) {
+        return what == CONFIRM_NODE ? (struct str){ key, strcspn(key, "/") } : STR("");
 }
 
 static void scope_key(enum confirm_what what, const char *ns, const char *key, struct buf *out) {
-        struct str domain = listed_domain(what, key);
-        buf_addf(out, "%d|%s|%.*s", (int)what, str_or(ns, ""), (int)domain.n, domain.p);
+        struct str by = selected_by(what, key);
+        buf_addf(out, "%d|%s|%.*s", (int)what, str_or(ns, ""), (int)by.n, by.p);
 }
 
 static struct question *find(const struct confirm *c, enum confirm_what what, const char *ns,
@@ -135,14 +179,13 @@ static const struct kube_resource *resource_of(enum confirm_what what) {
         static const struct kube_resource *const resources[] = {
                 [CONFIRM_DOMAIN] = &kube_compute_domains,
                 [CONFIRM_CLAIM] = &kube_resource_claims,
-                [CONFIRM_DAEMON] = &kube_pods,
-                [CONFIRM_AGENT] = &kube_pods,
+                [CONFIRM_NODE] = &kube_nodes,
         };
         return resources[what];
 }
 
 static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns, const char *key) {
-        struct str domain = listed_domain(what, key);
+        struct str by = selected_by(what, key);
         struct scope *s;
         _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
         scope_key(what, ns, key, &b);
@@ -154,13 +197,11 @@ static struct scope *make_scope(struct confirm *c, enum confirm_what what, const
         s->c = c;
         s->what = what;
         s->ns = xstrdup_or_null(ns);
-        if (what == CONFIRM_AGENT)
-                s->selector = xstrdup(CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT);
-        else if (domain.n)
-                s->selector = xasprintf(CD_LABEL "=%.*s", (int)domain.n, domain.p);
+        if (by.n)
+                s->selector = xasprintf("metadata.name=%.*s", (int)by.n, by.p);
         s->list = kube_pages_new(c->o.client, &(struct kube_pages_options){ .res = resource_of(what),
                                                                             .ns = s->ns,
-                                                                            .label_selector = s->selector,
+                                                                            .field_selector = s->selector,
                                                                             .page = on_page,
                                                                             .u = s });
         LIST_INIT(&s->questions);
@@ -178,6 +219,7 @@ static struct question *make_question(struct scope *s, const char *key) {
         memcpy(q->key, buf_str(&b), b.n + 1);
         LIST_INSERT_HEAD(&s->questions, q, of_scope);
         HASH_ADD_STR(s->c->questions, key, q);
+        expire_later(s->c);
         return q;
 }
 
@@ -217,17 +259,9 @@ static void on_complete(struct scope *s) {
                         queue_requesters(s->c, q, 0);
                 } else if (q->state == FOUND) {
                         queue_requesters(s->c, q, s->c->o.valid_ms);
-                } else if (q->state == ABSENT && q->until_ms < now_ms(s->c)) {
-                        drop_question(s->c, q);
-                        continue;
                 }
-                if (q->state == FOUND && q->until_ms < now_ms(s->c))
-                        drop_question(s->c, q);
         }
-        if (LIST_EMPTY(&s->questions))
-                drop_scope(s);
-        else
-                begin(s);
+        begin(s);
 }
 
 static void on_failed(struct scope *s, const struct err *e) {
@@ -241,6 +275,7 @@ static void on_failed(struct scope *s, const struct err *e) {
                 if (q->state != ASKED && q->state != WAITING)
                         continue;
                 q->state = WAITING;
+                q->until_ms = s->not_before_ms + s->c->o.valid_ms;
                 queue_requesters(s->c, q, ms);
         }
 }
@@ -300,26 +335,32 @@ static void look_at_claim(struct scope *s, yyjson_val *object) {
                 }
 }
 
-static void look_at_pod(struct scope *s, yyjson_val *object) {
+static void look_at_node(struct scope *s, yyjson_val *object) {
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
-        struct pod pod = { 0 };
+        struct node node = { 0 };
+        struct question *q, *next;
         struct err e;
-        if (jd_decode(pod_fields, object, false, "", a, &pod, &e) < 0)
+        if (jd_decode(node_fields, object, false, "", a, &node, &e) < 0) {
                 cannot_read(s, object, &e);
-        else if (!pod.node || pod_ended(&pod))
                 return;
-        else if (s->what == CONFIRM_AGENT)
-                found(s, pod.node, object);
-        else if (pod.domain_uid)
-                found_on_node(s, pod.domain_uid, pod.node, object);
+        }
+        for (q = LIST_FIRST(&s->questions); q; q = next) {
+                next = LIST_NEXT(q, of_scope);
+                /* "<scope>|<node>/<boot ID>/<tag>" */
+                struct str rest = str_from(q->key + strlen(s->key) + 1), name, boot;
+                str_next_field(&rest, '/', &name);
+                str_next_field(&rest, '/', &boot);
+                if (str_eq(name, str_from(node.o.meta.name)) &&
+                    (boot.n ? str_eq(boot, str_from(node_boot_id(&node))) : !node_out_of_service(&node)))
+                        found(s, q->key + strlen(s->key) + 1, object);
+        }
 }
 
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         static void (*const look_at[])(struct scope *, yyjson_val *) = {
                 [CONFIRM_DOMAIN] = look_at_domain,
                 [CONFIRM_CLAIM] = look_at_claim,
-                [CONFIRM_DAEMON] = look_at_pod,
-                [CONFIRM_AGENT] = look_at_pod,
+                [CONFIRM_NODE] = look_at_node,
         };
         struct scope *s = u;
         yyjson_val *item;
@@ -375,6 +416,7 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
                 q->state = WAITING; /* what was said is too old */
         add_requester(q, requester);
         if (!kube_pages_under_way(s->list) && s->not_before_ms > now) {
+                q->until_ms = s->not_before_ms + c->o.valid_ms;
                 work_queue_add_after(c->o.queue, requester, (unsigned)(s->not_before_ms - now));
                 return false;
         }

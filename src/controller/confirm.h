@@ -3,11 +3,13 @@
  * is taken away because of it.
  *
  * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, a claim that
- * brings a node into a domain, a daemon Pod of a domain on a node, or an agent's Pod there, that has not
- * ended. It is answered by a list that began after it was asked, read from the store and not from a cache of
- * the API server (no resourceVersion); what is asked while a list is under way shares the next one. What is
- * found is given to `found`, so that the caches have it. A list that fails, or shows an object that we cannot
- * read, answers nothing: it is repeated, with growing pauses, as long as somebody asks. Loop thread only. */
+ * brings a node into a domain, or a Node that is not out of service, or is in a certain boot. It is answered
+ * by a list that began after it was asked, read from the store and not from a cache of the API server (no
+ * resourceVersion); what is asked while a list is under way shares the next one. What is found is given to
+ * `found`, so that the caches have it. A list that fails, or shows an object that we cannot read, answers
+ * nothing: it is repeated, with growing pauses, as long as somebody asks. An answer that holds no longer is
+ * dropped, and so is a question that nobody asks again after a failure, both after at most twice their time.
+ * Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -18,8 +20,7 @@ struct confirm;
 enum confirm_what {
         CONFIRM_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
         CONFIRM_CLAIM,  /* key: confirm_on_node(); in the namespace of the domain; of either isolation */
-        CONFIRM_DAEMON, /* key: confirm_on_node(); in one of ours */
-        CONFIRM_AGENT,  /* key: name of the node; in the driver's namespace */
+        CONFIRM_NODE,   /* key: confirm_node() */
 };
 
 struct confirm_options {
@@ -35,6 +36,9 @@ void confirm_free(struct confirm *c); /* cancels what is in flight */
 
 /* "<UID of the domain>/<node>"; node "": any. */
 void confirm_on_node(const char *domain_uid, const char *node, struct buf *out);
+/* "<node>/<boot ID>/<tag>": a Node in this boot; boot_id NULL: in any, which is not out of service. `tag`, a
+ * text without "/", keeps answers apart that may not be shared. */
+void confirm_node(const char *node, const char *boot_id, const char *tag, struct buf *out);
 
 /* True: the server has said, no longer than valid_ms ago, that it is not there. False: it is asked, and
  * `requester` is queued when it has answered, whatever it says. ns NULL for all namespaces. */
@@ -42,3 +46,4 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
                     const char *requester);
 /* The same without asking. */
 bool confirm_known(const struct confirm *c, enum confirm_what what, const char *ns, const char *key);
+size_t confirm_remembered(const struct confirm *c); /* questions and lists that are kept */

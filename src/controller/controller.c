@@ -4,12 +4,13 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "controller/agents.h"
+#include "controller/daemons.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/metrics.h"
 #include "controller/racks.h"
 #include "controller/reconcile.h"
+#include "controller/removals.h"
 #include "controller/watch.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
@@ -22,14 +23,10 @@ static void on_calm(void *u) {
 
 static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         struct controller *c = u;
-        const char *ns = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "namespace"));
-        if (what == CONFIRM_AGENT && c->agents)
-                kube_informer_answer(c->agents, object);
-        else if (what == CONFIRM_CLAIM || what == CONFIRM_DOMAIN)
-                kube_informer_answer(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
-        for (size_t i = 0; what == CONFIRM_DAEMON && i < c->n_namespaces; i++)
-                if (streq(c->namespaces[i].ns, ns))
-                        kube_informer_answer(c->namespaces[i].pods, object);
+        struct kube_informer *const caches[] = {
+                [CONFIRM_DOMAIN] = c->cds, [CONFIRM_CLAIM] = c->claims, [CONFIRM_NODE] = c->nodes
+        };
+        kube_informer_answer(caches[what], object);
 }
 
 static void on_key(void *u, const char *key) {
@@ -48,15 +45,15 @@ static void on_key(void *u, const char *key) {
                 racks_reconcile(c, key + 2);
         else if (key[0] == 'f')
                 fabrics_reconcile(c, key + 2);
-        else if (key[0] == 'a')
-                agents_reconcile(c);
+        else if (key[0] == 's')
+                daemons_reconcile(c);
         else
                 labels_reconcile(c, key + 2);
         metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
                        LABELS(domain          ? "domain"
                               : key[0] == 'r' ? "rack"
                               : key[0] == 'f' ? "fabric"
-                              : key[0] == 'a' ? "agents"
+                              : key[0] == 's' ? "daemons"
                                               : "node"));
 }
 
@@ -75,13 +72,13 @@ static bool queue_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* A node whose label cannot be written is what its domains stand still for; agents that cannot be made, or
- * the object of a fabric, are what any may. */
+/* A node whose label cannot be written concerns its domains; daemons that cannot be made, or the object of a
+ * partition, may concern any. */
 static void on_write_failing(void *u, const char *requester) {
         struct controller *c = u;
         if (requester[0] == 'n')
                 records_queue_domains_of_node(c, requester + 2);
-        else if (c->agents && (requester[0] == 'a' || requester[0] == 'f'))
+        else if (requester[0] == 's' || requester[0] == 'f')
                 kube_informer_each(c->cds, queue_domain, c);
 }
 
@@ -97,18 +94,15 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .events = events,
                 .metrics = metrics,
                 .placements = placements_new(),
-                .seats = seats_new(
-                        &(struct seats_source){ reconcile_name_nodes, reconcile_look_at_node, c }),
                 .gone = gone_new(),
+                .vanished = gone_new(),
                 .empty = gone_new(),
-                .lost = lost_new(),
                 .settings = {
                         .ns = config->ns,
                         .resource_api = kube_resource_api(client),
                         .image = config->image,
                         .log_verbosity = config->daemon_verbosity_text,
                         .gates = config->gates_text,
-                        .max_nodes = config->max_nodes,
                         .pull_secrets = config->pull_secrets,
                         .n_pull_secrets = config->n_pull_secrets,
                         .priority_class = config->priority_class,
@@ -131,10 +125,8 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                          .total = c->m.writes,
                                                          .told = on_write_failing,
                                                          .u = c });
-        c->confirm = confirm_new(&(struct confirm_options){ .client = client,
-                                                            .queue = c->queue,
-                                                            .found = on_found,
-                                                            .u = c });
+        c->confirm = confirm_new(
+                &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
         c->crds = crds_new(&(struct crds_options){ .client = client,
                                                    .domains = config->apply_crds,
                                                    .failing = c->m.crds,
@@ -167,9 +159,9 @@ void controller_stop(struct controller *c) {
         work_queue_free(c->queue);
         watch_stop(c);
         placements_free(c->placements);
-        seats_free(c->seats);
         fabrics_done(c);
+        removals_done(c);
         gone_free(c->gone);
+        gone_free(c->vanished);
         gone_free(c->empty);
-        lost_free(c->lost);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller: keeps ComputeDomains, their objects, the labels of nodes and the cliques as they should be.
+/* controller: keeps ComputeDomains, their objects, the labels of nodes and the fabrics as they should be.
  *
  * Caches are filled from the start, also while another replica leads, so that taking over means no more than
  * looking at everything once. What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's

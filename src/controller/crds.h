@@ -18,7 +18,7 @@ struct crds;
 struct crds_options {
         struct kube_client *client;
         /* That of ComputeDomains and that of their cliques, which may be somebody else's. That of fabrics is
-         * ours in every mode: nobody else ships it, and agents or channels of another mode may be met. */
+         * ours in every mode: nobody else ships it, and every controller watches it. */
         bool domains;
         struct metric
                 *failing; /* gauge with the label "crd": 1 while it cannot be made or brought up to date */

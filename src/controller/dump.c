@@ -20,7 +20,7 @@ static void dump_caches(const struct controller *c) {
         dump_cache("pods of the kubelet plugin", NULL, c->plugins);
         dump_cache("namespaces that want racks", NULL, c->rack_namespaces);
         dump_cache("computedomainfabrics", NULL, c->fabrics);
-        dump_cache("pods of IMEX agents", c->config->ns, c->agents);
+        dump_cache("pods of daemons", c->config->ns, c->daemons);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 const struct controller_namespace *n = &c->namespaces[i];
                 dump_cache("daemonsets", n->ns, n->sets);
@@ -52,7 +52,8 @@ void controller_dump(const struct controller *c) {
                  kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->held)),
                  kv_int("queued", work_queue_depth(c->queue)),
                  kv_int("writes_in_flight", writes_in_flight(c->writes)),
-                 kv_int("writes_remembered", writes_remembered(c->writes)));
+                 kv_int("writes_remembered", writes_remembered(c->writes)),
+                 kv_int("questions_remembered", confirm_remembered(c->confirm)));
         dump_caches(c);
         kube_informer_each(c->cds, dump_domain, (void *)(uintptr_t)c);
         for (const struct controller_held *h = c->held; h; h = h->hh.next)

@@ -8,7 +8,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "controller/agent_seats.h"
+#include "controller/assignments.h"
 #include "model/channel_report.h"
 #include "rules/channels.h"
 
@@ -29,8 +29,6 @@ static bool queue_slice(void *u, const struct kube_object *o) {
 }
 
 void fabrics_queue_all(struct controller *c) {
-        if (!c->fabrics)
-                return;
         kube_informer_each(c->fabrics, queue_fabric, c);
         kube_informer_each(c->slices, queue_slice, c);
 }
@@ -49,22 +47,21 @@ static bool queue_if_member(void *u, const struct kube_object *o) {
 }
 
 void fabrics_queue_of_node(struct controller *c, const char *node) {
-        if (!c->fabrics || !node)
+        if (!node)
                 return;
         records_queue_fabric(c, records_node_clique(c, node));
         kube_informer_each(c->fabrics, queue_if_member, &(struct search){ c, node });
 }
 
-static bool queue_if_seated(void *u, const struct kube_object *o) {
+static bool queue_if_assigned(void *u, const struct kube_object *o) {
         const struct search *s = u;
-        if (agent_seats_list((const struct compute_domain_fabric *)o, s->text))
+        if (assignments_list((const struct compute_domain_fabric *)o, s->text))
                 records_queue_fabric(s->c, o->meta.name);
         return true;
 }
 
-void fabrics_queue_seated(struct controller *c, const char *node) {
-        if (c->fabrics)
-                kube_informer_each(c->fabrics, queue_if_seated, &(struct search){ c, node });
+void fabrics_queue_assigned(struct controller *c, const char *node) {
+        kube_informer_each(c->fabrics, queue_if_assigned, &(struct search){ c, node });
 }
 
 static bool has_owner(const struct compute_domain_fabric *f, const char *uid) {
@@ -90,16 +87,15 @@ static void queue_place(void *u, const struct grant *x) {
 }
 
 void fabrics_queue_of_domain(struct controller *c, const char *uid) {
-        if (!c->fabrics || !uid)
+        if (!uid)
                 return;
         placements_of_domain(c->placements, uid, queue_place, c);
         kube_informer_each(c->fabrics, queue_if_owner, &(struct search){ c, uid });
 }
 
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is) {
-        if (!c->fabrics)
-                return;
         if (was && is && streq(was->node, is->node) && streq(was->host_channels, is->host_channels) &&
+            streq(was->unprepared, is->unprepared) &&
             plugin_pod_ready_since(was) == plugin_pod_ready_since(is) &&
             plugin_pod_ended(was) == plugin_pod_ended(is))
                 return;
@@ -124,11 +120,52 @@ static void forget_lost(struct controller_lost_fabric **at) {
         free(l);
 }
 
+static struct controller_restored_fabric **restored_at(struct controller *c, const char *name) {
+        struct controller_restored_fabric **at = &c->restored_fabrics;
+        while (*at && !streq((*at)->name, name))
+                at = &(*at)->next;
+        return at;
+}
+
+static void forget_restored(struct controller_restored_fabric **at) {
+        struct controller_restored_fabric *r = *at;
+        *at = r->next;
+        free(r);
+}
+
+/* The same object in an earlier version: etcd was restored. Known until a recount has begun. */
+static void note_version(struct controller *c, const struct compute_domain_fabric *was,
+                         const struct compute_domain_fabric *is) {
+        const char *name = is->o.meta.name;
+        struct controller_restored_fabric **at = restored_at(c, name), *r = *at;
+        if (kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv)) {
+                size_t n = strlen(name) + 1;
+                if (r)
+                        forget_restored(at);
+                r = xcalloc(1, sizeof *r + n);
+                memcpy(r->name, name, n);
+                r->epoch = is->epoch;
+                r->next = c->restored_fabrics;
+                c->restored_fabrics = r;
+        } else if (r && is->recount > r->epoch) {
+                forget_restored(at);
+        }
+}
+
+/* What it lists may run on Nodes that are gone; for how long they have been, nobody may have noted. */
+static void note_gone(struct controller *c, const struct compute_domain_fabric *f) {
+        for (size_t i = 0; i < f->n_domains; i++)
+                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
+                        if (!records_node(c, f->domains[i].assignments[j].node))
+                                gone_since(c->vanished, f->domains[i].assignments[j].node, clock_wall_s());
+}
+
 /* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
 static void remember(struct controller *c, const struct compute_domain_fabric *f) {
         struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
         if (!fabric_is_own(f))
                 return;
+        note_gone(c, f);
         forget_lost(at);
         struct controller_lost_fabric *l = xnew(struct controller_lost_fabric);
         l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
@@ -139,6 +176,8 @@ static void remember(struct controller *c, const struct compute_domain_fabric *f
 void fabrics_done(struct controller *c) {
         while (c->lost_fabrics)
                 forget_lost(&c->lost_fabrics);
+        while (c->restored_fabrics)
+                forget_restored(&c->restored_fabrics);
 }
 
 /* ---- what is told of a change ---- */
@@ -182,14 +221,15 @@ static void queue_owners(struct controller *c, const struct compute_domain_fabri
                         records_queue_domain(c, f->domains[i].owner.uid);
 }
 
-/* Whether a node keeps its agent depends on what is listed for it. */
-static void queue_seated(struct controller *c, const struct compute_domain_fabric *f) {
-        for (size_t i = 0; c->agents && f && i < f->n_domains; i++) {
-                for (size_t k = 0; k < f->domains[i].n_seats; k++)
-                        records_queue_node(c, f->domains[i].seats[k].node);
-                for (size_t k = 0; k < f->domains[i].n_leaving; k++)
-                        records_queue_node(c, f->domains[i].leaving[k].node);
-        }
+/* Whether a node keeps its daemon depends on what is listed for it. */
+static void queue_assigned(struct controller *c, const struct compute_domain_fabric *f) {
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                for (size_t k = 0; k < f->domains[i].n_assignments; k++)
+                        records_queue_node(c, f->domains[i].assignments[k].node);
+        for (size_t i = 0; f && i < f->n_removals; i++)
+                records_queue_node(c, f->removals[i].node);
+        if (f && f->n_removals)
+                records_queue_daemons(c);
 }
 
 static void queue_domain_of(void *u, const struct grant *x) {
@@ -201,9 +241,11 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         for (size_t i = 0; was && i < was->n_domains; i++) {
                 const struct fabric_domain *d = &was->domains[i];
-                if (!d->n_seats && !d->n_leaving && (!same || !fabric_domain_at(is, d->owner.uid)))
-                        agent_seats_forget(c, was->o.meta.name, d->owner.uid);
+                if (!d->n_assignments && (!same || !fabric_domain_at(is, d->owner.uid)))
+                        assignments_forget(c, was->o.meta.name, d->owner.uid);
         }
+        if (same)
+                note_version(c, was, is);
         if (was && !same)
                 remember(c, was);
         else if (is && fabric_is_own(is) &&
@@ -218,8 +260,8 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         }
         queue_owners(c, was);
         queue_owners(c, is);
-        queue_seated(c, was);
-        queue_seated(c, is);
+        queue_assigned(c, was);
+        queue_assigned(c, is);
         /* Who waits has no entry. */
         for (size_t i = 0; is && is->n_conditions && i < is->n_members; i++)
                 placements_on_node(c->placements, is->members[i], queue_domain_of, c);
@@ -345,7 +387,7 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         x->is_ready = node && node_ready(node);
         x->alive_after = leases_alive_after(c->leases, x->name);
         x->gone = node ? node_out_of_service(node)
-                       : gone_for(c->gone, x->name, FORMATION_NODE_GONE_S, k->now, &k->recheck_s);
+                       : gone_for(c->gone, x->name, ASSIGNMENT_NODE_GONE_S, k->now, &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
                 /* Its plugin gives no channel and reports none. One of the isolation before goes with its
                  * claim, which the server is asked about, where the kubelet shows life. */
@@ -490,7 +532,7 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
                               : d->step == CHANNELS_PATCH ? KUBE_MERGE_PATCH
                                                           : KUBE_DELETE;
         if (verb == KUBE_DELETE)
-                objects_delete(&k->old->o.meta, k->old->o.meta.rv, false, &b);
+                objects_delete(&k->old->o.meta, k->old->o.meta.rv, &b);
         else
                 objects_fabric(&d->fabric, k->old, &b);
         struct writes_request r = {
@@ -511,27 +553,39 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
                 writes_try(k->c->writes, &r);
 }
 
+static void tell_broken(const struct fabric_look *k, const char *broken) {
+        if (!broken || !k->old)
+                return;
+        const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
+                                           k->old->o.meta.uid };
+        event_record(k->c->events, &about, EVENT_WARNING, "AssignmentsWrong",
+                     "no assignment of this partition is changed, because the next decision would be wrong: "
+                     "%s. This is a bug of the driver; report it with this object",
+                     broken);
+}
+
 static void key_of(const char *clique, struct buf *out) {
         buf_addf(out, "f/%s", clique);
 }
 
-bool fabrics_writing(const struct controller *c, const char *clique) {
-        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
-        key_of(clique, &key);
-        return writes_sending(c->writes, buf_str(&key), &kube_fabrics, NULL, clique);
-}
-
 static bool is_stale(const struct controller *c) {
         return records_stale(c) || !kube_informer_current(c->slices) ||
-               (c->plugins && !kube_informer_current(c->plugins)) || !kube_informer_current(c->fabrics);
+               (c->plugins && !kube_informer_current(c->plugins));
+}
+
+/* In a host-managed mode those of an earlier mode have yet to end. */
+static bool has_daemons(const struct controller *c, const char *clique) {
+        const struct compute_domain_fabric *f = records_fabric(c, clique);
+        return mode_runs_daemons(c->mode) || (f && f->epoch) ||
+               kube_informer_first_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique);
 }
 
 void fabrics_reconcile(struct controller *c, const char *clique) {
         _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         struct channels_decision d;
-        bool agents = records_agents_synced(c);
-        if (mode_assigns_channels(c->mode) ? !c->plugins : !agents)
+        bool daemons = has_daemons(c, clique);
+        if (mode_assigns_channels(c->mode) ? !c->plugins : !daemons)
                 return;
         if (!str_is_dns_subdomain(clique)) {
                 log_error(
@@ -558,6 +612,9 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                         .remembered = k.lost ? k.lost->channels : NULL,
                                         .n_remembered = k.lost ? k.lost->n_channels : 0,
                                         .remembers = k.lost != NULL,
+                                        .vanished_s = k.old ? gone_left(c->gone, k.old->o.meta.created,
+                                                                        ASSIGNMENT_NODE_GONE_S, k.now)
+                                                            : 0,
                                         .nodes = k.nodes,
                                         .n_nodes = k.n_nodes,
                                         .owners = k.owners,
@@ -566,23 +623,25 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                         .leases_at = leases_at(c->leases),
                                         .leases_before = leases_before(c->leases),
                                         .now = k.now };
-        struct agent_seats seats = { .stale = facts.stale || (agents && !kube_informer_current(c->agents)),
-                                     .untold_s = channels_untold_s(&facts) };
-        if (agents) {
-                agent_seats_make(c, k.old, clique, k.key, a, &seats);
-                facts.rosters = &seats.rosters;
-                facts.rosters_lost = seats.lost;
-                facts.rosters_full = seats.full;
+        struct assignments assignments = { .stale = facts.stale,
+                                           .settle_s = channels_untold_s(&facts),
+                                           .went_back = *restored_at(c, clique) != NULL };
+        if (daemons) {
+                assignments_make(c, k.old, clique, k.key, a, &assignments);
+                tell_broken(&k, assignments.broken);
+                facts.assignments = &assignments.decision;
+                facts.recount_why = assignments.recount_why;
+                facts.full_why = assignments.full_why;
         }
         channels_decide(&facts, a, &d);
         writes_begin(c->writes, k.key);
         if (d.step != CHANNELS_KEEP)
                 submit(&k, &d);
         writes_end(c->writes, k.key);
-        if (d.hold || seats.hold)
+        if (d.hold || assignments.hold)
                 records_hold(c, k.key);
-        if (seats.recheck_s && (!k.recheck_s || seats.recheck_s < k.recheck_s))
-                k.recheck_s = seats.recheck_s;
+        if (assignments.recheck_s && (!k.recheck_s || assignments.recheck_s < k.recheck_s))
+                k.recheck_s = assignments.recheck_s;
         if (d.ask_leases)
                 leases_ask(c->leases, k.key);
         for (size_t i = 0; i < d.n_ask; i++)

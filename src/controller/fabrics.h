@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabrics: writes the ComputeDomainFabrics: what rules/channels and rules/rosters decide from what is cached.
- * Does nothing where nothing has any. */
+/* fabrics: writes the ComputeDomainFabrics: what rules/channels and rules/assignment decide from what is
+ * cached. Does nothing where nothing has any. */
 #pragma once
 
 #include "controller/records.h"
@@ -8,13 +8,10 @@
 /* One fabric, by its clique's id. */
 void fabrics_reconcile(struct controller *c, const char *clique);
 
-/* Whether its object is being written: what it gives then, nobody can tell from records. */
-bool fabrics_writing(const struct controller *c, const char *clique);
-
 /* Who is concerned by a change. NULL is allowed for each. */
 void fabrics_queue_all(struct controller *c);
 void fabrics_queue_of_node(struct controller *c, const char *node);
-void fabrics_queue_seated(struct controller *c, const char *node); /* those that list a place for it */
+void fabrics_queue_assigned(struct controller *c, const char *node); /* those that list an assignment of it */
 void fabrics_queue_of_domain(struct controller *c, const char *uid);
 /* What the kubelet plugin of a node reports; the object itself. */
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is);

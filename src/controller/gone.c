@@ -56,6 +56,14 @@ bool gone_for(struct gone *g, const char *name, int64_t seconds, int64_t now, in
         return left <= 0;
 }
 
+int64_t gone_left(const struct gone *g, int64_t from, int64_t seconds, int64_t now) {
+        int64_t most = 0;
+        for (const struct missing *m = g->list; m; m = m->hh.next)
+                if (m->since >= from && m->since + seconds - now > most)
+                        most = m->since + seconds - now;
+        return most;
+}
+
 void gone_is_back(struct gone *g, const char *name) {
         struct missing *m;
         HASH_FIND_STR(g->list, name, m);

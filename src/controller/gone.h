@@ -15,4 +15,7 @@ int64_t gone_since(struct gone *g, const char *name, int64_t now);
 /* It is missing now: for at least so many seconds? If not, *recheck_s, where 0 is none, is brought forward to
  * the time that is left. */
 bool gone_for(struct gone *g, const char *name, int64_t seconds, int64_t now, int64_t *recheck_s);
+/* In how many seconds everything that is missing now, and was not before `from`, will have been missing for
+ * that long; 0: it has been. */
+int64_t gone_left(const struct gone *g, int64_t from, int64_t seconds, int64_t now);
 void gone_is_back(struct gone *g, const char *name);

@@ -5,12 +5,14 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "base/log.h"
-#include "controller/agent_seats.h"
-#include "controller/fabrics.h"
+#include "controller/assignments.h"
+#include "controller/go_domains.h"
+#include "controller/removals.h"
 #include "rules/rules.h"
 
-/* The label of a domain whose IMEX agents run is for people only. */
-enum { MAX_BODY = 64 << 10, LATE_MS = 3000, LOOK_AGAIN_MS = 1000 };
+/* The label of a domain is for people only, except where the Go driver formed the domain: then its DaemonSet
+ * selects the node by it. */
+enum { MAX_BODY = 64 << 10, LATE_MS = 3000 };
 
 /* The claims that justify a label here. */
 struct justified {
@@ -26,6 +28,9 @@ static void add_justified(void *u, const struct grant *x) {
         if (!cd || !domain_takes(cd, j->current) || !streq(cd->o.meta.ns, x->ns))
                 return;
         if (!mode_labels_node(j->c->mode, records_other_mode(j->c, cd), streq(x->domain_uid, j->current)))
+                return;
+        /* Such a domain gets no new nodes. */
+        if (!streq(x->domain_uid, j->current) && go_domains_is(j->c, x->domain_uid))
                 return;
         GROW(j->list, j->n, j->cap);
         j->list[j->n++] = *x;
@@ -63,7 +68,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
                 placements_on_node(c->placements, name, look_at_claim, &claimed);
         struct rules_label_facts facts = { .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
-                                           .stale = records_stale(c) || records_daemons_stale(c) };
+                                           .stale = records_stale(c) != NULL };
         enum rules_label_step step = rules_label_step(uid, &facts);
         if (step == RULES_LABEL_ASK) {
                 _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
@@ -78,74 +83,28 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         return step == RULES_LABEL_WRITE;
 }
 
-/* ---- whether an agent runs IMEX there ---- */
+/* ---- whether a daemon of ours runs there ---- */
 
-struct agent_wanting {
-        const struct controller *c;
-        bool pods, agents; /* a domain with the ones, or the others, has a claim here */
-};
-
-static void look_at_runner(void *u, const struct grant *x) {
-        struct agent_wanting *k = u;
-        const struct compute_domain *cd = records_domain(k->c, x->domain_uid);
-        if (!cd || domain_ends(cd) || !streq(cd->o.meta.ns, x->ns))
-                return;
-        if (records_has_agents(k->c, cd) || (mode_is_standing(k->c->mode) && !records_other_mode(k->c, cd)))
-                k->agents = true;
-        else
-                k->pods = true;
-}
-
-static bool is_living(void *u, const struct kube_object *o) {
-        bool *lives = u;
-        *lives = *lives || !pod_ended((const struct pod *)o);
-        return !*lives;
-}
-
-/* Somebody's daemon Pod has, or is about to get, the one place for IMEX on the node. */
-static bool has_daemon(const struct controller *c, const char *node) {
-        bool lives = false;
-        for (size_t i = 0; i < c->n_namespaces && !lives; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, node, is_living,
-                                      &lives);
-        return lives;
-}
-
-/* The agent runs IMEX there, or is listed for it. What is listed for one that cannot run goes with its Pod.
- */
-static bool is_busy(const struct controller *c, const char *node, const char *clique) {
-        const struct agent_pod *p = records_agent(c, node);
-        bool broken = p && !p->seen && rules_is_down(&p->pod);
-        return (p && agent_seats_in_use(c, p)) || (!broken && agent_seats_list_at(c, clique, node));
-}
-
-/* Who has the node keeps it as long as it is in use: an agent yields only when it is idle. */
-static bool agent_wanted(struct controller *c, const struct node *n, const char *key) {
+/* In a host-managed mode a daemon of an earlier mode stays until the node has left its domain. A daemon that
+ * is not wanted any more is removed only while it is idle. */
+static bool daemon_wanted(struct controller *c, const struct node *n, const char *key) {
         const char *name = n->o.meta.name, *clique = records_node_clique(c, name);
-        struct agent_wanting k = { .c = c };
-        bool has = n->imex_agent != NULL;
+        bool has = n->imex_daemon != NULL;
         if (!clique) /* nobody knows where it belongs */
                 return has;
-        placements_on_node(c->placements, name, look_at_runner, &k);
-        if (*clique && !k.pods && !has_daemon(c, name) && (k.agents || mode_runs_agents(c->mode)))
-                return true;
-        if (!has || is_busy(c, name, clique))
-                return has;
-        if (records_stale(c) || !kube_informer_current(c->agents) || !kube_informer_current(c->fabrics)) {
+        bool wanted = *clique && !go_domains_hold(c, n) &&
+                      (mode_runs_daemons(c->mode) || (has && assignments_list_at(c, clique, name)));
+        if (wanted)
+                removals_withdraw(c, name, REMOVALS_NODE);
+        if (wanted || !has)
+                return wanted;
+        if (records_stale(c)) {
                 records_hold(c, key);
                 return true;
         }
-        if (*clique && fabrics_writing(c, clique)) { /* the node may be given a place just now */
-                work_queue_add_after(c->queue, key, LOOK_AGAIN_MS);
-                return true;
-        }
-        return false;
-}
-
-/* Is it a domain whose IMEX agents run? */
-static bool is_of_agents(const struct controller *c, const char *uid) {
-        const struct compute_domain *cd = records_domain(c, uid);
-        return cd && c->agents && records_has_agents(c, cd);
+        /* The partition's object marks the daemon first, so that nobody assigns anything to it. */
+        const struct daemon_pod *p = records_daemon(c, name);
+        return p && !removals_ask(c, p, REMOVALS_NODE);
 }
 
 /* ---- whether somebody else wrote it ---- */
@@ -199,15 +158,12 @@ void labels_reconcile(struct controller *c, const char *name) {
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
-                if (records_agents_synced(c)) {
-                        p.agent = agent_wanted(c, n, buf_str(&key)) ? "true" : NULL;
-                        p.set_agent = !streq(p.agent, n->imex_agent);
-                }
-                p.versioned = p.versioned || (p.set_agent && !p.agent);
-                late = p.set_domain && !n->domain_uid && !p.set_agent && !p.set_gpu_clique &&
-                       is_of_agents(c, p.domain_uid);
+                p.daemon = daemon_wanted(c, n, buf_str(&key)) ? "true" : NULL;
+                p.set_daemon = !streq(p.daemon, n->imex_daemon);
+                p.versioned = p.versioned || (p.set_daemon && !p.daemon);
+                late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_gpu_clique;
         }
-        if (p.set_domain || p.set_agent || p.set_gpu_clique) {
+        if (p.set_domain || p.set_daemon || p.set_gpu_clique) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_node(&n->o.meta, &p, &b);
                 writes_try(c->writes, &(struct writes_request){

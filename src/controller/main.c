@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute-domain-controller: wiring. */
+/* compute-domain-controller: wiring. With "uninstall" as its first argument it is another program. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "controller/controller.h"
 #include "controller/dump.h"
 #include "controller/metrics.h"
+#include "controller/uninstall.h"
 #include "kube/leader.h"
 
 #ifndef PROGRAM_VERSION
@@ -248,6 +249,8 @@ int main(int argc, char **argv) {
         signal(SIGPIPE, SIG_IGN);
         if (version_asked(argc, argv, "compute-domain-controller"))
                 return EXIT_SUCCESS;
+        if (argc > 1 && streq(argv[1], "uninstall"))
+                return uninstall_main(argc - 1, argv + 1);
         if (config_load(&p.config, argc, argv, &e) < 0)
                 return fail(&e);
         if (p.config.help) {

@@ -186,7 +186,7 @@ static bool tell_fabric(void *u, const struct kube_object *o) {
 }
 
 static void tell_fabrics(struct controller *c) {
-        if (!c->fabrics || !c->m.channels)
+        if (!c->m.channels)
                 return;
         metric_clear(c->m.channels);
         metric_clear(c->m.fabric_problem);

@@ -90,7 +90,6 @@ const struct jd_field claim_record_fields[] = {
         JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
         JD_STR(struct claim_record, "domain", domain_uid),
         JD_STR(struct claim_record, "node", node),
-        JD_STR(struct claim_record, "pod", pod),
         JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
         JD_END,
 };
@@ -100,7 +99,6 @@ static const void *record_of(const struct claim *c, bool own_channels, struct ar
         struct claim_group group;
         struct claim_place place;
         r->o.meta = c->o.meta;
-        r->pod = c->n_consumers ? c->consumers[0].uid : NULL;
         if (claim_place(c, own_channels, a, &place)) {
                 r->domain_uid = place.domain_uid;
                 r->node = place.node;

@@ -14,7 +14,6 @@ struct placements;
 struct claim_record {
         struct kube_object o;
         const char *domain_uid, *node;   /* where it brings which node, NULL: nowhere */
-        const char *pod;                 /* UID of whom it is reserved for first, NULL: nobody */
         const struct claim_group *group; /* NULL: it is not shared by a PodGroup */
 };
 extern const struct jd_field claim_record_fields[];

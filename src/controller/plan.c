@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/plan.h"
 
-#include "api/gates.h"
 #include "api/names.h"
 #include "api/resources.h"
 #include "rules/message.h"
 #include "rules/racks.h"
 #include "rules/rules.h"
 
-enum { MAX_BODY = 4 << 20, MAX_NODES = 1024 /* what --max-nodes-per-imex-domain takes */ };
+enum { MAX_BODY = 4 << 20 };
 
 struct work {
-        struct plan_input *in;
+        const struct plan_input *in;
         struct arena *a;
         struct plan *out;
         size_t cap;
-        const char *daemon_name;     /* of the DaemonSet and the daemons' claim template */
-        const char *gates;           /* that the domain's daemons run with */
-        const struct daemonset *own; /* in the driver's namespace */
-        const struct daemonset
-                *elsewhere;        /* left by a driver that lived in another namespace: used as it is */
-        const char *home;          /* namespace of the DaemonSet */
         const struct rct *changed; /* a claim template that is not as we wrote it, NULL: all are */
 };
 
@@ -49,26 +42,8 @@ static struct plan_action *add(struct work *w, enum kube_verb verb, const struct
 
 static void add_delete(struct work *w, const struct kube_resource *res, const struct kube_meta *m) {
         struct buf b = BUF_INIT(MAX_BODY);
-        objects_delete(m, NULL, false, &b);
+        objects_delete(m, NULL, &b);
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
-}
-
-static void add_delete_pod(struct work *w, const struct kube_meta *m, bool at_once) {
-        struct buf b = BUF_INIT(MAX_BODY);
-        objects_delete(m, m->rv, at_once, &b);
-        add(w, KUBE_DELETE, &kube_pods, m->ns, m->name, &b);
-}
-
-/* Whether a claim brings the node in is for the server to say, once the caches can be believed at all. */
-static void ask_node(struct work *w, const char *node) {
-        struct plan *p = w->out;
-        if (w->in->stale) {
-                p->held = true;
-                return;
-        }
-        if (!p->ask_nodes)
-                p->ask_nodes = arena_alloc(w->a, w->in->formation.n_nodes * sizeof *p->ask_nodes);
-        p->ask_nodes[p->n_ask_nodes++] = node;
 }
 
 static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
@@ -93,81 +68,7 @@ static void recheck(struct work *w, int64_t seconds) {
                 w->out->recheck_s = seconds;
 }
 
-/* ---- the daemons' objects ---- */
-
-/* A daemon that no cache shows yet has an entry still: those go last. */
-static bool is_used(const struct plan_input *in) {
-        bool used = in->n_pods > 0 || in->stale;
-        for (size_t i = 0; i < in->formation.n_nodes; i++)
-                used = used || in->formation.nodes[i].wanted;
-        for (size_t i = 0; i < in->formation.n_cliques; i++)
-                used = used || in->formation.cliques[i]->imex.n_seats;
-        return used;
-}
-
-/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what
- * its DaemonSet was made with stays until nobody uses the domain. */
-static void settle_common(struct work *w) {
-        struct plan_input *in = w->in;
-        const struct daemonset *set = w->own ? w->own : w->elsewhere;
-        bool live = is_used(in);
-        const char *max = live && set ? daemonset_env(set, "MAX_NODES_PER_IMEX_DOMAIN") : NULL;
-        const char *gates = live && set ? daemonset_env(set, "FEATURE_GATES") : NULL;
-        struct gates g;
-        struct err e;
-        gates_init(&g);
-        w->gates = gates && gates_parse(&g, gates, &e) == 0 ? gates : in->settings->gates;
-        if (w->gates != gates && gates_parse(&g, w->gates, &e) < 0)
-                gates_init(&g);
-        in->formation.dns_names = mode_dns_names(&g);
-        if (!max || !str_to_i64(str_from(max), &in->formation.max_nodes) || in->formation.max_nodes < 1 ||
-            in->formation.max_nodes > MAX_NODES)
-                in->formation.max_nodes = in->settings->max_nodes;
-}
-
-static void find_sets(struct work *w) {
-        for (size_t i = 0; i < w->in->n_sets; i++) {
-                const struct daemonset *d = w->in->sets[i];
-                if (streq(d->o.meta.ns, w->in->settings->ns) && streq(d->o.meta.name, w->daemon_name))
-                        w->own = d;
-                else if (!d->o.meta.deleted)
-                        w->elsewhere = d;
-        }
-        w->home = !w->own && w->elsewhere ? w->elsewhere->o.meta.ns : w->in->settings->ns;
-}
-
-static void want_daemonset(struct work *w) {
-        const struct plan_input *in = w->in;
-        const struct daemonset *d = w->own;
-        char hash[17];
-        if (!d && w->elsewhere)
-                return;
-        if (d && d->o.meta.deleted) { /* deleted by hand: let it go, then make it anew */
-                remove_object(w, &kube_daemonsets, &d->o.meta, d->finalizers, d->n_finalizers);
-                return;
-        }
-        objects_template_hash(in->settings, in->uid, w->gates, in->formation.max_nodes, hash);
-        bool fresh = d && streq(d->template_hash, hash) && d->o.meta.generation == in->applied_generation &&
-                     has_string(d->finalizers, d->n_finalizers, CD_FINALIZER);
-        if (!fresh) {
-                struct buf b = BUF_INIT(MAX_BODY);
-                objects_daemonset(in->settings, in->uid, w->gates, in->formation.max_nodes, &b);
-                add(w, KUBE_APPLY, &kube_daemonsets, in->settings->ns, w->daemon_name, &b);
-        }
-        if (!d || !streq(d->template_hash, hash))
-                return;
-        for (size_t i = 0; i < in->formation.n_nodes; i++) {
-                const struct seat_facts *n = &in->formation.nodes[i];
-                if (!n->pod || !streq(n->pod->o.meta.ns, d->o.meta.ns) || streq(n->pod->template_hash, hash))
-                        continue;
-                if (rules_replace_daemon(n->pod, hash, n->wanted || !n->released, in->now))
-                        add_delete_pod(w, &n->pod->o.meta, false);
-                else if (!n->wanted && !n->released && !n->pod->o.meta.deleted)
-                        ask_node(w, n->name);
-                else if (streq(n->pod->phase, "Pending"))
-                        recheck(w, RULES_UNSTARTED_S);
-        }
-}
+/* ---- the workload's claim template ---- */
 
 static const struct rct *find_rct(const struct plan_input *in, const char *ns, const char *name) {
         for (size_t i = 0; i < in->n_rcts; i++)
@@ -176,32 +77,25 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
         return NULL;
 }
 
-/* Brings one claim template about. Its spec cannot be changed, so a wrong one is recreated, unless that would
- * change nothing. */
+/* Its spec cannot be changed, so a wrong template is recreated, unless that would change nothing. */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
-                     const char *target, const struct objects_channel *channel) {
+                     const struct objects_channel *channel) {
         const struct plan_input *in = w->in;
         struct buf b = BUF_INIT(MAX_BODY);
-        if (!r && streq(target, CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is
-                                                        there is ours, without its labels */
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
-                add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
-                return;
-        }
         if (!r) {
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, channel, &b);
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
                         PLAN_ANSWER_TEMPLATE;
                 return;
         }
-        bool changed = objects_rct_is_changed(r, in->uid, target, channel);
+        bool changed = objects_rct_is_changed(r, in->uid, channel);
         if (changed)
                 w->changed = r;
-        if (r->o.meta.deleted || (!changed && !objects_rct_matches(r, in->uid, target, channel))) {
+        if (r->o.meta.deleted || (!changed && !objects_rct_matches(r, in->uid, channel))) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
-        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
+        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, CD_TARGET_WORKLOAD) ||
                    !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
-                objects_rct_repair(r, in->uid, target, &b);
+                objects_rct_repair(r, in->uid, &b);
                 add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
         }
 }
@@ -236,22 +130,24 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         if (in->cd->o.meta.deleted)
                 return false;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name;
-        const struct objects_channel channel = {
-                .mode = mode_template_is_single(in->mode)
-                                ? "Single"
-                                : str_or(in->cd->channel->allocation_mode, "Single"),
+        struct objects_channel channel = {
+                .mode = "Single",
                 .rack = racks_is_domain(in->cd) ? in->cd->rack : NULL,
                 .own = mode_assigns_channels(in->mode),
         };
         const struct rct *r = find_rct(in, ns, name);
+        /* In host-managed mode the Go driver writes Single whatever the ComputeDomain requests. Such a
+         * template stays, because pods use it. */
+        bool stays = !mode_forms_domains(in->mode) && r && objects_rct_matches(r, in->uid, &channel);
+        if (!stays)
+                channel.mode = str_or(in->cd->channel->allocation_mode, "Single");
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
-                    (!in->holder->domain_uid &&
-                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, &channel));
+                    (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, &channel));
         if (!r && in->holder && ours)
                 r = in->holder;
         /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
          * tell when the name is free. */
-        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, &channel);
+        want_rct(w, r, ns, name, &channel);
         if (ours && r && r->o.meta.deleted)
                 report_terminating(w, r, problem);
         if (!ours)
@@ -263,30 +159,12 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                                    ns, name,
                                    in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };
-        return ours && r && !r->o.meta.deleted &&
-               objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, &channel);
+        return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, &channel);
 }
 
 /* ---- a living domain ---- */
 
-static void want_cliques(struct work *w, const struct formation *f) {
-        for (size_t i = 0; i < f->n_imex; i++) {
-                const struct formed_imex *c = &f->imex[i];
-                struct buf b = BUF_INIT(MAX_BODY), name = BUF_INIT(512);
-                if (!c->changed || (!c->old && !c->imex.n_seats))
-                        continue;
-                clique_object_name(w->in->uid, c->imex.clique_id, &name);
-                objects_clique(c, w->home, w->in->uid, &b);
-                struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques,
-                                            c->old ? c->old->o.meta.ns : w->home,
-                                            c->old ? c->old->o.meta.name : take_text(w->a, &name).p, &b);
-                x->when = c->urgent ? PLAN_SOON : PLAN_LATER;
-                x->answer = c->old ? PLAN_ANSWER_NONE : PLAN_ANSWER_NEW_CLIQUE;
-                buf_done(&name);
-        }
-}
-
-static void want_status(struct work *w, const struct formation *f, const struct verdict *v) {
+static void want_status(struct work *w, const struct membership *all, const struct verdict *v) {
         const struct plan_input *in = w->in;
         int64_t deleted = in->cd->o.meta.deleted;
         /* Daemons take a moment to end, and so does the work of other controllers. */
@@ -303,43 +181,32 @@ static void want_status(struct work *w, const struct formation *f, const struct 
         x->subresource = "status";
         x->when = PLAN_LATER;
         x->answer = PLAN_ANSWER_STATUS;
-        w->out->n_events = verdict_events(in->cd, f, v, w->a, &w->out->events);
+        w->out->n_events = verdict_events(in->cd, all, v, w->a, &w->out->events);
 }
 
-static void want_daemons_status(struct work *w, const struct formation *f,
+static void want_daemons_status(struct work *w, const struct membership *all,
                                 const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make(w->in->cd, f, problem, w->in->conditions, w->in->now, w->a, &v);
-        w->out->census = census_daemons(f, v.peers_missing);
+        verdict_make(w->in->cd, all, problem, w->in->conditions, w->in->now, w->a, &v);
+        w->out->census = census_daemons(all, v.peers_missing);
         w->out->counted = true;
-        want_status(w, f, &v);
+        want_status(w, all, &v);
 }
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, mode_runs_agents(w->in->mode),
+        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
                           w->in->channels, w->in->n_channels, problem, w->in->conditions, w->in->now, w->a,
                           &v);
         w->out->census = census_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;
-        want_status(w, &(struct formation){ 0 }, &v);
-}
-
-/* Of which cliques the daemons run with the Go driver's names. */
-static void note_adopted(struct work *w, const struct formation *f) {
-        const struct compute_domain *cd = w->in->cd;
-        struct buf b = BUF_INIT(MAX_BODY);
-        if (streq(cd->adopted, f->adopted))
-                return;
-        objects_note_adopted(cd, f->adopted, &b);
-        add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b)->when =
-                PLAN_LATER;
+        want_status(w, &(struct membership){ 0 }, &v);
 }
 
 /* By the mode that we run in. */
 static void want_problem_status(struct work *w, const struct verdict_problem *problem) {
         if (mode_forms_domains(w->in->mode))
-                want_daemons_status(w, &(struct formation){ 0 }, problem);
+                want_daemons_status(w, &(struct membership){ 0 }, problem);
         else
                 want_host_status(w, problem);
 }
@@ -352,10 +219,19 @@ static bool is_workload(const struct rct *r) {
         return !streq(r->target, CD_TARGET_DAEMON);
 }
 
+/* Does the Go driver's DaemonSet serve it, or what is left of that? */
+static bool is_go(const struct plan_input *in) {
+        bool is = in->n_sets || in->n_pods || in->n_cliques;
+        for (size_t i = 0; i < in->n_rcts; i++)
+                is = is || !is_workload(in->rcts[i]);
+        return is;
+}
+
 static struct mode_traces traces_of(const struct plan_input *in) {
         struct mode_traces t = mode_traces_of(in->cd);
         for (size_t i = 0; i < in->n_rcts; i++)
                 mode_traces_add(&t, in->rcts[i]);
+        t.daemon_template = is_go(in);
         return t;
 }
 
@@ -373,58 +249,78 @@ static void report_changed(const struct work *w, struct verdict_problem *problem
         };
 }
 
-static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
-        struct plan_input *in = w->in;
-        struct formation f = { 0 };
-        settle_common(w);
-        want_workload_rct(w, problem);
-        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON,
-                 &(struct objects_channel){ 0 });
-        report_changed(w, problem);
-        want_daemonset(w);
-        in->formation.daemonset = message_of(w->a, "%s %s", w->home, w->daemon_name);
-        formation_make(&in->formation, w->a, &f);
-        if (f.recheck_s)
-                recheck(w, f.recheck_s);
-        w->out->held = w->out->held || f.held;
-        w->out->needs_lost = f.needs_lost;
-        for (size_t i = 0; i < f.n_members; i++)
-                if (f.members[i].unconfirmed)
-                        ask_node(w, f.members[i].seat.node);
-        want_cliques(w, &f);
-        note_adopted(w, &f);
-        if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)
-                *problem = (struct verdict_problem){ "NumNodesRequired",
-                                                     "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX "
-                                                     "daemons start when exactly spec.numNodes nodes "
-                                                     "have joined, and spec.numNodes is 0" };
-        else if (!problem->reason && w->out->too_large)
-                *problem = (struct verdict_problem){
-                        "ObjectTooLarge",
-                        message_of(
-                                w->a,
-                                "%s is larger than an object may be, so it is not written; a ComputeDomain "
-                                "for fewer nodes, or a smaller imex.maxNodesPerDomain, avoids it",
-                                w->out->too_large)
-                };
-        else if (!problem->reason && in->write_error)
-                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
-        want_daemons_status(w, &f, problem);
+/* The DaemonSet ends its pods when the labels are removed; without it nothing does. */
+static void end_orphans(struct work *w) {
+        for (size_t i = 0; !w->in->n_sets && i < w->in->n_pods; i++)
+                if (!w->in->pods[i]->o.meta.deleted)
+                        add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
 }
 
-/* Nothing but the claim template and the status: places and IMEX are the business of fabrics and agents. */
-static void plan_with_agents(struct work *w, struct verdict_problem *problem) {
+/* What the Go driver left. True while something is there. */
+static bool remove_go_objects(struct work *w) {
         const struct plan_input *in = w->in;
-        struct formation f = { 0 };
+        bool left = false;
+        for (size_t i = 0; i < in->n_sets; i++)
+                left = remove_object(w, &kube_daemonsets, &in->sets[i]->o.meta, in->sets[i]->finalizers,
+                                     in->sets[i]->n_finalizers);
+        for (size_t i = 0; i < in->n_rcts; i++)
+                if (!is_workload(in->rcts[i]))
+                        left = remove_object(w, &kube_resource_claim_templates, &in->rcts[i]->o.meta,
+                                             in->rcts[i]->finalizers, in->rcts[i]->n_finalizers);
+        for (size_t i = 0; i < in->n_cliques; i++) {
+                left = true;
+                if (!in->cliques[i]->o.meta.deleted)
+                        add_delete(w, &kube_cliques, &in->cliques[i]->o.meta);
+        }
+        return left;
+}
+
+/* Nothing of it can run any more. */
+static bool is_go_over(const struct plan_input *in) {
+        bool over = !in->n_pods;
+        for (size_t i = 0; i < in->n_sets; i++)
+                over = over && in->sets[i]->o.meta.deleted;
+        return over;
+}
+
+/* Once no node has the domain's label, which stays as long as a claim of it is there, the Go driver's objects
+ * are deleted, and the domain is one of ours. Claims on other nodes, which wait for that, stop nothing. Not
+ * before the mode is recorded: without it and without the objects, the domain would look like one of a
+ * host-managed mode. */
+static void end_go(struct work *w) {
+        const struct plan_input *in = w->in;
+        if ((!is_go_over(in) && in->n_labelled) || !streq(in->cd->mode, in->mode->name))
+                return;
+        if (in->stale) {
+                w->out->held = true;
+        } else {
+                end_orphans(w);
+                if (!in->n_pods)
+                        remove_go_objects(w);
+        }
+}
+
+/* Nothing but the claim template and the status: assignments and IMEX are the business of the partitions'
+ * objects and of the daemons. */
+static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        struct membership all;
         want_workload_rct(w, problem);
         report_changed(w, problem);
-        seated_make(in->seated, in->n_seated, message_of(w->a, "%s " CD_AGENT_OBJECT, in->settings->ns),
-                    in->now, w->a, &f);
-        if (f.recheck_s)
-                recheck(w, f.recheck_s);
+        if (is_go(in)) {
+                const struct go_facts go = { .cd = in->cd,
+                                             .cliques = in->cliques,
+                                             .n_cliques = in->n_cliques,
+                                             .pods = in->pods,
+                                             .n_pods = in->n_pods };
+                membership_make_go(&go, w->a, &all);
+                end_go(w);
+        } else {
+                membership_make(in->members, in->n_members, w->a, &all);
+        }
         if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
-        want_daemons_status(w, &f, problem);
+        want_daemons_status(w, &all, problem);
 }
 
 /* Where IMEX stands before any ComputeDomain uses it: nothing but the claim template. What the status says of
@@ -455,12 +351,10 @@ static void record_mode(struct work *w, const char *mode) {
 }
 
 static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
-        if (!mode_forms_domains(w->in->mode))
-                plan_without_daemons(w, problem);
-        else if (mode_runs_agents(w->in->mode))
-                plan_with_agents(w, problem);
-        else
+        if (mode_forms_domains(w->in->mode))
                 plan_with_daemons(w, problem);
+        else
+                plan_without_daemons(w, problem);
 }
 
 /* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same
@@ -492,7 +386,7 @@ static void plan_living(struct work *w) {
                 if (!cd->mode)
                         record_mode(w, formed_in);
                 verdict_make_other(cd, in->mode, formed_in, in->conditions, in->now, w->a, &v);
-                want_status(w, &(struct formation){ 0 }, &v);
+                want_status(w, &(struct membership){ 0 }, &v);
                 return;
         }
         if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name))
@@ -545,50 +439,6 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         return arena_strdup(a, buf_str(&b));
 }
 
-/* The DaemonSet ends its pods as the labels go; without it nobody does. */
-static void end_orphans(struct work *w) {
-        for (size_t i = 0; !w->in->n_sets && i < w->in->n_pods; i++)
-                if (!w->in->pods[i]->o.meta.deleted)
-                        add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
-}
-
-/* A pod that has ended goes when its kubelet says so. A kubelet that never does (it was restarted while the
- * pod ended) would leave it for ever, so it is taken away when its containers have ended and its claim is
- * unprepared: nothing of it is left then but the object. In exactly the version in which that is so. */
-static bool remove_ended(struct work *w) {
-        const struct plan_input *in = w->in;
-        for (size_t i = 0; i < in->n_ended; i++) {
-                const struct plan_ended *x = &in->ended[i];
-                int64_t left_s = x->pod->o.meta.deleted + PLAN_ENDED_S - in->now;
-                if (!x->pod->o.meta.deleted)
-                        add_delete_pod(w, &x->pod->o.meta, false);
-                else if (left_s > 0 || x->claimed)
-                        recheck(w, left_s > 0 ? left_s : PLAN_ENDED_S);
-                else if (in->stale)
-                        w->out->held = true;
-                else
-                        add_delete_pod(w, &x->pod->o.meta, true);
-        }
-        return in->n_ended;
-}
-
-static bool remove_daemon_objects(struct work *w) {
-        bool left = false;
-        for (size_t i = 0; i < w->in->n_sets; i++)
-                left = remove_object(w, &kube_daemonsets, &w->in->sets[i]->o.meta, w->in->sets[i]->finalizers,
-                                     w->in->sets[i]->n_finalizers);
-        for (size_t i = 0; i < w->in->n_rcts; i++)
-                if (!is_workload(w->in->rcts[i]))
-                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta,
-                                             w->in->rcts[i]->finalizers, w->in->rcts[i]->n_finalizers);
-        for (size_t i = 0; i < w->in->formation.n_cliques; i++) {
-                left = true;
-                if (!w->in->formation.cliques[i]->o.meta.deleted)
-                        add_delete(w, &kube_cliques, &w->in->formation.cliques[i]->o.meta);
-        }
-        return left;
-}
-
 static bool release_workload_rcts(struct work *w) {
         bool left = false;
         for (size_t i = 0; i < w->in->n_rcts; i++) {
@@ -610,13 +460,62 @@ static void tell_waiting(struct work *w, const char *what) {
                 want_problem_status(w, &problem);
 }
 
+/* ---- what is left of it, for people ---- */
+
+struct left {
+        struct work *w;
+        struct message_list names;
+        bool held;     /* by another controller's finalizer */
+        int64_t since; /* the first that has nothing of ours on it any more was deleted; 0: there is none */
+};
+
+static void name_left(struct left *l, const struct kube_resource *res, const struct kube_meta *m,
+                      const char *const *finalizers, size_t n) {
+        const char *foreign = foreign_finalizers(l->w, finalizers, n);
+        l->held = l->held || *foreign;
+        if (m->deleted && !has_string(finalizers, n, CD_FINALIZER) && (!l->since || m->deleted < l->since))
+                l->since = m->deleted;
+        message_add(&l->names, "%s %s/%s%s%s%s", res->kind, m->ns, m->name, *foreign ? " (finalizers: " : "",
+                    foreign, *foreign ? ")" : "");
+}
+
+static void name_all_left(struct left *l) {
+        const struct plan_input *in = l->w->in;
+        for (size_t i = 0; i < in->n_sets; i++)
+                name_left(l, &kube_daemonsets, &in->sets[i]->o.meta, in->sets[i]->finalizers,
+                          in->sets[i]->n_finalizers);
+        for (size_t i = 0; i < in->n_rcts; i++)
+                name_left(l, &kube_resource_claim_templates, &in->rcts[i]->o.meta, in->rcts[i]->finalizers,
+                          in->rcts[i]->n_finalizers);
+        for (size_t i = 0; i < in->n_cliques; i++)
+                name_left(l, &kube_cliques, &in->cliques[i]->o.meta, NULL, 0);
+}
+
+/* At once where the cause is known. Otherwise it may be a matter of seconds. */
+static void tell_left(struct work *w) {
+        const struct plan_input *in = w->in;
+        struct left l = { .w = w };
+        name_all_left(&l);
+        const char *names = message_end(&l.names, w->a), *why = NULL;
+        int64_t left_s = l.since + PLAN_STANDSTILL_S - in->now;
+        if (in->write_error)
+                why = message_of(w->a, "The last attempt failed: %.500s", in->write_error);
+        else if (l.held)
+                why = "Other controllers have to remove their finalizers";
+        else if (l.since && left_s > 0)
+                recheck(w, left_s);
+        else if (l.since)
+                why = "kubectl get -o yaml shows the finalizers that keep them";
+        if (why)
+                tell_waiting(w, message_of(w->a, "Waiting for objects to be deleted: %s. %s", names, why));
+}
+
 /* A domain that a cache does not show may be one that it does not show yet. */
 static bool gone_for_certain(struct work *w) {
         const struct plan_input *in = w->in;
         if (in->cd)
                 return true;
-        if (!in->n_sets && !in->n_rcts && !in->n_pods && !in->n_ended && !in->formation.n_cliques &&
-            !in->n_labelled)
+        if (!in->n_sets && !in->n_rcts && !in->n_pods && !in->n_cliques && !in->n_labelled)
                 w->out->nothing_left = true;
         else if (in->stale)
                 w->out->held = true;
@@ -633,28 +532,24 @@ static void plan_ending(struct work *w) {
         if (!gone_for_certain(w))
                 return;
         close_door(w);
-        bool ended_left = remove_ended(w);
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
                 tell_waiting(w, message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
                 return;
         }
-        if (in->n_places && left_s > 0) {
+        if (in->n_assigned && left_s > 0) {
                 recheck(w, left_s);
-                tell_waiting(w, message_of(w->a, "Waiting for IMEX to end on %s", in->places));
+                tell_waiting(w, message_of(w->a, "Waiting for IMEX to end on %s", in->assigned));
                 return;
         }
         if (in->n_labelled) {
-                tell_waiting(w, message_of(w->a, "Waiting for the label to go from %zu nodes%s%.500s",
-                                           in->n_labelled, in->label_error ? ": " : "",
-                                           str_or(in->label_error, "")));
+                tell_waiting(w, message_of(w->a, "Waiting for the label to go from %s%s%.500s", in->labelled,
+                                           in->label_error ? ": " : "", str_or(in->label_error, "")));
                 return;
         }
-        if (remove_daemon_objects(w) || release_workload_rcts(w))
-                return;
-        if (ended_left && (!in->cd || left_s > 0)) {
-                recheck(w, left_s > 0 ? left_s : PLAN_ENDED_S);
+        if (remove_go_objects(w) || release_workload_rcts(w)) {
+                tell_left(w);
                 return;
         }
         /* That nothing is left is what a cache does not show. */
@@ -664,6 +559,11 @@ static void plan_ending(struct work *w) {
                 return;
         }
         w->out->nothing_left = !in->cd;
+        if (in->write_error)
+                tell_waiting(w, message_of(w->a,
+                                           "Nothing is left, but the driver cannot remove its finalizer: "
+                                           "%.500s",
+                                           in->write_error));
         if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
                 add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers,
                             in->cd->n_finalizers);
@@ -674,15 +574,9 @@ static void plan_ending(struct work *w) {
         }
 }
 
-void plan_make(struct plan_input *in, struct arena *a, struct plan *ret) {
-        struct buf name = BUF_INIT(512);
+void plan_make(const struct plan_input *in, struct arena *a, struct plan *ret) {
+        struct work w = { .in = in, .a = a, .out = ret };
         *ret = (struct plan){ 0 };
-        objects_daemon_name(in->uid, &name);
-        struct work w = { .in = in, .a = a, .out = ret, .daemon_name = take_text(a, &name).p };
-        in->formation.cd = in->cd;
-        in->formation.now = in->now;
-        in->formation.stale = in->stale;
-        find_sets(&w);
         if (in->cd && !in->cd->o.meta.deleted)
                 plan_living(&w);
         else if (in->cd && !domain_ends(in->cd))

@@ -231,7 +231,7 @@ static void look_at(const struct rack *r, const struct compute_domain *cd) {
                          kv_str("namespace", cd->o.meta.ns), kv_str("name", cd->o.meta.name),
                          kv_str("why", f.wanted ? "no node of the rack has been there for a day"
                                                 : "its namespace wants none any more"));
-                objects_delete(&cd->o.meta, cd->o.meta.rv, false, &b);
+                objects_delete(&cd->o.meta, cd->o.meta.rv, &b);
                 submit(r, KUBE_DELETE, cd->o.meta.ns, cd->o.meta.name, &b, NULL);
         }
         if (d.recheck_s)

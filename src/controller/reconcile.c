@@ -6,20 +6,16 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "controller/agent_members.h"
-#include "controller/labels.h"
+#include "controller/members.h"
 #include "controller/plan.h"
 #include "controller/reconcile.h"
-#include "controller/watch.h"
-#include "imex/imex_files.h"
+#include "model/daemon_report.h"
 #include "rules/message.h"
 
-/* How long a write waits for more to come, and from the last write of the same object. Daemons need their
- * index by the time their container has started, which takes longer than this; what only people look at may
- * wait a little more. */
+/* How long a write waits for more to come, and from the last write of the same object. */
 static const struct {
         unsigned gather_ms, interval_ms;
-} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
+} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_LATER] = { 150, 1000 } };
 
 /* ---- what the caches know ---- */
 
@@ -42,18 +38,8 @@ static void add_wanted(void *u, const struct grant *x) {
         add_object(u, (const struct kube_object *)(void *)copy);
 }
 
-struct pods {
-        struct list living, ended;
-};
-
-/* That there is one: of a domain that lives nobody asks for more. */
-static bool add_first_living(void *u, const struct kube_object *o) {
-        return pod_ended((const struct pod *)o) || !add_object(u, o);
-}
-
-static bool add_pod(void *u, const struct kube_object *o) {
-        struct pods *p = u;
-        return add_object(pod_ended((const struct pod *)o) ? &p->ended : &p->living, o);
+static bool add_living(void *u, const struct kube_object *o) {
+        return pod_ended((const struct pod *)o) || add_object(u, o);
 }
 
 struct own_templates {
@@ -65,143 +51,6 @@ struct own_templates {
 static bool add_template(void *u, const struct kube_object *o) {
         struct own_templates *t = u;
         return !records_owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
-}
-
-/* Of two pods of one node: the one that is not being deleted, else the newer. */
-static const struct pod *better_pod(const struct pod *a, const struct pod *b) {
-        bool ends = a && a->o.meta.deleted;
-        if (!a || (!b->o.meta.deleted && ends) ||
-            (!b->o.meta.deleted == !ends && b->o.meta.created > a->o.meta.created))
-                return b;
-        return a;
-}
-
-/* Who holds the node, as far as the owner of `cd` may know: the objects of other namespaces are not his to
- * see. */
-static const char *holder_of(const struct compute_domain *cd, const struct compute_domain *other,
-                             struct arena *a) {
-        if (cd && streq(cd->o.meta.ns, other->o.meta.ns))
-                return message_of(a, "ComputeDomain %s/%s", other->o.meta.ns, other->o.meta.name);
-        return "a ComputeDomain of another namespace";
-}
-
-/* A daemon that is not seen may live all the same. */
-static bool is_released(const struct controller *c, const struct compute_domain *cd,
-                        const struct seat_facts *seat) {
-        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        confirm_on_node(cd->o.meta.uid, seat->name, &key);
-        bool is = confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
-        for (size_t i = 0; is && !seat->pod && i < c->n_namespaces; i++)
-                is = confirm_known(c->confirm, CONFIRM_DAEMON, c->namespaces[i].ns, buf_str(&key));
-        return is;
-}
-
-/* ---- the nodes of a domain ---- */
-
-struct naming {
-        seats_add_fn *add;
-        void *seats;
-};
-
-static void name_wanted(void *u, const struct grant *x) {
-        struct naming *n = u;
-        n->add(n->seats, x->node);
-}
-
-static bool name_pod(void *u, const struct kube_object *o) {
-        struct naming *n = u;
-        const struct pod *p = (const struct pod *)o;
-        if (p->node && !pod_ended(p))
-                n->add(n->seats, p->node);
-        return true;
-}
-
-static bool name_entries(void *u, const struct kube_object *o) {
-        struct naming *n = u;
-        const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->imex.n_seats; i++)
-                n->add(n->seats, q->imex.seats[i].node);
-        return true;
-}
-
-void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats) {
-        const struct controller *c = u;
-        struct naming n = { add, seats };
-        placements_of_domain(c->placements, uid, name_wanted, &n);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, name_pod, &n);
-                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, name_entries, &n);
-        }
-        lost_each(c->lost, uid, name_entries, &n);
-}
-
-struct looking {
-        const char *uid, *label; /* of the node */
-        const struct compute_domain *cd;
-        struct seat_facts *seat;
-        bool entry;
-};
-
-/* A claim of another namespace counts for nothing. */
-static void look_at_place(void *u, const struct grant *x) {
-        struct looking *l = u;
-        if (l->cd && streq(x->domain_uid, l->uid) && streq(x->ns, l->cd->o.meta.ns) &&
-            domain_takes(l->cd, l->label))
-                l->seat->wanted = true;
-}
-
-struct daemons {
-        const char *uid;
-        const struct pod *best;
-};
-
-static bool look_at_pod(void *u, const struct kube_object *o) {
-        struct daemons *d = u;
-        const struct pod *p = (const struct pod *)o;
-        if (streq(p->domain_uid, d->uid) && !pod_ended(p))
-                d->best = better_pod(d->best, p);
-        return true;
-}
-
-static const struct pod *seen_daemon(const struct controller *c, const char *uid, const char *node) {
-        struct daemons d = { .uid = uid };
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, node, look_at_pod, &d);
-        return d.best;
-}
-
-static bool look_at_entries(void *u, const struct kube_object *o) {
-        struct looking *l = u;
-        const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->imex.n_seats; i++)
-                l->entry = l->entry || streq(q->imex.seats[i].node, l->seat->name);
-        return !l->entry;
-}
-
-bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, struct arena *a) {
-        struct controller *c = u;
-        const struct node *node = records_node(c, seat->name);
-        struct looking l = { uid, node ? node->domain_uid : NULL, records_domain(c, uid), seat, false };
-        placements_on_node(c->placements, seat->name, look_at_place, &l);
-        seat->pod = seen_daemon(c, uid, seat->name);
-        for (size_t i = 0; i < c->n_namespaces && !seat->wanted && !seat->pod; i++)
-                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, look_at_entries,
-                                      &l);
-        if (!seat->wanted && !seat->pod && !l.entry)
-                lost_each(c->lost, uid, look_at_entries, &l);
-        if (!seat->wanted && !seat->pod && !l.entry)
-                return false;
-        seat->node = node;
-        seat->clique = records_node_clique(c, seat->name);
-        if (!seat->node)
-                seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
-        if (!seat->wanted && l.cd)
-                seat->released = is_released(c, l.cd, seat);
-        const char *label = seat->wanted ? labels_of(c, seat->name) : uid;
-        const struct compute_domain *other = streq(label, uid) ? NULL : records_domain(c, label);
-        if (other)
-                seat->held_by = holder_of(l.cd, other, a);
-        return true;
 }
 
 /* ---- how an IMEX is that stands before its ComputeDomains ---- */
@@ -225,12 +74,35 @@ static void look_at_plugin_of(const struct controller *c, struct host *h) {
         }
 }
 
-static void look_at_agent_of(const struct controller *c, struct host *h) {
-        const struct agent_pod *agent = records_agent(c, h->name);
-        if (!agent || !agent->seen)
+/* The domain that stands in the node's partition, by the object of the partition; NULL: it lists none. */
+static const struct fabric_domain *standing_on(const struct controller *c, const char *node,
+                                               const struct daemon_report *r) {
+        const char *slice = records_node_clique(c, node);
+        const char *clique = slice ? slice : r->has_assignment ? r->assignment.clique_id : NULL;
+        const struct compute_domain_fabric *f = records_fabric(c, clique);
+        char uid[37];
+        if (!f)
+                return NULL;
+        fabric_standing_uid(clique, uid);
+        return fabric_domain_of(f, uid);
+}
+
+/* While the isolation changes, a daemon may still be ready in the domain of one ComputeDomain, and says
+ * nothing of the one that stands. */
+static void look_at_daemon_of(const struct controller *c, struct host *h, struct arena *a) {
+        const struct daemon_pod *daemon = records_daemon(c, h->name);
+        struct daemon_report r;
+        struct err e;
+        if (!daemon || !daemon->report || daemon_report_decode(str_from(daemon->report), a, &r, &e) < 0)
                 return;
-        h->state = streq(agent->pod.ready, "true") ? HOST_UP : HOST_DOWN;
-        h->reason = agent->pod.reason;
+        const struct fabric_domain *d = standing_on(c, h->name, &r);
+        if (!d)
+                return;
+        bool serves = r.has_assignment && streq(r.assignment.domain_uid, d->owner.uid);
+        h->state = serves && streq(daemon->pod.ready, "true") ? HOST_UP : HOST_DOWN;
+        h->reason = serves || !r.has_assignment
+                            ? daemon->pod.reason
+                            : "its daemon still serves the IMEX domain of a ComputeDomain";
 }
 
 static void gather_hosts(const struct controller *c, const struct compute_domain *cd,
@@ -252,7 +124,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                 if (!node || !node_ready(node))
                         continue;
                 if (mode_is_standing(c->mode))
-                        look_at_agent_of(c, &hosts[kept - 1]);
+                        look_at_daemon_of(c, &hosts[kept - 1], a);
                 else if (c->plugins)
                         look_at_plugin_of(c, &hosts[kept - 1]);
         }
@@ -300,15 +172,6 @@ static const char *error_of_node(const struct controller *c, const char *name) {
         return writes_error(c->writes, buf_str(&key));
 }
 
-/* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled.
- */
-static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
-        const char *error = NULL;
-        for (size_t i = 0; i < in->n_nodes && !error && writes_failing(c->writes); i++)
-                error = in->nodes[i].wanted ? error_of_node(c, in->nodes[i].name) : NULL;
-        return error;
-}
-
 /* Why the labels of a domain that ends do not go. */
 static const char *label_write_error(const struct controller *c, const struct list *labelled) {
         const char *error = NULL;
@@ -317,109 +180,68 @@ static const char *label_write_error(const struct controller *c, const struct li
         return error;
 }
 
-static void gather_ended(const struct controller *c, const struct list *ended, struct arena *a,
-                         struct plan_input *ret) {
-        struct plan_ended *list = arena_alloc(a, (ended->n + 1) * sizeof *list);
-        for (size_t i = 0; i < ended->n; i++) {
-                const struct pod *p = ended->items[i];
-                list[i] = (struct plan_ended){ p, kube_informer_first_at(c->claims, CONTROLLER_CLAIMS_BY_POD,
-                                                                         p->o.meta.uid) != NULL };
+static const char *name_labelled(const struct list *labelled, struct arena *a) {
+        struct message_list names = { 0 };
+        for (size_t i = 0; i < labelled->n; i++)
+                message_add(&names, "%s", ((const struct node *)labelled->items[i])->o.meta.name);
+        return message_end(&names, a);
+}
+
+/* What the Go driver left of the domain. */
+static void gather_go(const struct controller *c, const char *uid, struct arena *a, struct plan_input *ret) {
+        struct list sets = { .a = a }, pods = { .a = a }, cliques = { .a = a };
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                const struct controller_namespace *n = &c->namespaces[i];
+                kube_informer_each_at(n->sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
+                kube_informer_each_at(n->pods, CONTROLLER_BY_DOMAIN, uid, add_living, &pods);
+                kube_informer_each_at(n->cliques, CONTROLLER_BY_DOMAIN, uid, add_object, &cliques);
         }
-        ret->ended = list;
-        ret->n_ended = ended->n;
-}
-
-/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,
- * can have made them; a domain that does not say who made it may be theirs. */
-static bool may_have_daemons(const struct controller *c, const char *uid) {
-        const struct compute_domain *cd = records_domain(c, uid);
-        struct mode_traces t = records_traces(c, uid, cd);
-        bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
-        return made_elsewhere || t.daemon_template ||
-               kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
-}
-
-/* The caches that this domain's removals are justified by. */
-static const char *domain_stale(const struct controller *c, const char *uid) {
-        const char *stale = records_stale(c);
-        return stale || mode_runs_daemons(c->mode) || !may_have_daemons(c, uid) ? stale
-                                                                                : records_daemons_stale(c);
+        ret->sets = (const struct daemonset *const *)(const void *)sets.items;
+        ret->n_sets = sets.n;
+        ret->pods = (const struct pod *const *)(const void *)pods.items;
+        ret->n_pods = pods.n;
+        ret->cliques = (const struct clique *const *)(const void *)cliques.items;
+        ret->n_cliques = cliques.n;
 }
 
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                    struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
-        struct list sets = { .a = a }, cliques = { .a = a }, lost = { .a = a }, wanted = { .a = a },
-                    labelled = { .a = a };
-        struct pods all_pods = { .living = { .a = a }, .ended = { .a = a } };
+        struct list wanted = { .a = a }, labelled = { .a = a };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
-        char *infix = arena_alloc(a, 11);
         bool lives = cd && !domain_ends(cd);
-        const struct imex_mode *mode = cd && mode_runs_daemons(c->mode) ? records_mode_of(c, cd) : c->mode;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
-                if (lives)
-                        kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid,
-                                              add_first_living, &all_pods.living);
-                else
-                        kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_pod,
-                                              &all_pods);
-                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object,
-                                      &cliques);
-        }
-        lost_each(c->lost, uid, add_object, &lost);
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
-        if (!lives)
-                kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
-        if (!mode_forms_domains(c->mode))
-                placements_of_domain(c->placements, uid, add_wanted, &wanted);
-        imex_infix(uid, infix);
-        const struct list pods = all_pods.living, rcts = own.list;
+        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
+        placements_of_domain(c->placements, uid, add_wanted, &wanted);
         *ret = (struct plan_input){
                 .settings = &c->settings,
-                .mode = mode,
+                .mode = c->mode,
                 .uid = uid,
                 .cd = cd,
-                .sets = (const struct daemonset *const *)(const void *)sets.items,
-                .n_sets = sets.n,
-                .rcts = (const struct rct *const *)(const void *)rcts.items,
-                .n_rcts = rcts.n,
-                .pods = (const struct pod *const *)(const void *)pods.items,
-                .n_pods = pods.n,
-                .formation = { .cliques = (const struct clique *const *)(const void *)cliques.items,
-                               .n_cliques = cliques.n,
-                               .lost = (const struct clique *const *)(const void *)lost.items,
-                               .n_lost = lost.n,
-                               .infix = infix },
+                .rcts = (const struct rct *const *)(const void *)own.list.items,
+                .n_rcts = own.list.n,
                 .n_labelled = labelled.n,
                 .conditions = !c->no_conditions,
                 .now = clock_wall_s(),
                 .write_error = writes_error(c->writes, key),
-                .stale = domain_stale(c, uid),
+                .stale = records_stale(c),
                 .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
         };
-        gather_ended(c, &all_pods.ended, a, ret);
-        if (!lives)
+        gather_go(c, uid, a, ret);
+        if (!lives) {
+                ret->labelled = name_labelled(&labelled, a);
                 ret->label_error = label_write_error(c, &labelled);
-        if (records_agents_synced(c) && !lives)
-                ret->n_places = agent_members_left(c, uid, a, &ret->places);
-        if (c->agents && lives && mode_runs_agents(mode) && mode_forms_domains(mode)) {
-                ret->n_seated = agent_members_of(c, cd, a, &ret->seated);
-                if (!ret->write_error)
-                        ret->write_error = agent_members_error(c, ret->seated, ret->n_seated);
-        } else if (mode_forms_domains(c->mode) && lives) {
-                ret->formation.n_nodes = seats_of(c->seats, uid, &ret->formation.nodes);
-                ret->formation.memory = seats_memory(c->seats, uid);
+                ret->n_assigned = members_assigned(c, uid, a, &ret->assigned);
         } else if (mode_forms_domains(c->mode)) {
-                seats_forget(c->seats, uid);
+                ret->n_members = members_of(c, cd, a, &ret->members);
+                if (!ret->write_error)
+                        ret->write_error = members_error(c, ret->members, ret->n_members);
         } else {
                 gather_hosts(c, cd, &wanted, a, ret);
-                if (mode_has_fabrics(c->mode))
+                if (mode_assigns_channels(c->mode))
                         gather_channels(c, uid, a, ret);
         }
-        if (!ret->write_error)
-                ret->write_error = node_write_error(c, &ret->formation);
         if (cd && cd->channel && cd->channel->template_name) {
                 ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns,
                                                                     cd->channel->template_name);
@@ -436,13 +258,6 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                         memory->ending_since = cd && !memory->was_held ? cd->o.meta.deleted : ret->now;
                 ret->ending_since = memory->ending_since;
         }
-        _cleanup_(buf_done) struct buf name = BUF_INIT(256);
-        objects_daemon_name(uid, &name);
-        ret->applied_generation =
-                writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
-        if (!ret->applied_generation) /* a leader before this one, or this one, has made it and nobody changed
-                                         it */
-                ret->applied_generation = WRITES_MADE_GENERATION;
 }
 
 /* ---- the name of the workload template is taken ---- */
@@ -487,36 +302,6 @@ static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const
                                                           .done = on_holder,
                                                           .u = d,
                                                   });
-}
-
-/* ---- a clique exists without the labels that we know it by ---- */
-
-static void on_labelled(void *u, yyjson_val *obj, const struct err *e) {
-        struct controller_domain *d = u;
-        d->labelling = NULL;
-        records_queue_domain(d->c, d->uid);
-}
-
-static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
-        struct controller *c = u;
-        const char *uid = q->requester + 2;
-        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-        if (!e || e->kind != ERR_CONFLICT)
-                return;
-        struct controller_domain *d = records_make(c, uid);
-        if (d->labelling)
-                return;
-        objects_clique_labels(uid, q->name + strlen(uid) + 1, &b);
-        d->labelling = kube_start(c->client, &(struct kube_request){
-                                                     .verb = KUBE_MERGE_PATCH,
-                                                     .res = &kube_cliques,
-                                                     .ns = q->ns,
-                                                     .name = q->name,
-                                                     .manager = "compute-domain-controller",
-                                                     .body = { buf_str(&b), b.n },
-                                                     .done = on_labelled,
-                                                     .u = d,
-                                             });
 }
 
 /* ---- sending ---- */
@@ -584,7 +369,6 @@ static writes_done_fn *const answered[] = {
         [PLAN_ANSWER_NONE] = NULL,
         [PLAN_ANSWER_STATUS] = on_status,
         [PLAN_ANSWER_TEMPLATE] = on_rct,
-        [PLAN_ANSWER_NEW_CLIQUE] = on_new_clique,
 };
 
 static void perform(struct controller *c, const char *key, const struct plan_input *in,
@@ -615,34 +399,15 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
         writes_end(c->writes, key);
 }
 
-/* Daemons are asked for when no claim is left: then the answers are of one time. */
-static void ask_node(struct controller *c, const char *key, const struct compute_domain *cd,
-                     const char *node) {
-        _cleanup_(buf_done) struct buf about = BUF_INIT(1024);
-        confirm_on_node(cd->o.meta.uid, node, &about);
-        bool gone = confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&about), key);
-        for (size_t i = 0; gone && !seen_daemon(c, cd->o.meta.uid, node) && i < c->n_namespaces; i++)
-                confirm_absent(c->confirm, CONFIRM_DAEMON, c->namespaces[i].ns, buf_str(&about), key);
-}
-
 /* What the plan does not know enough for. */
 static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
         if (p->held)
                 records_hold(c, key);
         if (p->ask_domain)
                 confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
-        for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++)
-                ask_node(c, key, in->cd, p->ask_nodes[i]);
 }
 
-static bool touch_lost(void *u, const struct kube_object *o) {
-        const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->imex.n_seats; i++)
-                seats_touch(u, q->domain_uid, q->imex.seats[i].node);
-        return true;
-}
-
-static void reconcile(struct controller *c, const char *uid) {
+void reconcile_domain(struct controller *c, const char *uid) {
         _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         struct plan_input in;
@@ -662,25 +427,10 @@ static void reconcile(struct controller *c, const char *uid) {
                           kv_str("domain", uid), kv_str("name", p.too_large));
         if (p.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
-        if (in.cd && !p.needs_lost) {
-                lost_each(c->lost, uid, touch_lost, c->seats);
-                lost_forget(c->lost, uid);
-        }
         if (p.nothing_left) {
                 struct controller_domain *d = records_find(c, uid);
                 writes_forget(c->writes, buf_str(&key));
-                seats_forget(c->seats, uid);
                 if (d)
                         records_forget(d);
         }
-}
-
-void reconcile_domain(struct controller *c, const char *uid) {
-        bool of_daemons = !mode_runs_daemons(c->mode) && may_have_daemons(c, uid);
-        if (of_daemons)
-                watch_daemons(c);
-        /* Everything is queued again when they are. */
-        if ((of_daemons && !records_daemons_synced(c)) || records_awaits_agents(c, records_domain(c, uid)))
-                return;
-        reconcile(c, uid);
 }

@@ -5,6 +5,3 @@
 #include "controller/records.h"
 
 void reconcile_domain(struct controller *c, const char *uid);
-/* The source of c->seats. */
-void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats);
-bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, struct arena *a);

@@ -10,28 +10,25 @@
 /* ---- the caches ---- */
 
 bool records_synced(const struct controller *c) {
-        if (!c->started || !c->cds || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
-            !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
-            !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)) ||
-            (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)) ||
-            (mode_has_fabrics(c->mode) && !kube_informer_synced(c->fabrics)) ||
-            (mode_runs_agents(c->mode) && !records_agents_synced(c)))
+        if (!c->started || !c->cds || !records_go_synced(c))
                 return false;
-        return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
+        const struct kube_informer *const all[] = { c->cds,         c->claims,         c->nodes,
+                                                    c->slices,      c->rcts,           c->plugins,
+                                                    c->fabrics,     c->daemons,        c->daemon_sets,
+                                                    c->daemon_rcts, c->rack_namespaces };
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                if (all[i] && !kube_informer_synced(all[i]))
+                        return false;
+        return true;
 }
 
-bool records_agents_synced(const struct controller *c) {
-        return c->agents && kube_informer_synced(c->fabrics) && kube_informer_synced(c->agents) &&
-               kube_informer_synced(c->agent_sets) && kube_informer_synced(c->agent_rcts);
-}
-
-bool records_daemons_synced(const struct controller *c) {
+bool records_go_synced(const struct controller *c) {
         for (size_t i = 0; i < c->n_namespaces; i++)
                 if (!kube_informer_synced(c->namespaces[i].sets) ||
                     !kube_informer_synced(c->namespaces[i].pods) ||
                     !kube_informer_synced(c->namespaces[i].cliques))
                         return false;
-        return c->namespaces != NULL;
+        return true;
 }
 
 const char *records_stale(const struct controller *c) {
@@ -41,14 +38,12 @@ const char *records_stale(const struct controller *c) {
         } all[] = { { c->cds, "computedomains" },
                     { c->claims, "resourceclaims" },
                     { c->nodes, "nodes" },
-                    { c->rcts, "resourceclaimtemplates" } };
+                    { c->rcts, "resourceclaimtemplates" },
+                    { c->fabrics, "computedomainfabrics" },
+                    { c->daemons, "pods of daemons" } };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 if (!all[i].i || !kube_informer_current(all[i].i))
                         return all[i].name;
-        return mode_runs_daemons(c->mode) ? records_daemons_stale(c) : NULL;
-}
-
-const char *records_daemons_stale(const struct controller *c) {
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 const struct controller_namespace *n = &c->namespaces[i];
                 if (!kube_informer_current(n->sets))
@@ -63,8 +58,9 @@ const char *records_daemons_stale(const struct controller *c) {
 
 void records_catch_up(const struct controller *c) {
         struct kube_informer *const all[] = {
-                c->cds,     c->claims, c->nodes,      c->slices,     c->rcts, c->plugins, c->rack_namespaces,
-                c->fabrics, c->agents, c->agent_sets, c->agent_rcts,
+                c->cds,         c->claims,      c->nodes,           c->slices,
+                c->rcts,        c->plugins,     c->fabrics,         c->daemons,
+                c->daemon_sets, c->daemon_rcts, c->rack_namespaces,
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_tell(all[i]);
@@ -101,13 +97,11 @@ void records_queue_rack(struct controller *c, const char *id) {
 }
 
 void records_queue_fabric(struct controller *c, const char *clique) {
-        if (c->fabrics)
-                queue(c, 'f', clique);
+        queue(c, 'f', clique);
 }
 
-void records_queue_agents(struct controller *c) {
-        if (c->agents)
-                queue(c, 'a', "agents");
+void records_queue_daemons(struct controller *c) {
+        queue(c, 's', "daemons");
 }
 
 static void queue_place(void *u, const struct grant *x) {
@@ -210,74 +204,24 @@ bool records_other_mode(const struct controller *c, const struct compute_domain 
         return mode_is_other(c->mode, cd->mode, records_traces(c, cd->o.meta.uid, cd));
 }
 
-struct seated {
-        const char *uid;
-        bool is;
-};
-
-static bool look_at_domains(void *u, const struct kube_object *o) {
-        struct seated *s = u;
-        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
-        for (size_t i = 0; i < f->n_domains && !s->is; i++)
-                s->is = streq(f->domains[i].owner.uid, s->uid) &&
-                        (f->domains[i].n_seats || f->domains[i].n_leaving);
-        return !s->is;
-}
-
-/* Looks through all fabrics, which is only needed where nothing else tells. */
-static bool is_seated(const struct controller *c, const char *uid) {
-        struct seated s = { .uid = uid };
-        if (c->agents)
-                kube_informer_each(c->fabrics, look_at_domains, &s);
-        return s.is;
-}
-
-const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd) {
-        struct mode_traces t = records_traces(c, cd->o.meta.uid, cd);
-        const struct imex_mode *m = mode_of_domain(c->mode, cd->mode, t, false);
-        if (mode_runs_daemons(m) && !mode_runs_agents(m) && !t.daemon_template)
-                m = mode_of_domain(c->mode, cd->mode, t, is_seated(c, cd->o.meta.uid));
-        return m;
-}
-
-bool records_has_agents(const struct controller *c, const struct compute_domain *cd) {
-        if (mode_forms_domains(c->mode))
-                return mode_runs_agents(records_mode_of(c, cd));
-        return mode_was_agents(cd->mode, records_traces(c, cd->o.meta.uid, cd)) ||
-               is_seated(c, cd->o.meta.uid);
-}
-
-bool records_awaits_agents(const struct controller *c, const struct compute_domain *cd) {
-        if (!cd || !c->agents || records_agents_synced(c))
-                return false;
-        struct mode_traces t = records_traces(c, cd->o.meta.uid, cd);
-        /* A domain of daemons has no daemon template when its first writes fail, and when it ends. Then the
-         * annotation decides, which is written with the finalizer. */
-        return mode_was_agents(cd->mode, t) ||
-               (mode_forms_domains(c->mode) && !t.daemon_template && (t.status || t.workload_template) &&
-                has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) &&
-                !streq(cd->mode, MODE_DRIVER_MANAGED));
-}
-
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique) {
         if (!clique || !*clique)
                 return NULL;
         return (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
 }
 
-static bool look_at_agent(void *u, const struct kube_object *o) {
-        const struct agent_pod **best = u, *p = (const struct agent_pod *)o;
+static bool look_at_daemon(void *u, const struct kube_object *o) {
+        const struct daemon_pod **best = u, *p = (const struct daemon_pod *)o;
         if (!pod_ended(&p->pod) &&
-            (!*best || (p->seen && !(*best)->seen) ||
-             (!p->seen == !(*best)->seen && o->meta.created < (*best)->pod.o.meta.created)))
+            (!*best || (p->report && !(*best)->report) ||
+             (!p->report == !(*best)->report && o->meta.created > (*best)->pod.o.meta.created)))
                 *best = p;
         return true;
 }
 
-const struct agent_pod *records_agent(const struct controller *c, const char *node) {
-        const struct agent_pod *best = NULL;
-        if (c->agents)
-                kube_informer_each_at(c->agents, CONTROLLER_AGENTS_BY_NODE, node, look_at_agent, &best);
+const struct daemon_pod *records_daemon(const struct controller *c, const char *node) {
+        const struct daemon_pod *best = NULL;
+        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, look_at_daemon, &best);
         return best;
 }
 
@@ -346,7 +290,6 @@ const struct census *records_census(const struct controller *c, const char *uid)
 void records_forget(struct controller_domain *d) {
         HASH_DEL(d->c->domains, d);
         kube_cancel(d->asking);
-        kube_cancel(d->labelling);
         arena_free(d->holder_arena);
         arena_free(d->news_arena);
         free(d);

@@ -13,9 +13,7 @@
 #include "controller/crds.h"
 #include "controller/gone.h"
 #include "controller/leases.h"
-#include "controller/lost.h"
 #include "controller/placements.h"
-#include "controller/seats.h"
 #include "controller/writes.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
@@ -25,9 +23,8 @@
 #include "render/objects.h"
 #include "rules/census.h"
 
-/* A namespace with daemons of ours: the driver's, and those it lived in before. */
+/* A namespace with daemons of the Go driver: the driver's, and those it lived in before. */
 struct controller_namespace {
-        struct controller *c;
         const char *ns;
         struct kube_informer *sets, *pods, *cliques;
 };
@@ -42,10 +39,9 @@ struct controller_domain {
         struct arena *news_arena; /* Events of the status write under way, told when it has succeeded */
         struct verdict_event *news;
         size_t n_news;
-        struct kube_call *asking;    /* for the holder */
-        struct kube_call *labelling; /* a clique that lost its labels */
-        int64_t ending_since;        /* since when it has to end, as far as is known; 0: it lives */
-        bool was_held;               /* deleted, by another controller's finalizer */
+        struct kube_call *asking; /* for the holder */
+        int64_t ending_since;     /* since when it has to end, as far as is known; 0: it lives */
+        bool was_held;            /* deleted, by another controller's finalizer */
         bool counted;
         struct census census; /* as of the last look, when counted */
         char uid[];
@@ -68,6 +64,21 @@ struct controller_lost_fabric {
         const struct compute_domain_fabric *was; /* counted */
 };
 
+/* The object of a partition whose version went back, and the epoch that it had then. */
+struct controller_restored_fabric {
+        struct controller_restored_fabric *next;
+        int64_t epoch;
+        char name[];
+};
+
+/* A daemon whose removal is asked for: see controller/removals. */
+struct controller_removal {
+        UT_hash_handle hh;
+        char *pod_uid;
+        unsigned why; /* enum removals_why, or-ed */
+        char node[];
+};
+
 struct controller_metrics {
         struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
         struct metric *channels, *fabric_problem; /* NULL without fabrics */
@@ -87,12 +98,11 @@ struct controller {
         struct work_queue *queue;
         struct writes *writes;
         struct placements *placements;
-        struct seats *seats;
         struct confirm *confirm;
-        struct leases *leases; /* of the kubelets; NULL without fabrics */
+        struct leases *leases; /* of the kubelets */
         struct gone *gone;     /* Nodes that are not there */
-        struct gone *empty;    /* domains without a place in a fabric's object, as "<clique>/<uid>" */
-        struct lost *lost;     /* cliques that somebody has deleted */
+        struct gone *vanished; /* of these, those on which a daemon of ours may run */
+        struct gone *empty;    /* domains without an assignment in a fabric's object, as "<clique>/<uid>" */
         struct crds *crds;
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
@@ -101,18 +111,15 @@ struct controller {
         void *synced_u;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
         struct kube_informer
-                *rack_namespaces;      /* those that want a ComputeDomain of each rack; NULL: no racks */
-        struct kube_informer *fabrics; /* NULL: there are none in this mode */
+                *rack_namespaces; /* those that want a ComputeDomain of each rack; NULL: no racks */
+        struct kube_informer *fabrics;
         /* Objects of fabrics that somebody has deleted, as the cache held them last. */
         struct controller_lost_fabric *lost_fabrics;
-        /* The resident agents' Pods, DaemonSet and claim template. NULL: nobody's IMEX agents run, as far as
-         * we have met. */
-        struct kube_informer *agents, *agent_sets, *agent_rcts;
-        struct kube_informer *plugins; /* Pods of the kubelet plugin; NULL when nothing is asked of them: we
-                                          run IMEX, and ComputeDomains have no channels of their own */
-        /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
-         * driver-managed domain left. */
-        struct controller_namespace *namespaces;
+        struct controller_restored_fabric *restored_fabrics;
+        struct controller_removal *removals;
+        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* their Pods, DaemonSet, claim template */
+        struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
+        struct controller_namespace *namespaces; /* what the Go driver left */
         size_t n_namespaces;
         struct controller_domain *domains;
         struct loop_timer calm; /* runs out when nothing has been decided or listed for CONTROLLER_CALM_MS */
@@ -127,26 +134,20 @@ enum {
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,
-        CONTROLLER_AGENTS_BY_NODE = 0,
-        CONTROLLER_AGENTS_BY_CLIQUE = 1,
+        CONTROLLER_DAEMONS_BY_NODE = 0,
+        CONTROLLER_DAEMONS_BY_CLIQUE = 1,
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
-        CONTROLLER_PODS_BY_NODE = 1,
-        CONTROLLER_PODS_BY_UID = 2,
-        CONTROLLER_CLAIMS_BY_POD = 0
+        CONTROLLER_PODS_BY_NODE = 1
 };
 
-/* All caches that the mode needs are filled. A cache that was started because something of another mode was
- * found is not among them: it may never be filled (its kind is missing, or the role), and delays only what
- * asks it. */
+/* All caches are filled. */
 bool records_synced(const struct controller *c);
-/* Those of daemon pods, and those of agents with the fabrics; false also when they are not watched. */
-bool records_daemons_synced(const struct controller *c);
-bool records_agents_synced(const struct controller *c);
+/* Those of what the Go driver left. */
+bool records_go_synced(const struct controller *c);
 /* Which of the caches that removals are justified by has lost touch with the server: its plural, NULL: none.
- * Of those that the mode needs, and of those of daemon pods whatever the mode. */
+ */
 const char *records_stale(const struct controller *c);
-const char *records_daemons_stale(const struct controller *c);
 /* The caches have told all that they have taken: nobody decides from less. */
 void records_catch_up(const struct controller *c);
 
@@ -154,11 +155,11 @@ void records_catch_up(const struct controller *c);
  * follower queues nothing. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
-void records_queue_rack(struct controller *c, const char *id);       /* with racks on */
-void records_queue_fabric(struct controller *c, const char *clique); /* where there are fabrics */
-void records_queue_agents(struct controller *c);                     /* what all agents have in common */
-#define RECORDS_AGENTS "a/agents"                                    /* the key that it queues */
-/* The domains that have to do with a node: by claim, by label, by a daemon pod. */
+void records_queue_rack(struct controller *c, const char *id); /* with racks on */
+void records_queue_fabric(struct controller *c, const char *clique);
+void records_queue_daemons(struct controller *c); /* their DaemonSet and claim template */
+#define RECORDS_DAEMONS "s/daemons"               /* the key that it queues */
+/* The domains that have to do with a node: by claim, by label, by a daemon Pod of the Go driver. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
 /* What this key would remove is kept until no cache is stale; then it is queued again. */
@@ -175,18 +176,10 @@ const char *records_node_rack(const struct controller *c, const char *node); /* 
 struct mode_traces records_traces(const struct controller *c, const char *uid,
                                   const struct compute_domain *cd);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
-/* The mode in which we look after it, when that is not another one; see mode_of_domain(). */
-const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd);
-/* Was it formed with agents, in whatever mode we are? */
-bool records_has_agents(const struct controller *c, const struct compute_domain *cd);
-/* May the domain have places in a fabric that nobody has read yet? Then it is left as it is until the caches
- * of agents are filled. NULL: no. */
-bool records_awaits_agents(const struct controller *c, const struct compute_domain *cd);
 /* The fabric of a clique, NULL: it has no object, or it is no clique (NULL or empty). */
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);
-/* The agent's Pod on a node, NULL: none that may still run something. The one that goes before the one that
- * comes: it has the node. */
-const struct agent_pod *records_agent(const struct controller *c, const char *node);
+/* The daemon's Pod on a node that has not ended, NULL: none. The one that has reported, else the newest. */
+const struct daemon_pod *records_daemon(const struct controller *c, const char *node);
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
 
 /* What is remembered of a domain; NULL when nothing is. */

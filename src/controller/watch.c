@@ -30,8 +30,8 @@ INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
 INDEX(cd_rack, compute_domain, rack)
 INDEX(plugin_node, plugin_pod, node)
-INDEX(agent_node, agent_pod, pod.node)
-INDEX(agent_clique, agent_pod, pod.clique_id)
+INDEX(daemon_node, daemon_pod, pod.node)
+INDEX(daemon_clique, daemon_pod, pod.clique_id)
 
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
@@ -40,11 +40,6 @@ static const char *clique_of_slice(const struct kube_object *o) {
 
 static const char *rack_of_slice(const struct kube_object *o) {
         return slice_rack((const struct slice *)o);
-}
-
-/* Whom the claim is reserved for; a daemon's has one. */
-static const char *claim_pod(const struct kube_object *o) {
-        return ((const struct claim_record *)o)->pod;
 }
 
 /* ---- who is concerned ---- */
@@ -69,38 +64,9 @@ static bool queue_pod_domain(void *u, const struct kube_object *o) {
 
 /* ---- changes ---- */
 
-static void touch_place(void *u, const struct grant *x) {
-        seats_touch_node(((struct controller *)u)->seats, x->node);
-}
-
-/* Who holds a node depends on the domains that want it. */
-static void touch_nodes_of(struct controller *c, const char *uid) {
-        if (uid)
-                placements_of_domain(c->placements, uid, touch_place, c);
-}
-
-/* Does it decide differently about labels, or is it new to us? */
-static bool holds_differently(const struct compute_domain *was, const struct compute_domain *is) {
-        return !was || !is || !streq(was->o.meta.uid, is->o.meta.uid) ||
-               !was->o.meta.deleted != !is->o.meta.deleted || domain_ends(was) != domain_ends(is) ||
-               !was->status != !is->status ||
-               !streq(was->mode, is->mode) ||
-               has_string(was->finalizers, was->n_finalizers, CD_FINALIZER) !=
-                       has_string(is->finalizers, is->n_finalizers, CD_FINALIZER);
-}
-
 static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
-        const struct compute_domain *is = (const struct compute_domain *)now;
-        if (is && mode_was_agents(is->mode, records_traces(c, is->o.meta.uid, is)))
-                watch_agents(c);
-        if (holds_differently((const struct compute_domain *)old, (const struct compute_domain *)now)) {
-                seats_touch_all(c->seats, o->meta.uid);
-                touch_nodes_of(c, o->meta.uid);
-        }
-        if (!now || domain_ends((const struct compute_domain *)now))
-                lost_forget(c->lost, o->meta.uid);
         records_queue_domain(c, o->meta.uid);
         racks_queue_of(c, (const struct compute_domain *)old);
         racks_queue_of(c, (const struct compute_domain *)now);
@@ -136,19 +102,10 @@ static bool slice_is_ours(void *u, const struct kube_object *o) {
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct grant was, is;
-        const char *pod = now ? NULL : claim_pod(old);
         pod_groups_changed(c, (const struct claim_record *)old, (const struct claim_record *)now);
-        for (size_t i = 0; pod && i < c->n_namespaces;
-             i++) /* it may have been the last thing that an ended pod kept */
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_UID, pod, queue_pod_domain,
-                                      c);
         if (!placements_update(c->placements, (const struct claim_record *)old,
                                (const struct claim_record *)now, &was, &is))
                 return;
-        seats_touch(c->seats, was.domain_uid, was.node);
-        seats_touch(c->seats, is.domain_uid, is.node);
-        seats_touch_node(c->seats, was.node);
-        seats_touch_node(c->seats, is.node);
         records_queue_node(c, was.node);
         records_queue_node(c, is.node);
         records_queue_domain(c, was.domain_uid);
@@ -159,24 +116,33 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         fabrics_queue_of_domain(c, was.domain_uid);
 }
 
+/* The DaemonSet stays as long as a node needs a daemon, and a rollout waits for nodes that are Ready. */
+static bool concerns_daemons(const struct node *was, const struct node *is) {
+        const char *had = was ? was->imex_daemon : NULL, *has = is ? is->imex_daemon : NULL;
+        return !streq(had, has) || (has && node_ready(was) != node_ready(is));
+}
+
 static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
-        seats_touch_node(c->seats, name);
         labels_changed(c, was, is);
-        if (is && is->imex_agent)
-                watch_agents(c);
         if (was && is && !node_differs(was, is))
                 return;
-        if (is)
+        if (is) {
                 gone_is_back(c->gone, name);
-        else
+                gone_is_back(c->vanished, name);
+        } else {
                 gone_since(c->gone, name, clock_wall_s());
+                if (was->imex_daemon)
+                        gone_since(c->vanished, name, clock_wall_s());
+        }
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
         if (!was || !is)
                 racks_queue_by_node(c, name);
+        if (concerns_daemons(was, is))
+                records_queue_daemons(c);
         fabrics_queue_of_node(c, name);
         if (was)
                 records_queue_domain(c, was->domain_uid);
@@ -186,10 +152,9 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         struct controller *c = u;
         const struct slice *s = (const struct slice *)(now ? now : old), *was = (const struct slice *)old;
         if (was)
-                seats_touch_node(c->seats, was->node);
-        seats_touch_node(c->seats, s->node);
-        if (was)
-                records_queue_rack(c, slice_rack(was)), records_queue_fabric(c, clique_of_slice(&was->o));
+                if (was)
+                        records_queue_rack(c, slice_rack(was)),
+                                records_queue_fabric(c, clique_of_slice(&was->o));
         records_queue_rack(c, slice_rack(s));
         records_queue_fabric(c, clique_of_slice(&s->o));
         if (!s->node)
@@ -216,17 +181,31 @@ static bool queue_if_wants_name(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* An object that the Go driver left has appeared, changed or disappeared. */
+static void queue_go(struct controller *c, const char *uid) {
+        if (!uid)
+                return;
+        records_queue_domain(c, uid);
+        fabrics_queue_of_domain(c, uid);
+        placements_of_domain(c->placements, uid, queue_place_node, c);
+        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, queue_node_object, c);
+}
+
+/* A template of daemons is one of the Go driver's objects. */
+static void rct_noted(struct controller *c, const struct rct *r) {
+        if (streq(r->target, CD_TARGET_DAEMON))
+                queue_go(c, r->domain_uid);
+        else
+                records_queue_domain(c, r->domain_uid);
+}
+
 static void rct_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct rct *was = (const struct rct *)old, *is = (const struct rct *)now;
-        if (was)
-                touch_nodes_of(c, was->domain_uid); /* it tells of the mode that the domain was formed in */
+        if (was && (!is || !streq(was->domain_uid, is->domain_uid)))
+                rct_noted(c, was);
         if (is)
-                touch_nodes_of(c, is->domain_uid);
-        if (was)
-                records_queue_domain(c, was->domain_uid);
-        if (is)
-                records_queue_domain(c, is->domain_uid);
+                rct_noted(c, is);
         if (!now && c->cds) /* its name is free: another domain may have waited for it */
                 kube_informer_each(c->cds, queue_if_wants_name,
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
@@ -245,61 +224,29 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
                 placements_on_node(c->placements, node, queue_place, c);
 }
 
-static void daemons_changed(struct controller_namespace *n, const char *was, const char *is) {
-        records_queue_domain(n->c, was);
+static void go_changed(struct controller *c, const char *was, const char *is) {
+        queue_go(c, is);
         if (!streq(was, is))
-                records_queue_domain(n->c, is);
+                queue_go(c, was);
 }
 
-static void touch_none(struct controller *c, const struct daemonset *d) {
-}
-
-static void touch_pod(struct controller *c, const struct pod *p) {
-        seats_touch(c->seats, p->domain_uid, p->node);
-}
-
-/* A clique has gone. Of a domain that lives, somebody has deleted it. */
-static void lose_clique(struct controller *c, const struct clique *q) {
-        const struct compute_domain *cd = c->cds ? records_domain(c, q->domain_uid) : NULL;
-        if (cd && !domain_ends(cd))
-                lost_add(c->lost, q);
-}
-
-static void touch_entries(struct controller *c, const struct clique *q) {
-        for (size_t i = 0; i < q->imex.n_seats; i++)
-                seats_touch(c->seats, q->domain_uid, q->imex.seats[i].node);
-}
-
-#define CHANGED(fn, type, touch, differs)                                                                    \
+#define CHANGED(fn, type, differs)                                                                           \
         static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {              \
                 const struct type *was = (const struct type *)old, *is = (const struct type *)now;           \
-                if (was)                                                                                     \
-                        touch(((struct controller_namespace *)u)->c, was);                                   \
-                if (is)                                                                                      \
-                        touch(((struct controller_namespace *)u)->c, is);                                    \
                 if (!was || !is || (differs))                                                                \
-                        daemons_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);        \
+                        go_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);             \
         }
-CHANGED(set_changed, daemonset, touch_none, daemonset_differs(was, is))
-CHANGED(pod_noted, pod, touch_pod, pod_differs(was, is))
-CHANGED(clique_noted, clique, touch_entries, true)
+CHANGED(set_changed, daemonset, daemonset_differs(was, is))
+CHANGED(clique_changed, clique, true)
 
-/* Whether an agent may have the node. */
+/* Such a Pod keeps our daemon off its node, too. */
 static void pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        struct controller *c = ((struct controller_namespace *)u)->c;
-        const struct pod *p = (const struct pod *)(now ? now : old);
-        if (c->agents && (!old || !now || pod_differs((const struct pod *)old, p)))
-                records_queue_node(c, p->node);
-        pod_noted(u, old, now);
-}
-
-static void clique_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        struct controller *c = ((struct controller_namespace *)u)->c;
-        if (!now)
-                lose_clique(c, (const struct clique *)old);
-        else if (!old && !c->leading) /* the leader knows who lacks an entry in it */
-                lost_forget(c->lost, ((const struct clique *)now)->domain_uid);
-        clique_noted(u, old, now);
+        struct controller *c = u;
+        const struct pod *was = (const struct pod *)old, *is = (const struct pod *)now;
+        if (was && is && !pod_differs(was, is))
+                return;
+        go_changed(c, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);
+        records_queue_node(c, is ? is->node : was->node);
 }
 
 static void fabric_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -307,14 +254,14 @@ static void fabric_changed(void *u, const struct kube_object *old, const struct 
                         (const struct compute_domain_fabric *)now);
 }
 
-/* What an agent says concerns its fabric, and the domain that its node is wanted in or has been in. */
-static void agent_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+/* What a daemon reports concerns its partition, and the domain that its node is wanted in or has been in. */
+static void daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
-        const struct agent_pod *was = (const struct agent_pod *)old, *is = (const struct agent_pod *)now;
-        if (was && is && !agent_pod_differs(was, is))
+        const struct daemon_pod *was = (const struct daemon_pod *)old, *is = (const struct daemon_pod *)now;
+        if (was && is && !daemon_pod_differs(was, is))
                 return;
         const char *node = is ? is->pod.node : was->pod.node;
-        records_queue_agents(c);
+        records_queue_daemons(c);
         if (was)
                 records_queue_fabric(c, was->pod.clique_id);
         if (is)
@@ -322,19 +269,19 @@ static void agent_changed(void *u, const struct kube_object *old, const struct k
         if (!node)
                 return;
         fabrics_queue_of_node(c, node);
-        fabrics_queue_seated(c, node);
+        fabrics_queue_assigned(c, node);
         records_queue_node(c, node);
         placements_on_node(c->placements, node, queue_place, c);
 }
 
-static void agent_set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void daemon_set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         const struct daemonset *was = (const struct daemonset *)old, *is = (const struct daemonset *)now;
         if (!was || !is || daemonset_differs(was, is))
-                records_queue_agents(u);
+                records_queue_daemons(u);
 }
 
-static void agent_rct_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        records_queue_agents(u);
+static void daemon_rct_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        records_queue_daemons(u);
 }
 
 /* ---- start and end ---- */
@@ -358,23 +305,13 @@ static void all_synced(struct controller *c) {
 static void on_synced(void *u) {
         struct controller *c = u;
         if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
-            kube_informer_synced(c->rcts) && (!mode_runs_daemons(c->mode) || records_daemons_synced(c)))
+            kube_informer_synced(c->rcts) && records_go_synced(c))
                 watch_evidence(c);
         all_synced(c);
 }
 
-static void ns_synced(void *u) {
-        struct controller *c = ((struct controller_namespace *)u)->c;
-        if (records_daemons_synced(c))
-                on_synced(c);
-}
-
 static void on_current(void *u, bool is) {
         records_on_current(u, is);
-}
-
-static void ns_current(void *u, bool is) {
-        records_on_current(((struct controller_namespace *)u)->c, is);
 }
 
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
@@ -388,7 +325,6 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
         log_warn("object cannot be read", kv_str("resource", res->plural), kv_err(e));
 }
 
-/* A cache of the controller, and one of a namespace. */
 #define CACHE(name, resource, type, table, ...)                                                              \
         kube_informer_new(c->client, &(struct kube_informer_options){ .res = &(resource),                    \
                                                                       .fields = (table),                     \
@@ -398,22 +334,32 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
                                                                       .undecodable = on_undecodable,         \
                                                                       __VA_ARGS__ })
 #define OURS(...) .synced = on_synced, .u = c, __VA_ARGS__
-#define OF_NAMESPACE(...) .ns = n->ns, .synced = ns_synced, .current = ns_current, .u = n, __VA_ARGS__
 
+/* What the Go driver left. A Pod of ours has the domain's label, too. */
 static void watch_namespace(struct controller *c, struct controller_namespace *n) {
-        n->sets = CACHE(
-                set, kube_daemonsets, struct daemonset, daemonset_fields,
-                OF_NAMESPACE(.label_selector = CD_LABEL, .trim = daemonset_trim, .index = { set_domain }));
+        n->sets = CACHE(set, kube_daemonsets, struct daemonset, daemonset_fields,
+                        OURS(.current = on_current, .ns = n->ns, .label_selector = CD_LABEL,
+                             .index = { set_domain }));
         n->pods = CACHE(pod, kube_pods, struct pod, pod_fields,
-                        OF_NAMESPACE(.label_selector = CD_LABEL, .trim = pod_trim,
-                                     .index = { pod_domain, pod_node, uid_of }));
+                        OURS(.current = on_current, .ns = n->ns,
+                             .label_selector = CD_LABEL "," CD_LABEL_COMPONENT "!=" CD_DAEMON_OBJECT,
+                             .trim = pod_trim, .index = { pod_domain, pod_node }));
         n->cliques = CACHE(clique, kube_cliques, struct clique, clique_fields,
-                           OF_NAMESPACE(.index = { clique_domain }));
+                           OURS(.current = on_current, .ns = n->ns, .index = { clique_domain }));
+}
+
+static void watch_go(struct controller *c) {
+        c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
+        c->n_namespaces = c->config->n_namespaces;
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                c->namespaces[i].ns = c->config->namespaces[i];
+                watch_namespace(c, &c->namespaces[i]);
+        }
 }
 
 static void watch_plugins(struct controller *c) {
         c->plugins = CACHE(plugin, kube_pods, struct plugin_pod, plugin_pod_fields,
-                           OURS(.current = mode_has_fabrics(c->mode) ? on_current : NULL, .ns = c->config->ns,
+                           OURS(.current = on_current, .ns = c->config->ns,
                                 .label_selector = c->config->plugin_selector, .index = { plugin_node }));
 }
 
@@ -437,7 +383,7 @@ static void watch_evidence(struct controller *c) {
                           OURS(.current = on_current, .decoded_size = sizeof(struct claim),
                                .kept = claim_record_fields,
                                .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                               .keep = claim_is_ours, .index = { claim_pod }));
+                               .keep = claim_is_ours));
 }
 
 static void watch_fabrics(struct controller *c) {
@@ -446,25 +392,16 @@ static void watch_fabrics(struct controller *c) {
                            OURS(.current = on_current));
 }
 
-void watch_agents(struct controller *c) {
-        if (c->agents)
-                return;
-        if (!mode_runs_agents(c->mode))
-                log_info("something of a ComputeDomain with IMEX agents is there: watching fabrics and "
-                         "agents");
-        if (!c->fabrics)
-                watch_fabrics(c);
-        c->agents = CACHE(agent, kube_pods, struct agent_pod, agent_pod_fields,
-                          OURS(.current = on_current, .ns = c->config->ns,
-                               .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT, .trim = pod_trim,
-                               .index = { agent_node, agent_clique }));
-        c->agent_sets =
-                CACHE(agent_set, kube_daemonsets, struct daemonset, daemonset_fields,
-                      OURS(.ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT,
-                           .trim = daemonset_trim));
-        c->agent_rcts =
-                CACHE(agent_rct, kube_resource_claim_templates, struct rct, rct_fields,
-                      OURS(.ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT));
+#define OF_DAEMONS .ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
+
+static void watch_daemons(struct controller *c) {
+        c->daemons = CACHE(daemon, kube_pods, struct daemon_pod, daemon_pod_fields,
+                           OURS(.current = on_current, .trim = pod_trim,
+                                .index = { daemon_node, daemon_clique }, OF_DAEMONS));
+        c->daemon_sets =
+                CACHE(daemon_set, kube_daemonsets, struct daemonset, daemonset_fields, OURS(OF_DAEMONS));
+        c->daemon_rcts =
+                CACHE(daemon_rct, kube_resource_claim_templates, struct rct, rct_fields, OURS(OF_DAEMONS));
 }
 
 void watch_start(struct controller *c) {
@@ -481,29 +418,11 @@ void watch_start(struct controller *c) {
                 c->rack_namespaces = CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
                                            OURS(.current = on_current, .metadata_only = true,
                                                 .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
-        if (mode_has_fabrics(c->mode))
-                watch_fabrics(c);
-        if (mode_runs_agents(c->mode))
-                watch_agents(c);
-        if (mode_runs_daemons(c->mode))
-                watch_daemons(c);
-        if ((!mode_runs_daemons(c->mode) || mode_assigns_channels(c->mode)) && *c->config->plugin_selector)
+        watch_fabrics(c);
+        watch_daemons(c);
+        watch_go(c);
+        if (*c->config->plugin_selector)
                 watch_plugins(c);
-}
-
-void watch_daemons(struct controller *c) {
-        if (c->namespaces)
-                return;
-        if (!mode_runs_daemons(c->mode))
-                log_info("something of a driver-managed ComputeDomain is there: watching DaemonSets, daemon "
-                         "Pods and cliques to take it "
-                         "down");
-        c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
-        c->n_namespaces = c->config->n_namespaces;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                c->namespaces[i] = (struct controller_namespace){ .c = c, .ns = c->config->namespaces[i] };
-                watch_namespace(c, &c->namespaces[i]);
-        }
 }
 
 void watch_stop(struct controller *c) {
@@ -515,9 +434,9 @@ void watch_stop(struct controller *c) {
         kube_informer_free(c->plugins);
         kube_informer_free(c->rack_namespaces);
         kube_informer_free(c->fabrics);
-        kube_informer_free(c->agents);
-        kube_informer_free(c->agent_sets);
-        kube_informer_free(c->agent_rcts);
+        kube_informer_free(c->daemons);
+        kube_informer_free(c->daemon_sets);
+        kube_informer_free(c->daemon_rcts);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_free(c->namespaces[i].sets);
                 kube_informer_free(c->namespaces[i].pods);
@@ -549,7 +468,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->rcts, queue_rct, c);
         racks_queue_all(c);
         fabrics_queue_all(c);
-        records_queue_agents(c);
+        records_queue_daemons(c);
         pod_groups_report_all(c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);

@@ -6,24 +6,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "api/resources.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "daemon/agent_folder.h"
-#include "daemon/agent_memory.h"
-#include "daemon/agent_report.h"
-#include "daemon/life.h"
+#include "cdi/cdi.h"
+#include "daemon/folder.h"
+#include "daemon/memory.h"
+#include "daemon/report.h"
 #include "daemon/relay.h"
+#include "daemon/serving.h"
 #include "kube/kube_informer.h"
 
 enum {
         /* What could not be written or removed is tried again. */
         RETRY_MS = 1000,
-        /* What a start took is given back when all is quiet: one agent runs on each node, mostly idle. */
+        /* What a start took is given back when all is quiet: one daemon runs on each node, mostly idle. */
         SETTLED_MS = 15000,
 };
+
+static const char no_partition[] = "this node is in no NVLink partition: there is nothing to run here";
 
 struct resident {
         const struct resident_config *c;
@@ -35,55 +39,67 @@ struct resident {
         struct relay relay;
         char boot_id[37];
 
-        char fabric[AGENT_WORD_MAX]; /* the clique's id; "" without */
-        struct agent_folder folder;
+        char fabric[FOLDER_WORD_MAX]; /* the clique's id; "" without */
+        struct folder folder;
         bool moved;    /* it is another one now */
-        bool outdated; /* a container that starts now is given something else of the node */
-        bool renewing; /* IMEX ends for that, and its seat is kept */
+        bool outdated; /* a container that starts now gets something else of the node */
 
         struct kube_client *client;
         struct kube_informer *informer;
-        struct pod_patch *patch;
-        bool watch_well, told;            /* the object can be watched, and we have it as it is there */
+        struct report *reporter;
+        struct imex_version *version; /* until it has answered */
+        char imex_version[IMEX_VERSION_MAX], version_error[IMEX_REASON_MAX];
+        bool version_asked;               /* one of the two is set: the first report waits for it */
+        bool watch_well, current;         /* the object can be watched, and we have it as it is now */
         const struct kube_object *object; /* as it was last, referenced; NULL: never seen */
 
         struct arena *arena;
-        struct agent_memory memory; /* as the file has it */
-        struct life *life;          /* NULL: no seat */
-        const char *held, *why;     /* static; "" */
-        bool stopping, finished;
+        struct memory memory;    /* as the file has it, except what it has seen of the object */
+        struct serving *serving; /* NULL: it does not run IMEX */
+        bool paused;             /* `serving` was stopped by DECISION_PAUSE */
+        char *cdi_prefix;
+        enum imex_use use;      /* of the present domain, as it was last looked at */
+        const char *held, *why; /* static; "" */
+        bool terminating, finished;
 };
 
 static void look_again(struct resident *r) {
         loop_turn_start(&r->turn);
 }
 
-static void tell_error(const struct resident *r, const struct err *e) {
-        log_warn("cannot do what the fabric's object asks for, trying again",
-                 kv_str("domain", str_or(r->memory.turns.now.domain, "")), kv_err(e));
+static void retry(struct resident *r) {
+        loop_timer_start(&r->retry, RETRY_MS);
+}
+
+static void log_failure(const struct resident *r, const struct err *e) {
+        log_warn("cannot do what the object of the partition asks for, trying again",
+                 kv_str("domain", str_or(r->memory.decision.now.domain, "")), kv_err(e));
 }
 
 /* ---- what is remembered ---- */
 
-static struct agent_identity identity(const struct resident *r) {
-        return (struct agent_identity){ r->boot_id, r->fabric, r->c->pod_uid };
+static struct memory_identity identity(const struct resident *r) {
+        return (struct memory_identity){ r->boot_id, r->fabric, r->c->pod_uid };
 }
 
-/* Before anything counts on it. -1: it is tried again, and nothing may be done yet. */
-static int remember(struct resident *r, const struct agent_memory *m) {
-        const struct agent_identity of = identity(r);
+/* Before anything relies on it. -1: it is tried again, and nothing of it may be done or reported yet. */
+static int remember(struct resident *r, const struct memory *m) {
+        const struct memory_identity of = identity(r);
         struct arena *fresh;
         struct err e;
 
-        if (agent_memory_same(m, &r->memory))
+        /* What the object has is seen again, so that it needs no file. */
+        r->memory.decision.seen = m->decision.seen;
+        r->memory.decision.recount = m->decision.recount;
+        if (memory_same(m, &r->memory))
                 return 0;
-        if (agent_memory_save(r->c->dir, &of, m, &e) < 0) {
-                tell_error(r, &e);
-                loop_timer_start(&r->retry, RETRY_MS);
+        if (memory_save(r->c->dir, &of, m, &e) < 0) {
+                log_failure(r, &e);
+                retry(r);
                 return -1;
         }
         fresh = arena_new(1024);
-        agent_memory_copy(m, fresh, &r->memory);
+        memory_copy(m, fresh, &r->memory);
         arena_free(r->arena);
         r->arena = fresh;
         return 0;
@@ -91,19 +107,34 @@ static int remember(struct resident *r, const struct agent_memory *m) {
 
 /* ---- the Pod ---- */
 
-static void tell_pod(struct resident *r) {
+/* NULL: it is not there, or is a copy of another one and does not count. */
+static const struct compute_domain_fabric *fabric_of(const struct resident *r) {
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)r->object;
+
+        return f && !r->moved && fabric_is_own(f) ? f : NULL;
+}
+
+static void report(struct resident *r) {
+        const struct compute_domain_fabric *f = fabric_of(r);
         char text[IMEX_REASON_MAX + 100];
         struct imex_report imex;
-        struct agent_report report = { .fabric = r->fabric,
-                                       .fabric_uid = r->object ? r->object->meta.uid : "",
-                                       .memory = &r->memory,
-                                       .held = r->held,
-                                       .reason = r->why };
+        struct report_content report = { .claim = r->c->claim_uid,
+                                         .boot_id = r->boot_id,
+                                         .fabric = r->fabric,
+                                         .fabric_uid = r->object ? r->object->meta.uid : "",
+                                         .memory = &r->memory,
+                                         .held = r->held,
+                                         .imex_version = r->imex_version,
+                                         .reason = *r->version_error ? r->version_error : r->why };
 
-        if (r->life) {
-                const char *error = life_state_error(r->life);
+        if (r->memory.inherited)
+                return; /* that assignment is not ours */
+        if (*r->fabric && !r->version_asked)
+                return;
+        if (r->serving) {
+                const char *error = serving_state_error(r->serving);
 
-                life_report(r->life, &imex);
+                serving_report(r->serving, &imex);
                 report.imex = &imex;
                 report.reason = imex.reason;
                 if (imex.ready && error) {
@@ -114,10 +145,23 @@ static void tell_pod(struct resident *r) {
                         report.reason = text;
                 }
         }
-        agent_report_tell(r->patch, &report);
+        report_set(r->reporter, &report, f && f->epoch < r->memory.decision.seen);
 }
 
-/* ---- one seat ---- */
+/* ---- one assignment ---- */
+
+static void on_version(void *u, const char *version, const char *why) {
+        struct resident *r = u;
+
+        r->version_asked = true;
+        snprintf(r->imex_version, sizeof r->imex_version, "%s", version);
+        snprintf(r->version_error, sizeof r->version_error, "%s", why);
+        if (*version)
+                imex_version_free(TAKE(r->version));
+        else
+                log_warn("nvidia-imex cannot be used, asking again", kv_str("why", why));
+        look_again(r);
+}
 
 static void on_output(void *u, struct str line) {
         struct resident *r = u;
@@ -126,256 +170,253 @@ static void on_output(void *u, struct str line) {
 }
 
 static void on_failing(void *u, const struct err *e) {
-        tell_error(u, e);
+        log_failure(u, e);
 }
 
-static void on_life(void *u) {
+static void on_serving(void *u) {
         look_again(u);
 }
 
-static int on_serves(void *u) {
+static int on_ready(void *u) {
         struct resident *r = u;
-        struct agent_memory m = r->memory;
+        struct memory m = r->memory;
 
-        m.served = true;
+        m.served = m.decision.ready = true;
         return remember(r, &m);
 }
 
-static int begin_life(struct resident *r, struct err *e) {
-        const struct turns_seat *s = &r->memory.turns.now;
+static int begin(struct resident *r, struct err *e) {
+        const struct decision_assignment *now = &r->memory.decision.now;
 
-        if (life_new(r->loop,
-                     &(struct life_options){ .dir = r->c->dir,
-                                             .fabric = r->fabric,
-                                             .boot_id = r->boot_id,
-                                             .claim_uid = r->c->claim_uid,
-                                             .pod_uid = r->c->pod_uid,
-                                             .seat = s,
-                                             .imex = r->c->imex,
-                                             .serves = on_serves,
-                                             .changed = on_life,
-                                             .output = on_output,
-                                             .failing = on_failing,
-                                             .u = r },
-                     &r->life, e) < 0)
+        if (serving_new(r->loop,
+                        &(struct serving_options){ .dir = r->c->dir,
+                                                   .cdi_dir = r->c->cdi_dir,
+                                                   .fabric = r->fabric,
+                                                   .boot_id = r->boot_id,
+                                                   .claim_uid = r->c->claim_uid,
+                                                   .pod_uid = r->c->pod_uid,
+                                                   .assignment = now,
+                                                   .terminating = r->terminating,
+                                                   .imex = r->c->imex,
+                                                   .ready = on_ready,
+                                                   .changed = on_serving,
+                                                   .output = on_output,
+                                                   .failing = on_failing,
+                                                   .u = r },
+                        &r->serving, e) < 0)
                 return -1;
-        log_info("running IMEX for a domain", kv_str("domain", s->domain), kv_int("index", s->index),
-                 kv_int("epoch", s->epoch), kv_int("port", s->port));
+        log_info("running IMEX for a domain", kv_str("domain", now->domain), kv_int("index", now->index),
+                 kv_int("epoch", now->epoch), kv_int("port", now->port));
         loop_timer_start(&r->settled, SETTLED_MS);
         return 0;
 }
 
-/* What came from outside becomes a path and goes into files. */
-static bool valid(const struct turns_seat *s) {
-        return str_is_uuid(s->domain) && imex_infix_valid(s->infix) && s->slots > 0 &&
-               s->slots <= FABRIC_SLOTS_MOST && s->index >= 0 && s->index < s->slots && s->port > 0 &&
-               s->port <= 65535;
-}
-
-static void enter(struct resident *r, const struct turns *t) {
-        struct agent_memory m = { .turns = t->memory };
+static void start(struct resident *r) {
         struct err e;
 
-        if (!valid(&t->seat)) {
-                r->why = "the fabric's object has a seat for this node that cannot be: its domain is no UID, "
-                         "or "
-                         "a number is out of range";
+        if (r->serving)
+                log_warn("IMEX ended uncleanly, and is started again so that its peers recover",
+                         kv_str("domain", r->memory.decision.now.domain));
+        serving_free(TAKE(r->serving));
+        r->paused = false;
+        if (begin(r, &e) == 0)
+                return;
+        log_failure(r, &e);
+        retry(r);
+}
+
+static void enter(struct resident *r, const struct decision *d) {
+        struct memory m = r->memory;
+
+        m.decision = d->memory;
+        m.decision.now = d->assignment;
+        if (remember(r, &m) == 0)
+                start(r);
+}
+
+/* True: readiness has just been withdrawn, so that it is time to look who uses the domain. */
+static bool withdraw(struct resident *r, bool was_withdrawn) {
+        serving_withdraw(r->serving);
+        if (!was_withdrawn && serving_withdrawn(r->serving)) {
+                look_again(r);
+                return true;
+        }
+        retry(r);
+        return false;
+}
+
+static void stop(struct resident *r, bool pause) {
+        log_info(!pause           ? "leaving a domain"
+                 : r->terminating ? "IMEX stops, because the Pod is deleted"
+                                  : "what a container gets of this node has changed: IMEX stops, and starts "
+                                    "again in a new container",
+                 kv_str("domain", r->memory.decision.now.domain));
+        r->paused = pause;
+        serving_stop(r->serving);
+}
+
+/* The assignment of now is left for good, or that is tried again. */
+static void forget(struct resident *r) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct memory m = r->memory;
+        struct err e;
+        int cleared = r->serving ? serving_clear(r->serving, &e)
+                                 : serving_clear_after(r->c->dir, r->memory.decision.now.domain, &e);
+
+        if (cleared < 0) {
+                log_failure(r, &e);
+                retry(r);
                 return;
         }
-        m.turns.now = t->seat;
+        decision_left(&r->memory.decision, a, &m.decision);
+        m.inherited = false;
         if (remember(r, &m) < 0)
                 return;
-        r->why = "";
-        if (begin_life(r, &e) < 0) {
-                tell_error(r, &e);
-                loop_timer_start(&r->retry, RETRY_MS);
-        }
-}
-
-/* Nobody else is in the domain, as far as the object is known to be that of now. */
-static bool alone(const struct resident *r, const struct compute_domain_fabric *f) {
-        const struct fabric_domain *d =
-                f && r->watch_well && r->told ? fabric_domain_of(f, r->memory.turns.now.domain) : NULL;
-
-        return d && d->n_seats + d->n_leaving == 1;
-}
-
-/* Others may map this node's memory: whoever ends now must come back once and make that good, even where the
- * ComputeDomain is being deleted. */
-static bool may_end(const struct resident *r, const struct compute_domain_fabric *f) {
-        struct imex_report i;
-
-        life_report(r->life, &i);
-        return i.ready || !r->memory.served || alone(r, f);
-}
-
-static void leave(struct resident *r, const struct compute_domain_fabric *f, bool whoever) {
-        if (!may_end(r, f)) {
-                r->held = "IMEX ended uncleanly here, and waits for the nodes that had imported its memory";
-                return;
-        }
-        if (life_leave(r->life, whoever, &r->held))
-                log_info("leaving a domain", kv_str("domain", r->memory.turns.now.domain));
-}
-
-/* Of what does not run, or has never been ready, nobody has anything to lose. */
-static void renew(struct resident *r) {
-        struct imex_report i;
-        const char *why;
-
-        if (!r->life || life_leaving(r->life))
-                return;
-        life_report(r->life, &i);
-        r->renewing = life_leave(r->life, !r->memory.served || i.phase == IMEX_BACKOFF, &why);
-        if (r->renewing)
-                log_info("what this node has for IMEX has changed: IMEX ends, and starts in a new container",
-                         kv_str("domain", r->memory.turns.now.domain));
-}
-
-/* The seat of `now` is left for good, or that is tried again: -1. */
-static int forget_seat(struct resident *r) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct agent_memory m = r->memory;
-
-        turns_left(&r->memory.turns, a, &m.turns);
-        m.served = m.inherited = false;
-        return remember(r, &m);
-}
-
-/* Where no agent's Pod is, nothing runs: the controller may have given the seat to another node before this
- * Pod came. */
-static int drop_inherited(struct resident *r) {
-        struct err e;
-
-        if (life_clear_after(r->c->dir, r->memory.turns.now.domain, &e) < 0) {
-                tell_error(r, &e);
-                loop_timer_start(&r->retry, RETRY_MS);
-                return -1;
-        }
-        return forget_seat(r);
-}
-
-/* nvidia-imex is gone. */
-static void end_life(struct resident *r, bool clean) {
-        struct err e;
-
-        if (!clean && r->memory.served) {
-                /* Killed: its peers do not know. It comes back, and leaves when they know. */
-                log_warn("IMEX had to be killed, it is started again so that its peers hear of its end",
-                         kv_str("domain", r->memory.turns.now.domain));
-                life_free(TAKE(r->life));
-                return;
-        }
-        if (life_clear(r->life, &e) < 0) {
-                tell_error(r, &e);
-                loop_timer_start(&r->retry, RETRY_MS);
-                return;
-        }
-        if (forget_seat(r) < 0)
-                return;
         log_info("left a domain");
-        life_free(TAKE(r->life));
-        r->held = "";
+        serving_free(TAKE(r->serving));
+        look_again(r);
 }
 
-/* ---- what the object says ---- */
+/* ---- what to do next ---- */
 
 static void show_peers(struct resident *r, const struct compute_domain_fabric *f) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct imex_peer *peers = NULL;
         size_t n = 0;
-        bool told =
-                f && turns_peers(f, r->c->node, &r->memory.turns.now, a, &peers, &n) && n < IMEX_MEMBERS_MAX;
+        bool known = f && decision_peers(f, r->c->node, &r->memory.decision.now, a, &peers, &n) &&
+                     n < IMEX_MEMBERS_MAX;
 
-        life_set_peers(r->life, told ? peers : NULL, told ? n : 0, told && r->watch_well && r->told);
+        serving_set_peers(r->serving, known ? peers : NULL, known ? n : 0,
+                          known && r->watch_well && r->current);
 }
 
-/* NULL: it is not there, or says nothing. */
-static const struct compute_domain_fabric *roster(const struct resident *r) {
-        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)r->object;
+static enum decision_imex imex_of(const struct resident *r) {
+        struct imex_report i;
+        bool clean;
 
-        return f && !r->moved && fabric_is_own(f) ? f : NULL;
+        if (!r->serving)
+                return DECISION_IMEX_NONE;
+        if (serving_ended(r->serving, &clean))
+                return clean ? DECISION_IMEX_ENDED : DECISION_IMEX_KILLED;
+        if (serving_stopping(r->serving))
+                return DECISION_IMEX_STOPS;
+        serving_report(r->serving, &i);
+        return i.ready                   ? DECISION_IMEX_READY
+               : i.phase == IMEX_BACKOFF ? DECISION_IMEX_FAILS
+                                         : DECISION_IMEX_RUNS;
 }
 
-static void follow(struct resident *r) {
-        const struct compute_domain_fabric *f = roster(r);
-        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
-        struct turns t;
-        struct agent_memory m = { .served = r->memory.served };
+static enum imex_use look_at_use(struct resident *r) {
+        const struct imex_grants_place place = { r->c->dir, r->c->cdi_dir, r->cdi_prefix };
+        enum imex_use use = IMEX_USE_NONE;
+        struct err e;
 
-        turns_decide(f, r->c->node, &r->memory.turns, a, &t);
-        if (t.step != TURNS_ENTER) {
-                m.turns = t.memory;
-                if (remember(r, &m) < 0)
-                        return;
-        }
-        r->why = t.why;
-        r->held = "";
-        if (r->life && (t.step == TURNS_LEAVE || t.step == TURNS_END || r->moved))
-                leave(r, f, t.step == TURNS_END);
-        else if (t.step == TURNS_ENTER)
-                enter(r, &t);
-        if (r->life && !life_leaving(r->life))
-                show_peers(r, f);
+        if (r->memory.decision.now.domain)
+                use = imex_grants_use(&place, r->memory.decision.now.domain, &e);
+        if (use == IMEX_USE_UNKNOWN && r->use != IMEX_USE_UNKNOWN)
+                log_warn("cannot see which claims use this domain: it is not left",
+                         kv_str("domain", r->memory.decision.now.domain), kv_err(&e));
+        return r->use = use;
 }
 
-static void finish(struct resident *r) {
-        if (r->finished)
-                return;
+static void decide(struct resident *r, struct arena *a, struct decision *ret) {
+        /* In this order. */
+        bool withdrawn = r->serving && serving_withdrawn(r->serving);
+        enum imex_use use = look_at_use(r);
+        const struct decision_input in = { .fabric = fabric_of(r),
+                                           .current = r->watch_well && r->current,
+                                           .node = r->c->node,
+                                           .claim = r->c->claim_uid,
+                                           .boot_id = r->boot_id,
+                                           .memory = &r->memory.decision,
+                                           .inherited = r->memory.inherited,
+                                           .imex = imex_of(r),
+                                           .paused = r->paused,
+                                           .withdrawn = withdrawn,
+                                           .use = use,
+                                           .terminating = r->terminating,
+                                           .moved = r->moved,
+                                           .outdated = r->outdated };
+
+        decision_make(&in, a, ret);
+        /* Nothing reports that a plugin has died, or that what could not be seen can be seen. */
+        if (use == IMEX_USE_GRANTING || use == IMEX_USE_UNKNOWN)
+                retry(r);
+}
+
+static void finish(struct resident *r, const char *why) {
+        if (why)
+                log_info("exiting, so that the container starts again", kv_str("why", why));
         r->finished = true;
         r->done(r->u);
 }
 
+/* True: it is time to decide again. */
+static bool act(struct resident *r, const struct decision *d) {
+        switch (d->step) {
+        case DECISION_STAY:
+                if (r->serving)
+                        serving_show(r->serving);
+                return false;
+        case DECISION_ENTER:
+                enter(r, d);
+                return false;
+        case DECISION_START:
+                start(r);
+                return false;
+        case DECISION_WITHDRAW:
+                return withdraw(r, serving_withdrawn(r->serving));
+        case DECISION_LEAVE:
+        case DECISION_PAUSE:
+                stop(r, d->step == DECISION_PAUSE);
+                return false;
+        case DECISION_FORGET:
+                forget(r);
+                return false;
+        case DECISION_EXIT:
+                finish(r, r->terminating ? NULL
+                          : r->moved     ? "the node is in another partition"
+                                         : "what a container gets of this node has changed");
+                return true;
+        }
+        return false;
+}
+
 static void on_turn(void *u) {
         struct resident *r = u;
-        bool clean;
-        struct err e;
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        struct memory m;
+        struct decision d;
 
         loop_timer_stop(&r->retry);
         if (r->finished)
                 return;
-        if (r->stopping) {
-                if (!r->life || life_ended(r->life, &clean))
-                        finish(r);
-                return;
+        decide(r, a, &d);
+        if (d.step != DECISION_ENTER) {
+                m = r->memory;
+                m.decision = d.memory;
+                (void)remember(r, &m); /* what could not be remembered is not reported */
         }
-        if (r->renewing ? life_ended(r->life, &clean) : r->outdated && !r->life) {
-                log_info("what this node has for IMEX has changed: the container starts anew");
-                finish(r);
+        r->why = *r->fabric ? d.why : no_partition;
+        r->held = d.held;
+        if (act(r, &d))
                 return;
-        }
-        if (r->life && !r->renewing && life_ended(r->life, &clean))
-                end_life(r, clean);
-        if (r->memory.inherited && drop_inherited(r) < 0)
-                return;
-        /* What it remembers it takes up, without asking anybody. */
-        if (!r->life && r->memory.turns.now.domain && begin_life(r, &e) < 0) {
-                tell_error(r, &e);
-                loop_timer_start(&r->retry, RETRY_MS);
-        }
-        if (r->life ? !life_leaving(r->life) : !r->memory.turns.now.domain)
-                follow(r);
-        if (r->outdated)
-                renew(r);
-        if (r->moved && !r->life) {
-                log_info("the fabric of this node is another one now: the container starts anew");
-                finish(r);
-                return;
-        }
-        tell_pod(r);
+        if (r->serving && !serving_stopping(r->serving))
+                show_peers(r, fabric_of(r));
+        report(r);
 }
 
 static void on_object(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct resident *r = u;
 
         if (!now) {
-                log_warn("the fabric's object is gone, waiting for its return: IMEX goes on",
-                         kv_str("fabric", r->fabric));
-                r->told = false;
+                log_warn("the object of the partition is gone, waiting for its return: IMEX goes on",
+                         kv_str("partition", r->fabric));
+                r->current = false;
         } else {
                 kube_object_unref(r->object);
                 r->object = kube_object_ref(now);
-                r->told = true;
+                r->current = true;
         }
         look_again(r);
 }
@@ -385,17 +426,18 @@ static void on_watch(void *u, const struct kube_resource *res, const struct err 
 
         r->watch_well = !e;
         if (e)
-                log_warn("cannot watch the fabric's object, IMEX goes on with what is known", kv_err(e));
+                log_warn("cannot watch the object of the partition, IMEX goes on with what is known",
+                         kv_err(e));
         else
-                log_info("watching the fabric's object again");
+                log_info("watching the object of the partition again");
         look_again(r);
 }
 
 static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
         struct resident *r = u;
 
-        r->told = false;
-        log_error("the fabric's object cannot be read, IMEX goes on with what is known", kv_err(e));
+        r->current = false;
+        log_error("the object of the partition cannot be read, IMEX goes on with what is known", kv_err(e));
         look_again(r);
 }
 
@@ -403,24 +445,24 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
 
 static void on_folder(void *u) {
         struct resident *r = u;
-        char now[AGENT_WORD_MAX];
+        char now[FOLDER_WORD_MAX];
         struct err e;
 
-        if (agent_folder_fabric(&r->folder, now, &e) == 0)
+        if (folder_fabric(&r->folder, now, &e) == 0)
                 r->moved = !streq(now, r->fabric);
-        r->outdated = agent_folder_outdated(&r->folder, r->c->edits);
+        r->outdated = folder_outdated(&r->folder, r->c->edits);
         look_again(r);
 }
 
 static int find_fabric(struct resident *r, struct err *e) {
-        if (agent_folder_start(&r->folder, r->loop, r->c->dir, on_folder, r, e) < 0 ||
-            agent_folder_fabric(&r->folder, r->fabric, e) < 0)
+        if (folder_start(&r->folder, r->loop, r->c->dir, on_folder, r, e) < 0 ||
+            folder_fabric(&r->folder, r->fabric, e) < 0)
                 return -1;
-        r->outdated = agent_folder_outdated(&r->folder, r->c->edits);
+        r->outdated = folder_outdated(&r->folder, r->c->edits);
         return 0;
 }
 
-/* ---- life cycle ---- */
+/* ---- begin and end ---- */
 
 static void on_settled(void *u) {
         malloc_trim(0);
@@ -433,7 +475,7 @@ static int connect_api(struct resident *r, struct err *e) {
                 return -1;
         int ret = kube_client_new(
                 r->loop,
-                &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-agent" },
+                &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" },
                 &r->client, e);
         kube_config_done(&config);
         return ret;
@@ -456,49 +498,50 @@ static void watch_object(struct resident *r) {
 }
 
 static void recall(struct resident *r) {
-        const struct agent_identity of = identity(r);
+        const struct memory_identity of = identity(r);
         struct err e;
 
-        agent_memory_tidy(r->c->dir);
-        if (agent_memory_load(r->c->dir, &of, r->arena, &r->memory, &e) == 0) {
+        memory_tidy(r->c->dir);
+        if (memory_load(r->c->dir, &of, r->arena, &r->memory, &e) == 0) {
                 if (r->memory.inherited)
-                        log_info("the seat of the Pod before this one is not taken up: it may be another "
-                                 "node's by now",
-                                 kv_str("domain", r->memory.turns.now.domain));
-                else if (r->memory.turns.now.domain)
-                        log_info("taking up the seat of before the restart",
-                                 kv_str("domain", r->memory.turns.now.domain));
+                        log_info("the assignment of the Pod before this one is not taken up: its index may "
+                                 "be another node's by now",
+                                 kv_str("domain", r->memory.decision.now.domain));
+                else if (r->memory.decision.now.domain)
+                        log_info("taking up the assignment of before the restart",
+                                 kv_str("domain", r->memory.decision.now.domain));
                 return;
         }
-        r->memory = (struct agent_memory){ 0 };
+        r->memory = (struct memory){ 0 };
         if (e.kind != ERR_NOT_FOUND)
                 log_warn("what was remembered cannot be read", kv_err(&e));
 }
 
 void resident_stop(struct resident *r) {
-        const char *why;
-
-        r->stopping = true;
-        if (r->life)
-                (void)life_leave(r->life, true, &why);
+        if (!r->terminating && r->memory.decision.ready)
+                log_info("SIGTERM: IMEX goes on until no claim of its domain is prepared on this node",
+                         kv_str("domain", r->memory.decision.now.domain));
+        r->terminating = true;
+        if (r->serving)
+                serving_terminate(r->serving);
         look_again(r);
 }
 
 void resident_dump(const struct resident *r) {
-        const struct turns_seat *s = &r->memory.turns.now;
+        const struct decision_assignment *s = &r->memory.decision.now;
         struct imex_report i;
 
         log_info("state", kv_str("fabric", r->fabric), kv_bool("object", r->object != NULL),
                  kv_bool("watched", r->watch_well), kv_str("domain", str_or(s->domain, "")),
                  kv_int("index", s->domain ? s->index : -1), kv_int("epoch", s->epoch),
-                 kv_int("entered", r->memory.turns.entered), kv_int("seen", r->memory.turns.seen),
-                 kv_bool("served", r->memory.served), kv_str("held", r->held), kv_str("why", r->why));
-        if (r->life) {
-                life_report(r->life, &i);
+                 kv_int("closed", r->memory.decision.closed), kv_int("seen", r->memory.decision.seen),
+                 kv_bool("ready", r->memory.decision.ready), kv_str("held", r->held), kv_str("why", r->why));
+        if (r->serving) {
+                serving_report(r->serving, &i);
                 log_info("imex", kv_str("status", i.status), kv_bool("ready", i.ready),
                          kv_str("reason", i.reason), kv_int("index", i.index),
                          kv_int("peers_known", i.peers_known), kv_int("peers_connected", i.peers_connected),
-                         kv_int("restarts", i.restarts), kv_bool("leaving", life_leaving(r->life)));
+                         kv_int("restarts", i.restarts), kv_bool("stopping", serving_stopping(r->serving)));
         }
         log_info("end of state");
 }
@@ -507,15 +550,17 @@ void resident_free(struct resident *r) {
         if (!r)
                 return;
         kube_informer_free(r->informer);
-        pod_patch_free(r->patch);
-        life_free(r->life);
+        report_free(r->reporter);
+        imex_version_free(r->version);
+        serving_free(r->serving);
         kube_client_free(r->client);
         kube_object_unref(r->object);
-        agent_folder_stop(&r->folder);
+        folder_stop(&r->folder);
         loop_timer_done(&r->retry);
         loop_timer_done(&r->settled);
         loop_turn_done(&r->turn);
         arena_free(r->arena);
+        free(r->cdi_prefix);
         free(r);
 }
 
@@ -528,6 +573,7 @@ int resident_new(uv_loop_t *loop, const struct resident_config *c, const char *b
                                 .done = done,
                                 .u = u,
                                 .watch_well = true,
+                                .cdi_prefix = cdi_prefix(CD_CDI_KIND_CLAIM),
                                 .held = "",
                                 .why = "",
                                 .arena = arena_new(1024),
@@ -540,13 +586,13 @@ int resident_new(uv_loop_t *loop, const struct resident_config *c, const char *b
                 resident_free(r);
                 return -1;
         }
-        r->patch = agent_report_patch_new(r->client, c->pod_ns, c->pod);
+        r->reporter = report_new(r->client, c->pod_ns, c->pod);
         if (*r->fabric) {
+                r->version = imex_version_new(loop, c->imex.imex_path, on_version, r);
                 recall(r);
                 watch_object(r);
         } else {
-                r->why = "this node has no NVLink fabric: there is nothing to run here";
-                log_info("this node has no NVLink fabric: nothing to do until it has one");
+                log_info("this node is in no NVLink partition: nothing to do until it is");
         }
         look_again(r);
         *ret = r;

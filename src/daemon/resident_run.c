@@ -2,26 +2,54 @@
 #include "daemon/resident_run.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/program.h"
+#include "daemon/orphans.h"
 
 /* proc(5): from -1000, never, to 1000. */
 enum { OOM_STEP = 100, OOM_LAST = 1000 };
 
-static void stop(void *owner) {
-        resident_stop(owner);
+struct process {
+        uv_loop_t *loop; /* the default one */
+        struct resident *resident;
+        struct loop_signal signals[3];
+        struct orphans orphans;
+};
+
+static void on_signal(void *u, int signum) {
+        const struct process *p = u;
+
+        if (signum == SIGUSR2) {
+                resident_dump(p->resident);
+                return;
+        }
+        log_info("leaving", kv_int("signal", signum));
+        resident_stop(p->resident);
 }
 
-static void dump(void *owner) {
-        resident_dump(owner);
+/* First of all: as the first process of a container one is sent no signal that one does not handle. */
+static void handle_signals(struct process *p) {
+        static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGUSR2 };
+
+        /* The process that reads our log may end; the daemon continues. */
+        signal(SIGPIPE, SIG_IGN);
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
+                (void)loop_signal_init(&p->signals[i], p->loop, signums[i], on_signal, p);
+        orphans_start(&p->orphans, p->loop);
 }
 
-/* When memory is short the kernel ends the agent before IMEX, with which all that others have mapped of this
+static void on_done(void *u) {
+        const struct process *p = u;
+
+        uv_stop(p->loop);
+}
+
+/* When memory is short the kernel ends the daemon before IMEX, with which all that others have mapped of this
  * node would go. To take a step back needs no privilege, and IMEX is let keep its place. NULL: it is not. */
 static const char *step_back(char place[static 16]) {
         static const char path[] = "/proc/self/oom_score_adj";
@@ -42,27 +70,26 @@ static const char *step_back(char place[static 16]) {
                         return place;
         }
         log_warn("cannot change the order in which the kernel ends processes when memory is short: it may "
-                 "end IMEX before this agent");
+                 "end IMEX before this daemon");
         return NULL;
 }
 
 int resident_run(const struct resident_config *c, struct err *e) {
+        struct process p = { .loop = uv_default_loop() };
         struct resident_config config = *c;
-        struct resident *resident = NULL;
-        struct program p;
         char place[16], boot_id[37];
 
         if (file_boot_id(FILE_BOOT_ID_PATH, boot_id, e) < 0)
                 return -1;
-        program_start(&p, stop, dump);
+        handle_signals(&p);
         config.imex.oom_score_adj = step_back(place);
-        int r = resident_new(p.loop, &config, boot_id, program_done, &p, &resident, e);
-        if (r == 0) {
-                p.owner = resident;
+        int r = resident_new(p.loop, &config, boot_id, on_done, &p, &p.resident, e);
+        if (r == 0)
                 uv_run(p.loop, UV_RUN_DEFAULT);
-        }
-        program_stop(&p);
-        resident_free(resident);
+        for (size_t i = 0; i < ARRAY_LEN(p.signals); i++)
+                loop_signal_done(&p.signals[i]);
+        orphans_stop(&p.orphans);
+        resident_free(p.resident);
         uv_run(p.loop, UV_RUN_DEFAULT);
         return r;
 }

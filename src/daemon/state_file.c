@@ -163,6 +163,14 @@ void state_file_set_version(struct state_file *f, const char *version) {
                 put(f);
 }
 
+void state_file_terminate(struct state_file *f) {
+        if (f->state.terminating)
+                return;
+        f->state.terminating = true;
+        if (f->written)
+                put(f);
+}
+
 const char *state_file_error(const struct state_file *f) {
         return f->failures > 1 ? f->why : NULL;
 }

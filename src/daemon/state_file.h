@@ -38,5 +38,8 @@ void state_file_unlock(struct state_file *f); /* the end: nobody believes in it 
 void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
 /* Of nvidia-imex, "" when it is not known: told with the next state, or at once when one is in place. */
 void state_file_set_version(struct state_file *f, const char *version);
+/* The daemon has got SIGTERM: written with the next state, or at once when one is in place. It is not taken
+ * back. */
+void state_file_terminate(struct state_file *f);
 /* Why the plugin does not know of the state, when that has lasted for more than one attempt; else NULL. */
 const char *state_file_error(const struct state_file *f);

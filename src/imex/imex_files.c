@@ -102,35 +102,11 @@ bool imex_infix_valid(const char *infix) {
                infix[strspn(infix, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
 }
 
-void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *out) {
+void imex_nodes_render(const char *infix, unsigned max_nodes, struct buf *out) {
         for (unsigned i = 0; i < max_nodes; i++) {
                 imex_slot_name(infix, i, out);
                 buf_addc(out, '\n');
         }
-}
-
-static int by_index(const void *a, const void *b) {
-        const struct imex_peer *x = *(const struct imex_peer *const *)a,
-                               *y = *(const struct imex_peer *const *)b;
-
-        return (x->index > y->index) - (x->index < y->index);
-}
-
-static const struct imex_peer **sorted(const struct imex_peer *peers, size_t n) {
-        const struct imex_peer **s = xnew_n(const struct imex_peer *, n + 1);
-
-        for (size_t i = 0; i < n; i++)
-                s[i] = &peers[i];
-        qsort(s, n, sizeof(const struct imex_peer *), by_index);
-        return s;
-}
-
-void imex_nodes_render_ips(const struct imex_peer *peers, size_t n, struct buf *out) {
-        _cleanup_(freep) const struct imex_peer **s = sorted(peers, n);
-
-        for (size_t i = 0; i < n; i++)
-                if (s[i]->ip && *s[i]->ip)
-                        buf_addf(out, "%s\n", s[i]->ip);
 }
 
 /* A line that an earlier rendering, or the Go driver, left: a marker, or an entry with a slot's name. */

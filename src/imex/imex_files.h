@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "imex/imex_settings.h"
 
-/* Somebody else's seat as nvidia-imex is told of it. Not model/seat: what runs IMEX knows of indices and
- * addresses, and nothing of cliques or of who writes down that a node is ready. */
+/* Another node of the domain as nvidia-imex knows it. What runs IMEX knows indices and addresses, and nothing
+ * of the objects that they come from. */
 struct imex_peer {
         int64_t index;
         const char *ip;   /* "" while unknown */
@@ -40,9 +40,8 @@ void imex_infix(const char *domain_uid, char ret[static 11]);
 /* What may stand in a name and in the files: 1 to 32 lower-case letters and digits, or nothing at all. */
 bool imex_infix_valid(const char *infix);
 
-void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *out);
-/* One address a line, sorted by index; peers without address are left out. */
-void imex_nodes_render_ips(const struct imex_peer *peers, size_t n, struct buf *out);
+/* nodes.cfg. */
+void imex_nodes_render(const char *infix, unsigned max_nodes, struct buf *out);
 
 /* A new hosts file: the lines of `current` that are not ours, then a marked block with our own entry first,
  * the peers by index and every unused slot at 127.0.0.2, an address that answers nobody. The same input gives

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -12,23 +14,50 @@
 /* The folder may be removed by its other user between the two steps, but hardly ever twice. */
 enum { ATTEMPTS = 5 };
 
-int imex_grants_put(const char *dir, const char *claim_uid, struct err *e) {
+enum { WORD_MAX = 16 };
+
+static const char *const words[] = { [IMEX_GRANT_WAITING] = "waiting", [IMEX_GRANT_GRANTING] = "granting" };
+
+/* On some file systems a folder that is read while a file in it is replaced is read without that file. So
+ * that of a prepared claim is not replaced for nothing. */
+static bool is_there(const char *path, const char *word) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+
+        return file_read(path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
+}
+
+/* What a plugin was about to put in place when it was killed. */
+static int remove_temporary(void *u, int folder, const char *name, struct err *e) {
+        if (str_starts(name, u))
+                (void)unlinkat(folder, name, 0);
+        return 0;
+}
+
+static void clean_up(const char *grants, const char *claim_uid) {
+        _cleanup_(freep) char *prefix = xasprintf(".%s.tmp.", claim_uid);
+        struct err ignored;
+
+        (void)file_each(grants, remove_temporary, prefix, &ignored);
+}
+
+int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_state state, struct err *e) {
         _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
         _cleanup_(freep) char *path = file_join(grants, claim_uid);
-        int fd = -1;
+        int r = -1;
 
         BUG_ON(!str_is_uuid(claim_uid));
-        for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
+        if (is_there(path, words[state]))
+                return 0;
+        clean_up(grants, claim_uid);
+        for (int i = 0; i < ATTEMPTS && r < 0; i++) {
                 if (file_mkdirs(grants, 0755, e) < 0)
                         return -1;
-                fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-                if (fd < 0 && errno != ENOENT)
+                r = file_replace_volatile(path, words[state], strlen(words[state]), 0644, e);
+                if (r < 0 && e->kind != ERR_NOT_FOUND)
                         break;
         }
-        if (fd < 0)
-                return err_errno(e, errno, "create '%s'", path);
-        close(fd);
-        return 0;
+        return r;
 }
 
 int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, struct err *e) {
@@ -38,6 +67,7 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
         BUG_ON(!str_is_uuid(claim_uid));
         if (file_remove(path, e) < 0)
                 return -1;
+        clean_up(grants, claim_uid);
         (void)rmdir(grants); /* unless another is there */
         if (folder)
                 (void)rmdir(dir);
@@ -47,29 +77,129 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
 struct each {
         file_entry_fn *fn;
         void *u;
+        bool failed; /* fn did */
 };
 
-static int tell(void *u, int folder, const char *name, struct err *e) {
-        const struct each *each = u;
+static int pass_on(void *u, int folder, const char *name, struct err *e) {
+        struct each *each = u;
 
-        return str_is_uuid(name) ? each->fn(each->u, folder, name, e) : 0;
+        if (str_is_uuid(name))
+                each->failed = each->fn(each->u, folder, name, e) < 0;
+        return each->failed ? -1 : 0;
 }
 
 int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e) {
         _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
-        struct each each = { fn, u };
+        struct each each = { fn, u, false };
+        int r = file_each(grants, pass_on, &each, e);
 
-        return file_each(grants, tell, &each, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
+        return r < 0 && (each.failed || e->kind != ERR_NOT_FOUND) ? -1 : 0;
 }
 
-static int found(void *u, int folder, const char *name, struct err *e) {
-        bool *any = u;
+/* ---- the plugin is alive ---- */
 
-        *any = true;
+/* Shared, so that two processes may hold it. */
+int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
+        _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+        struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+        if (fd < 0)
+                return err_errno(e, errno, "open '%s'", path);
+        if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+                return err_errno(e, errno, "lock '%s'", path);
+        *ret = TAKE_FD(fd);
         return 0;
 }
 
-int imex_grants_any(const char *dir, bool *ret, struct err *e) {
-        *ret = false;
-        return imex_grants_each(dir, found, ret, e);
+/* A plugin that is older than the lock has no such file, and may be alive. */
+static int look_for_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
+        _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+        *ret_alive = true;
+        if (fd < 0)
+                return errno == ENOENT ? 0 : err_errno(e, errno, "open '%s'", path);
+        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+                return err_errno(e, errno, "ask for the lock of '%s'", path);
+        *ret_alive = lock.l_type != F_UNLCK;
+        return 0;
+}
+
+/* ---- who uses the domain ---- */
+
+struct look {
+        const struct imex_grants_place *p;
+        int cdi; /* its folder; -1: not open yet */
+        enum imex_use use;
+};
+
+/* A folder that was removed from the node can still be open, and is empty then. */
+static int open_cdi(struct look *l, struct err *e) {
+        struct stat st;
+
+        if (l->cdi < 0)
+                l->cdi = open(l->p->cdi_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (l->cdi < 0 || fstat(l->cdi, &st) < 0)
+                return err_errno(e, errno, "open '%s'", l->p->cdi_dir);
+        if (!st.st_nlink)
+                return err_set(e, ERR_NOT_FOUND, ENOENT,
+                               "the folder '%s' was removed from the node: delete this pod, so that it gets "
+                               "the new one",
+                               l->p->cdi_dir);
+        return 0;
+}
+
+static int look_for_cdi(struct look *l, const char *claim_uid, bool *ret_there, struct err *e) {
+        _cleanup_(freep) char *name = xasprintf("%s%s.yaml", l->p->cdi_prefix, claim_uid);
+        struct stat st;
+
+        if (open_cdi(l, e) < 0)
+                return -1;
+        *ret_there = fstatat(l->cdi, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!*ret_there && errno != ENOENT)
+                return err_errno(e, errno, "look for '%s/%s'", l->p->cdi_dir, name);
+        return 0;
+}
+
+static int is_waiting(int folder, const char *name, bool *ret, struct err *e) {
+        _cleanup_(closep) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        char text[WORD_MAX];
+        ssize_t n;
+
+        if (fd < 0)
+                return err_errno(e, errno, "open 'grants/%s'", name);
+        n = read(fd, text, sizeof text);
+        if (n < 0)
+                return err_errno(e, errno, "read 'grants/%s'", name);
+        *ret = str_eq((struct str){ text, (size_t)n }, str_from(words[IMEX_GRANT_WAITING]));
+        return 0;
+}
+
+/* In this order: what the plugin that grants does next is to write the CDI file, and to die is the last that
+ * it does. */
+static int look_at(void *u, int folder, const char *name, struct err *e) {
+        struct look *l = u;
+        bool waits = false, alive = false, prepared = false;
+        enum imex_use use;
+
+        if (is_waiting(folder, name, &waits, e) < 0)
+                return e->kind == ERR_NOT_FOUND ? 0 : -1; /* removed meanwhile */
+        if (look_for_plugin(l->p->domains_dir, &alive, e) < 0 || look_for_cdi(l, name, &prepared, e) < 0)
+                return -1;
+        use = prepared ? IMEX_USE_PREPARED : waits || !alive ? IMEX_USE_NONE : IMEX_USE_GRANTING;
+        if (use > l->use)
+                l->use = use;
+        return 0;
+}
+
+enum imex_use imex_grants_use(const struct imex_grants_place *p, const char *domain_uid, struct err *e) {
+        _cleanup_(freep) char *dir = file_join(p->domains_dir, domain_uid);
+        struct look l = { .p = p, .cdi = -1, .use = IMEX_USE_NONE };
+        int r = imex_grants_each(dir, look_at, &l, e);
+
+        if (l.cdi >= 0)
+                close(l.cdi);
+        return r < 0 ? IMEX_USE_UNKNOWN : l.use;
 }

@@ -26,10 +26,12 @@ static void render(const struct imex_state *s, struct buf *out) {
         jw_bool(&w, "ready", s->ready);
         jw_str(&w, "status", s->status);
         jw_str(&w, "reason", s->reason);
-        if (*s->seat)
-                jw_str(&w, "seat", s->seat);
+        if (*s->assignment)
+                jw_str(&w, "assignment", s->assignment);
         if (*s->version)
                 jw_str(&w, "version", s->version);
+        if (s->terminating)
+                jw_bool(&w, "terminating", true);
         jw_end_obj(&w);
         buf_addc(out, '\n');
 }
@@ -80,9 +82,9 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
 }
 
 struct state_doc {
-        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *seat, *version;
+        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *assignment, *version;
         int64_t index, generation;
-        bool ready;
+        bool ready, terminating;
 };
 
 static const struct jd_field f_state[] = {
@@ -94,8 +96,9 @@ static const struct jd_field f_state[] = {
         JD_BOOL(struct state_doc, "ready", ready, .required = true),
         JD_STR(struct state_doc, "status", status, .required = true),
         JD_STR(struct state_doc, "reason", reason),
-        JD_STR(struct state_doc, "seat", seat),
+        JD_STR(struct state_doc, "assignment", assignment),
         JD_STR(struct state_doc, "version", version),
+        JD_BOOL(struct state_doc, "terminating", terminating),
         JD_END,
 };
 
@@ -113,11 +116,13 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
         s.index = d.index;
         s.generation = d.generation;
         s.ready = d.ready;
+        s.terminating = d.terminating;
         if (!copy_text(s.boot_id, sizeof s.boot_id, d.boot_id) ||
             !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
             !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) ||
             !copy_text(s.status, sizeof s.status, d.status) ||
-            !copy_text(s.reason, sizeof s.reason, d.reason) || !copy_text(s.seat, sizeof s.seat, d.seat) ||
+            !copy_text(s.reason, sizeof s.reason, d.reason) ||
+            !copy_text(s.assignment, sizeof s.assignment, d.assignment) ||
             !copy_text(s.version, sizeof s.version, d.version))
                 return err_set(e, ERR_INVALID, 0, "a member is too long");
         *ret = s;

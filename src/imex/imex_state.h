@@ -15,11 +15,11 @@
 #include "base/str.h"
 
 #define IMEX_STATE_FILE "state.json"
-/* The status of an agent's whose IMEX is about to end, because the node leaves the domain. */
+/* The status of a daemon whose IMEX is about to end, because the node leaves the domain. */
 #define IMEX_STATE_LEAVING "LEAVING"
 
 /* "<fabric>/<domain UID>/<index>/<epoch>": a clique id has 63 bytes at most. */
-enum { IMEX_SEAT_MAX = 160 };
+enum { IMEX_ASSIGNMENT_MAX = 160 };
 
 struct imex_state {
         char boot_id[37];
@@ -31,10 +31,13 @@ struct imex_state {
         char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED,
                              NO_FABRIC */
         char reason[200]; /* for people, when not ready */
-        /* Which seat it is that is ready, where one process serves many domains in turn; "" of a daemon that
-         * serves one for its life, for which claim_uid tells. */
-        char seat[IMEX_SEAT_MAX];
-        char version[40]; /* of nvidia-imex, as an agent's says it; "" unknown */
+        /* The assignment in which it is ready (model/assignment_id), where one process serves many domains in
+         * turn; "" of a daemon that serves one domain all its life, which claim_uid names. */
+        char assignment[IMEX_ASSIGNMENT_MAX];
+        char version[40]; /* of nvidia-imex; "" unknown */
+        /* The daemon has got SIGTERM, and ends when no claim of its domain is prepared. It stays true in the
+         * file of a daemon that has ended since. */
+        bool terminating;
 };
 
 /* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops

@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 
-enum { TEXT_MAX = 1024, INFIX_MAX = 32 };
+enum { TEXT_MAX = 1024, INFIX_MAX = 32, VERSION_MAX = 40 };
 
 struct wire {
-        const char *claim, *boot_id, *fabric, *assignment, *infix, *left, *held;
+        const char *claim, *boot_id, *fabric, *assignment, *infix, *left, *held, *imex_version;
         int64_t seen, recount;
         bool ready, served;
 };
@@ -24,6 +24,7 @@ static const struct jd_field f_report[] = {
         JD_INT(struct wire, "recount", recount),
         JD_BOOL(struct wire, "served", served),
         JD_STR(struct wire, "held", held),
+        JD_STR(struct wire, "imexVersion", imex_version),
         JD_END,
 };
 
@@ -67,6 +68,8 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
                                w.infix, INFIX_MAX);
         if (w.held && strnlen(w.held, TEXT_MAX) == TEXT_MAX)
                 return err_set(e, ERR_INVALID, 0, "held: longer than %d bytes", TEXT_MAX - 1);
+        if (w.imex_version && strnlen(w.imex_version, VERSION_MAX) == VERSION_MAX)
+                return err_set(e, ERR_INVALID, 0, "imexVersion: longer than %d bytes", VERSION_MAX - 1);
         ret->claim = w.claim;
         ret->boot_id = w.boot_id;
         ret->fabric = str_or(w.fabric, "");
@@ -77,6 +80,7 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
         ret->recount = w.recount;
         ret->served = w.served;
         ret->held = str_or(w.held, "");
+        ret->imex_version = str_or(w.imex_version, "");
         return decode_left(w.left, a, ret, e);
 }
 
@@ -105,5 +109,7 @@ void daemon_report_render(const struct daemon_report *r, struct buf *out) {
         jw_bool(&w, "served", r->served);
         if (*r->held)
                 jw_str(&w, "held", r->held);
+        if (*r->imex_version)
+                jw_str(&w, "imexVersion", r->imex_version);
         jw_end_obj(&w);
 }

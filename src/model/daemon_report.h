@@ -4,7 +4,8 @@
  *
  *     {"claimUID": "<UID>", "bootID": "<UUID>", "fabricUID": "<UID, or \"\">",
  *      "assignment": "<clique id>/<UID>/<index>/<epoch>", "infix": "0a1b2c3d4e", "ready": true,
- *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it"}
+ *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it",
+ *      "imexVersion": "580.95.05"}
  *
  * Anyone with the token of a node can write it, so the controller takes it as input with limits: a report
  * that cannot be read as a whole is none. Pure. */
@@ -37,6 +38,7 @@ struct daemon_report {
         int64_t recount;  /* the last recount that it has answered; 0: none */
         bool served;      /* IMEX has been READY in this Pod, in whatever domain */
         const char *held; /* what keeps it in a domain that it should leave, for people; "": nothing */
+        const char *imex_version; /* what `nvidia-imex --version` says in it; "": it has not answered */
 };
 
 /* All is in the arena. ERR_INVALID says what is wrong. Unknown members are ignored: a newer daemon may report

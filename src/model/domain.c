@@ -3,12 +3,12 @@
 
 #include "api/names.h"
 
-static const struct jd_field f_status_seat[] = { JD_STR(struct seat, "name", node, .required = true),
-                                                 JD_STR(struct seat, "ipAddress", ip),
-                                                 JD_STR(struct seat, "cliqueID", clique_id),
-                                                 JD_STR(struct seat, "status", status),
-                                                 JD_INT(struct seat, "index", index),
-                                                 JD_END };
+static const struct jd_field f_node[] = { JD_STR(struct domain_node, "name", node, .required = true),
+                                          JD_STR(struct domain_node, "ipAddress", ip),
+                                          JD_STR(struct domain_node, "cliqueID", clique_id),
+                                          JD_STR(struct domain_node, "status", status),
+                                          JD_INT(struct domain_node, "index", index),
+                                          JD_END };
 static const struct jd_field f_condition[] = {
         JD_STR(struct cd_condition, "type", type, .required = true),
         JD_STR(struct cd_condition, "status", status),
@@ -27,7 +27,6 @@ const struct jd_field compute_domain_fields[] = {
         JD_OBJ(struct compute_domain, "metadata", o.meta, kube_f_meta),
         JD_STRS(struct compute_domain, "metadata>finalizers", finalizers),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_MODE, mode),
-        JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_ADOPTED, adopted),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_UID, rack_uid),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_NODES, rack_nodes),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_EMPTY, rack_empty),
@@ -35,7 +34,7 @@ const struct jd_field compute_domain_fields[] = {
         JD_INT(struct compute_domain, "spec>numNodes", num_nodes),
         JD_OPTOBJ(struct compute_domain, "spec>channel", channel, struct cd_channel, f_channel),
         JD_STR(struct compute_domain, "status>status", status),
-        JD_LIST(struct compute_domain, "status>nodes", nodes, struct seat, f_status_seat),
+        JD_LIST(struct compute_domain, "status>nodes", nodes, struct domain_node, f_node),
         JD_LIST(struct compute_domain, "status>conditions", conditions, struct cd_condition, f_condition),
         JD_INT(struct compute_domain, "status>nodesReady", nodes_ready),
         JD_INT(struct compute_domain, "status>nodesWanted", nodes_wanted),

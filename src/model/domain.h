@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "kube/kube_object.h"
-#include "model/seat.h"
+#include "model/domain_node.h"
 
 struct cd_condition {
         const char *type, *status, *reason, *message;
@@ -26,11 +26,10 @@ struct compute_domain {
         const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
-        const char *adopted;              /* annotation CD_ANNOTATION_ADOPTED, NULL: none */
         const char
                 *rack; /* label CD_LABEL_RACK, NULL: none; with CD_ANNOTATION_RACK_UID, _NODES and _EMPTY: */
         const char *rack_uid, *rack_nodes, *rack_empty;
-        struct seat *nodes;
+        struct domain_node *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;
         size_t n_conditions;

@@ -18,13 +18,6 @@ static const struct jd_field f_channel[] = {
         JD_TIME(struct fabric_channel, "releasing", releasing),
         JD_END,
 };
-static const struct jd_field f_seat[] = { JD_STR(struct fabric_seat, "node", node, .required = true),
-                                          JD_INT(struct fabric_seat, "index", index, .required = true),
-                                          JD_INT(struct fabric_seat, "epoch", epoch),
-                                          JD_STR(struct fabric_seat, "ip", ip),
-                                          JD_STR(struct fabric_seat, "bootID", boot_id),
-                                          JD_STR(struct fabric_seat, "ordered", ordered),
-                                          JD_END };
 static const struct jd_field f_assignment[] = {
         JD_STR(struct fabric_assignment, "node", node, .required = true),
         JD_INT(struct fabric_assignment, "index", index, .required = true),
@@ -45,8 +38,6 @@ static const struct jd_field f_domain[] = {
         JD_STR(struct fabric_domain, "infix", infix),
         JD_INT(struct fabric_domain, "slots", slots),
         JD_INT(struct fabric_domain, "port", port),
-        JD_LIST(struct fabric_domain, "seats", seats, struct fabric_seat, f_seat),
-        JD_LIST(struct fabric_domain, "leaving", leaving, struct fabric_seat, f_seat),
         JD_LIST(struct fabric_domain, "assignments", assignments, struct fabric_assignment, f_assignment),
         JD_STR(struct fabric_domain, "freed", freed),
         JD_END,
@@ -70,10 +61,10 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_STR(struct compute_domain_fabric, "imexVersion", imex_version),
         JD_INT(struct compute_domain_fabric, "next", next),
         JD_INT(struct compute_domain_fabric, "epoch", epoch),
-        JD_INT(struct compute_domain_fabric, "recount", recount),
-        JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal, f_removal),
         JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
         JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain),
+        JD_INT(struct compute_domain_fabric, "recount", recount),
+        JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal, f_removal),
         JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
         JD_END,
 };
@@ -105,18 +96,6 @@ const struct fabric_domain *fabric_domain_at(const struct compute_domain_fabric 
 
 const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid) {
         return fabric_is_own(f) ? fabric_domain_at(f, owner_uid) : NULL;
-}
-
-const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving) {
-        *ret_leaving = false;
-        for (size_t i = 0; i < d->n_seats; i++)
-                if (streq(d->seats[i].node, node))
-                        return &d->seats[i];
-        *ret_leaving = true;
-        for (size_t i = 0; i < d->n_leaving; i++)
-                if (streq(d->leaving[i].node, node))
-                        return &d->leaving[i];
-        return NULL;
 }
 
 bool fabric_is_active(const struct fabric_assignment *a) {

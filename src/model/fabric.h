@@ -30,19 +30,6 @@ struct fabric_channel {
 };
 
 /* A node's place in an IMEX domain of the fabric. */
-struct fabric_seat {
-        const char *node;
-        int64_t index, epoch; /* no other entry of the fabric ever has this epoch */
-        const char *ip;       /* "" while another IMEX domain lists the node */
-        const char *boot_id;  /* of the node, as its kubelet tells it; "" or NULL while unknown */
-        const char *ordered;  /* FABRIC_ORDERED_DELETED: IMEX ends whoever uses it; NULL or "": not */
-};
-
-/* The ComputeDomain is being deleted, which is never taken back. */
-#define FABRIC_ORDERED_DELETED "deleted"
-
-/* A node's place in an IMEX domain, as rules/assignment has it, which replaces rules/rosters and its seats.
- */
 struct fabric_assignment {
         const char *node;
         int64_t index, epoch; /* no other assignment of the fabric ever has this epoch */
@@ -60,20 +47,18 @@ bool fabric_is_active(const struct fabric_assignment *a);
 bool fabric_is_reserved(const struct fabric_assignment *a);
 bool fabric_is_leaving(const struct fabric_assignment *a); /* Leaving or Ending */
 
-/* A daemon that the controller is about to delete. It gets no assignment any more. */
-struct fabric_removal {
-        const char *node, *pod_uid;
-};
-
 struct fabric_domain {
         struct fabric_owner owner;
         const char *infix; /* of the names by which its daemons find each other */
         int64_t slots, port;
-        struct fabric_seat *seats, *leaving;
-        size_t n_seats, n_leaving;
         struct fabric_assignment *assignments;
         size_t n_assignments;
         const char *freed; /* the indices that were used before, longest free first, by comma */
+};
+
+/* A daemon that the controller is about to delete. It gets no assignment any more. */
+struct fabric_removal {
+        const char *node, *pod_uid;
 };
 
 /* Why something of the fabric is not as it should be. */
@@ -100,16 +85,16 @@ struct compute_domain_fabric {
         int64_t channel_count;    /* what most plugins report; 0: nobody has */
         const char *imex_version; /* what most plugins report of their nodes' IMEX; NULL: nobody has */
         int64_t next;             /* where the search for a free id begins */
-        int64_t epoch;            /* the last that a seat, or an assignment, was given */
+        int64_t epoch;            /* the last that an assignment was given */
         /* Each daemon is asked to report again, with this number, because the object may lack assignments;
          * 0: no. */
         int64_t recount;
-        struct fabric_removal *removals;
-        size_t n_removals;
         struct condition *conditions;
         size_t n_conditions;
         struct fabric_domain *domains;
         size_t n_domains;
+        struct fabric_removal *removals;
+        size_t n_removals;
         struct fabric_channel *channels;
         size_t n_channels;
 };
@@ -129,8 +114,6 @@ bool fabric_is_own(const struct compute_domain_fabric *f);
 const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid);
 /* The same, whether or not the table is the object's own. */
 const struct fabric_domain *fabric_domain_at(const struct compute_domain_fabric *f, const char *owner_uid);
-/* The seat of a node in an IMEX domain, NULL: none; *ret_leaving tells which list has it. */
-const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving);
 /* The assignment of a node in an IMEX domain, in whatever state, NULL: none. */
 const struct fabric_assignment *fabric_assignment_of(const struct fabric_domain *d, const char *node);
 /* The entry of an owner, one that is not `releasing` if it has such a one, NULL: it has none, or the table is

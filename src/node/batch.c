@@ -162,17 +162,28 @@ static void each(struct batch *b, void (*fn)(struct batch *b, struct op *op, con
         }
 }
 
+/* The driver may keep what is in use, although the kubelet takes the pod for ended. */
+static bool may_unprepare(struct batch *b, struct op *op) {
+        const struct node_driver *driver = b->c->o.driver;
+        const struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
+        struct err e;
+        if (!driver->unprepare || !entry || entry->state != CHECKPOINT_COMPLETED ||
+            driver->unprepare(b->c->o.u, entry, &e) == 0)
+                return true;
+        set_verdict(op, -1, &e);
+        return false;
+}
+
 static void start_unprepare(struct batch *b, struct op *op, const struct err *e) {
         if (!op->unprepare)
                 return;
         supersede(op);
-        if (comes_too_early(b, op) || leaves_to_undo(b, op))
-                return;
-        op->task = effects_remove(b->c, b->disk, op->uid);
+        if (!comes_too_early(b, op) && !leaves_to_undo(b, op) && may_unprepare(b, op))
+                op->task = effects_remove(b->c, b->disk, op->uid);
 }
 
 static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
-        if (!op->unprepare)
+        if (!op->unprepare || !op->task)
                 return;
         set_verdict(op, op->task->r, &op->task->e);
         if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->leavings))
@@ -218,9 +229,11 @@ static void judge_one(struct batch *b, struct op *op, const struct err *e) {
  * get the same device; the file says so when it is true. */
 static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
         struct err failed;
-        if (op->unprepare || op->verdict != VERDICT_GO || comes_too_early(b, op) || comes_second(b, op))
+        bool may = op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT;
+        if (op->unprepare || !may || comes_too_early(b, op) || comes_second(b, op))
                 return;
-        /* Again, because an operation before it in this batch may have taken its device. */
+        /* Again, because an operation before it in this batch may have taken its device, and what it waits
+         * for may have come while it was recorded. */
         op->verdict = judge(op);
         if (op->verdict != VERDICT_GO || leaves_to_work(b, op))
                 return;

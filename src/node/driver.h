@@ -110,6 +110,9 @@ struct node_driver {
         /* Pure: the things that an entry has, read leniently: what cannot be read must never keep a claim
          * from going. */
         void (*each_thing)(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u);
+        /* A prepared claim is about to be unprepared. -1: not yet, and e says why: nothing of it is removed,
+         * and the kubelet comes again. 0 does not mean that the rest succeeds. NULL: any claim may go. */
+        int (*unprepare)(void *u, const struct checkpoint_claim *entry, struct err *e);
         /* A claim has been prepared and answered, of which there may be news for people. */
         void (*prepared)(void *u, struct op *op);
         /* The table is what holds now, after each batch. */

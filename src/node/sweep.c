@@ -144,7 +144,7 @@ static void remove_leftovers(const char *dir, const char *prefix) {
 void sweep_files(struct claims *c) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         struct err e;
-        remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
+        remove_leftovers(c->o.plugin_dir, "."); /* the folder has no files of others */
         _cleanup_(freep) char *prefix = cdi_prefix(c->o.driver->cdi_kind);
         _cleanup_(freep) char *hidden = xasprintf(".%s", prefix);
         remove_leftovers(c->o.cdi_root, hidden);

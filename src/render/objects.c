@@ -7,57 +7,52 @@
 #include "api/names.h"
 #include "api/opaque.h"
 
-/* What tells the two claim templates apart. */
-struct claim_shape {
-        const char *target, *request, *device_class, *kind;
-        bool daemon;
-};
-
-static const struct claim_shape *shape_of(const char *target) {
-        static const struct claim_shape daemon = { CD_TARGET_DAEMON, CD_REQUEST_DAEMON, CD_CLASS_DAEMON,
-                                                   "ComputeDomainDaemonConfig", true },
-                                        workload = { CD_TARGET_WORKLOAD, CD_REQUEST_CHANNEL, CD_CLASS_CHANNEL,
-                                                     "ComputeDomainChannelConfig", false };
-        return streq(target, CD_TARGET_DAEMON) ? &daemon : &workload;
-}
-
 /* The functions that the YAML files of this folder describe. */
 #include "templates.inc"
 
-void objects_daemon_name(const char *uid, struct buf *out) {
-        buf_addf(out, CD_DAEMON_OBJECT_PREFIX "%s", uid);
-}
-
-void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
-                           int64_t max_nodes, char ret[static 17]) {
+void objects_daemonset_hash(const struct objects_settings *s, char ret[static 17]) {
         struct buf b = BUF_INIT(1 << 16);
-        daemonset(s, uid, gates, max_nodes, "", str_or(s->pull_policy, "IfNotPresent"), &b);
+        daemonset(s, s->gates, "", str_or(s->pull_policy, "IfNotPresent"), &b);
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }
 
-void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates,
-                       int64_t max_nodes, struct buf *out) {
+void objects_daemonset(const struct objects_settings *s, struct buf *out) {
         char hash[17];
-        objects_template_hash(s, uid, gates, max_nodes, hash);
-        daemonset(s, uid, gates, max_nodes, hash, str_or(s->pull_policy, "IfNotPresent"), out);
+        objects_daemonset_hash(s, hash);
+        daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), out);
 }
 
-void objects_agents_hash(const struct objects_settings *s, char ret[static 17]) {
-        struct buf b = BUF_INIT(1 << 16);
-        agents_daemonset(s, s->gates, "", str_or(s->pull_policy, "IfNotPresent"), &b);
+/* The same in whichever version of the API it is written. */
+static void daemon_rct_hash(const char *ns, char ret[static 17]) {
+        struct buf b = BUF_INIT(1 << 12);
+        daemon_claim_template("v1", ns, CD_DAEMON_DOMAIN, false, "", &b);
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }
 
-void objects_agents(const struct objects_settings *s, struct buf *out) {
+void objects_daemon_rct(const char *resource_api, const char *ns, struct buf *out) {
         char hash[17];
-        objects_agents_hash(s, hash);
-        agents_daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), out);
+        daemon_rct_hash(ns, hash);
+        daemon_claim_template(resource_api, ns, CD_DAEMON_DOMAIN, streq(resource_api, "v1beta1"), hash, out);
 }
 
-void objects_agents_rct(const char *resource_api, const char *ns, struct buf *out) {
-        agents_claim_template(resource_api, ns, streq(resource_api, "v1beta1"), out);
+/* Of one that has lost the annotation. */
+static bool asks_for_daemon(const struct rct *r) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(256);
+        struct opaque_config cfg;
+        struct err e;
+        return r->n_requests == 1 && streq(r->requests[0].name, CD_REQUEST_DAEMON) &&
+               streq(r->requests[0].device_class, CD_CLASS_DAEMON) && r->n_configs == 1 &&
+               streq(r->configs[0].driver, CD_DRIVER) &&
+               opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 && cfg.kind == OPAQUE_DAEMON &&
+               streq(cfg.domain_id, CD_DAEMON_DOMAIN);
+}
+
+bool objects_daemon_rct_matches(const struct rct *r) {
+        char hash[17];
+        daemon_rct_hash(r->o.meta.ns, hash);
+        return r->template_hash ? streq(r->template_hash, hash) : asks_for_daemon(r);
 }
 
 /* In CEL, of a label's value, which has no quotes. Without the first half, a node that states no rack would
@@ -71,51 +66,48 @@ static char *on_rack(const char *rack) {
 }
 
 /* Of what it asks for, in whichever version of the API. */
-static void rct_hash(const char *uid, const char *target, const struct objects_channel *channel,
-                     char ret[static 17]) {
+static void rct_hash(const char *uid, const struct objects_channel *channel, char ret[static 17]) {
         struct buf b = BUF_INIT(1024);
-        buf_addf(&b, "%s %s %s %d %s", uid, target, str_or(channel->mode, ""), channel->own,
+        buf_addf(&b, "%s %s %s %d %s", uid, CD_TARGET_WORKLOAD, channel->mode, channel->own,
                  str_or(channel->rack, ""));
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }
 
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const struct objects_channel *channel, struct buf *out) {
+                 const struct objects_channel *channel, struct buf *out) {
         _cleanup_(freep) char *cel = on_rack(channel->rack);
         bool v1beta1 = streq(resource_api, "v1beta1");
         char hash[17];
-        rct_hash(domain->uid, target, channel, hash);
-        claim_template(shape_of(target), resource_api, ns, name, domain, channel->mode,
-                       channel->own ? "Channel" : NULL, v1beta1, cel, v1beta1 ? cel : NULL, hash, out);
+        rct_hash(domain->uid, channel, hash);
+        claim_template(resource_api, ns, name, domain, channel->mode, channel->own ? "Channel" : NULL,
+                       v1beta1, cel, v1beta1 ? cel : NULL, hash, out);
 }
 
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
-                         const struct objects_channel *channel) {
+bool objects_rct_matches(const struct rct *r, const char *uid, const struct objects_channel *channel) {
         _cleanup_(freep) char *cel = on_rack(channel->rack);
-        const struct claim_shape *of = shape_of(target);
         struct opaque_config cfg;
         struct err e;
         struct arena *a = arena_new(256);
-        bool same = r->n_requests == 1 && streq(r->requests[0].name, of->request) &&
-                    streq(r->requests[0].device_class, of->device_class) &&
+        bool same = r->n_requests == 1 && streq(r->requests[0].name, CD_REQUEST_CHANNEL) &&
+                    streq(r->requests[0].device_class, CD_CLASS_CHANNEL) &&
                     (!cel || (r->requests[0].n_selectors == 1 &&
                               streq(r->requests[0].selectors[0].expression, cel))) &&
                     r->n_configs == 1 && r->configs[0].n_requests == 1 &&
-                    streq(r->configs[0].requests[0], of->request) && streq(r->configs[0].driver, CD_DRIVER) &&
+                    streq(r->configs[0].requests[0], CD_REQUEST_CHANNEL) &&
+                    streq(r->configs[0].driver, CD_DRIVER) &&
                     opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
-                    cfg.kind == (of->daemon ? OPAQUE_DAEMON : OPAQUE_CHANNEL) && streq(cfg.domain_id, uid) &&
-                    (of->daemon || (streq(str_or(cfg.allocation_mode, "Single"), channel->mode) &&
-                                    cfg.own_channel == channel->own));
+                    cfg.kind == OPAQUE_CHANNEL && streq(cfg.domain_id, uid) &&
+                    streq(str_or(cfg.allocation_mode, "Single"), channel->mode) &&
+                    cfg.own_channel == channel->own;
         arena_free(a);
         return same;
 }
 
-bool objects_rct_is_changed(const struct rct *r, const char *uid, const char *target,
-                            const struct objects_channel *channel) {
+bool objects_rct_is_changed(const struct rct *r, const char *uid, const struct objects_channel *channel) {
         char hash[17];
-        rct_hash(uid, target, channel, hash);
-        return streq(r->template_hash, hash) && !objects_rct_matches(r, uid, target, channel);
+        rct_hash(uid, channel, hash);
+        return streq(r->template_hash, hash) && !objects_rct_matches(r, uid, channel);
 }
 
 /* The finalizers that are not ours; returns their number. */
@@ -128,10 +120,10 @@ static size_t others_of(const char *const *list, size_t n, const char ***ret) {
         return kept;
 }
 
-void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out) {
+void objects_rct_repair(const struct rct *r, const char *uid, struct buf *out) {
         _cleanup_(freep) const char **others = NULL;
         size_t n = others_of(r->finalizers, r->n_finalizers, &others);
-        claim_template_repair(shape_of(target), &r->o.meta, uid, others, n, out);
+        claim_template_repair(&r->o.meta, uid, others, n, out);
 }
 
 void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out) {
@@ -153,13 +145,6 @@ void objects_release(const struct kube_meta *m, const char *const *finalizers, s
 
 void objects_release_specless(const struct compute_domain *cd, struct buf *out) {
         release_from(&cd->o.meta, cd->finalizers, cd->n_finalizers, true, out);
-}
-
-void objects_clique(const struct formed_imex *c, const char *ns, const char *uid, struct buf *out) {
-        if (c->old)
-                changed_clique(&c->imex, c->old, out);
-        else
-                new_clique(&c->imex, ns, uid, out);
 }
 
 void objects_fabric(const struct compute_domain_fabric *f, const struct compute_domain_fabric *old,

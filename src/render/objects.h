@@ -12,16 +12,14 @@
 #include "base/str.h"
 #include "model/domain.h"
 #include "model/fabric.h"
-#include "rules/formation.h"
 #include "rules/verdict.h"
 
-/* What the DaemonSets of all domains have in common. */
+/* What the DaemonSet of the daemons is made with. */
 struct objects_settings {
         const char *ns;           /* the driver's namespace */
         const char *resource_api; /* "v1", "v1beta2" or "v1beta1" */
         const char *image, *log_verbosity;
         const char *gates; /* as gates_render() writes it */
-        int64_t max_nodes;
         const char *const *pull_secrets;
         size_t n_pull_secrets;
         const char *priority_class;  /* "" for none */
@@ -34,48 +32,32 @@ struct objects_settings {
         size_t n_labels, n_annotations;
 };
 
-/* "computedomain-daemon-<uid>": the DaemonSet and the claim template of its pods. */
-void objects_daemon_name(const char *uid, struct buf *out);
-
-/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all
- * daemons of a living domain need the same. */
-void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates,
-                       int64_t max_nodes, struct buf *out);
-/* The value of annotation CD_ANNOTATION_TEMPLATE that objects_daemonset() writes. */
-void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
-                           int64_t max_nodes, char ret[static 17]);
-
-/* The DaemonSet of the agents, for server-side apply, and the value of CD_ANNOTATION_TEMPLATE in it. */
-void objects_agents(const struct objects_settings *s, struct buf *out);
-void objects_agents_hash(const struct objects_settings *s, char ret[static 17]);
+/* The DaemonSet of the daemons, for server-side apply, and the value of CD_ANNOTATION_TEMPLATE in it. */
+void objects_daemonset(const struct objects_settings *s, struct buf *out);
+void objects_daemonset_hash(const struct objects_settings *s, char ret[static 17]);
 /* The claim template of their Pods, to be created. */
-void objects_agents_rct(const char *resource_api, const char *ns, struct buf *out);
+void objects_daemon_rct(const char *resource_api, const char *ns, struct buf *out);
+/* Is it the one that objects_daemon_rct() would write? By its annotation CD_ANNOTATION_TEMPLATE; without one
+ * by what it asks for, so that a webhook that drops annotations does not have it replaced for ever. */
+bool objects_daemon_rct_matches(const struct rct *r);
 
-/* What a workload's claim template asks for; all zero for a daemon's. */
+/* What a workload's claim template asks for. */
 struct objects_channel {
         const char *mode; /* allocationMode */
         const char *rack; /* its devices are to be of that rack; NULL: of any */
         bool own;         /* a channel of the ComputeDomain's own */
 };
-/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD. */
+/* A workload's claim template, to be created. */
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const struct objects_channel *channel, struct buf *out);
+                 const struct objects_channel *channel, struct buf *out);
 /* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be
  * repaired. With rack NULL its selectors are its owner's business. */
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
-                         const struct objects_channel *channel);
+bool objects_rct_matches(const struct rct *r, const char *uid, const struct objects_channel *channel);
 /* It is the one that objects_rct() wrote for the same, and does not match: an admission webhook of the
  * cluster changed it, and would change another one, too. */
-bool objects_rct_is_changed(const struct rct *r, const char *uid, const char *target,
-                            const struct objects_channel *channel);
-/* Patch that brings labels and finalizer of a claim template back. */
-void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
-
-/* A new clique, or the merge patch that makes the old one equal to `c` (with resourceVersion). */
-void objects_clique(const struct formed_imex *c, const char *ns, const char *uid, struct buf *out);
-
-/* Merge patch that gives a clique its labels back. */
-void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
+bool objects_rct_is_changed(const struct rct *r, const char *uid, const struct objects_channel *channel);
+/* Patch that brings labels and finalizer of a workload's claim template back. */
+void objects_rct_repair(const struct rct *r, const char *uid, struct buf *out);
 
 /* A new ComputeDomainFabric, or the merge patch that makes the old one equal to `f` (with resourceVersion).
  * Its `domains` are written with its epoch, and stay as they are while that is 0. */
@@ -104,15 +86,11 @@ void objects_release_specless(const struct compute_domain *cd, struct buf *out);
 /* Merge patch of a Node: the members whose `set_` is true; NULL removes. `versioned`: only of the version
  * that `m` is of, because a label may be another domain's by now. */
 struct objects_node_patch {
-        bool set_domain, set_agent, set_gpu_clique, versioned;
-        const char *domain_uid, *agent, *gpu_clique, *gpu_clique_ours;
+        bool set_domain, set_daemon, set_gpu_clique, versioned;
+        const char *domain_uid, *daemon, *gpu_clique, *gpu_clique_ours;
 };
 void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
 
-/* Merge patch of a ComputeDomain: its annotation CD_ANNOTATION_ADOPTED, NULL removes it. */
-void objects_note_adopted(const struct compute_domain *cd, const char *adopted, struct buf *out);
-
 /* Body of a DELETE: exactly this object, not one that has its name since. With `version`, that of its meta,
- * so that what has happened to it since is no surprise. `at_once`: without waiting for a kubelet, which is
- * for pods whose containers have ended. */
-void objects_delete(const struct kube_meta *m, const char *version, bool at_once, struct buf *out);
+ * so that what has happened to it since is no surprise. */
+void objects_delete(const struct kube_meta *m, const char *version, struct buf *out);

@@ -96,6 +96,26 @@ static const struct fabric_removal *find_removal(const struct fabric_removal *li
         return NULL;
 }
 
+/* The object lists an assignment in another domain that the daemon may still have. */
+static bool may_have_another(const struct assignment_input *in, const struct assignment_node *n,
+                             const char *uid) {
+        for (size_t i = 0; i < in->n_old; i++)
+                for (size_t j = 0; j < in->old[i].n_assignments; j++) {
+                        const struct fabric_assignment *a = &in->old[i].assignments[j];
+                        if (streq(a->node, n->name) && !streq(in->old[i].owner.uid, uid) &&
+                            streq(a->claim, n->report.claim) && !has_ended(n, a->claim, a->boot_id, a->epoch))
+                                return true;
+                }
+        return false;
+}
+
+/* The Pod of the daemon serves no other domain. A report may be late: with an assignment the daemon may have
+ * served since, until it reports that it has left. */
+static bool is_fresh(const struct assignment_input *in, const struct assignment_node *n, const char *uid) {
+        const struct assignment_report *r = &n->report;
+        return (!r->served || streq(r->domain, uid)) && !may_have_another(in, n, uid);
+}
+
 /* A daemon is there that may get an assignment. */
 static bool can_take(const struct assignment_input *in, const struct assignment_node *n, const char *uid) {
         const struct assignment_report *r = &n->report;
@@ -105,14 +125,15 @@ static bool can_take(const struct assignment_input *in, const struct assignment_
                 return false;
         if (streq(n->remove, r->pod_uid) || (x && streq(x->pod_uid, r->pod_uid)))
                 return false;
-        return !(in->fresh_pod_per_domain && r->served && !streq(r->domain, uid));
+        return !in->fresh_pod_per_domain || is_fresh(in, n, uid);
 }
 
 /* ---- one domain ---- */
 
 struct entry {
         struct fabric_assignment a;
-        bool reported; /* the node runs it */
+        bool reported;     /* the node runs it */
+        bool was_reserved; /* so it runs nowhere, also where it has lost its index */
 };
 
 struct work {
@@ -147,13 +168,19 @@ static bool is_released(const struct work *w, const struct assignment_node *n) {
         return is_ending(w) || (!is_wanted(w, n) && (n->released || n->wanted));
 }
 
+/* What runs wins: an object that was put back may list the node in an earlier domain as active. */
+static bool runs_another(const struct work *w, const struct assignment_node *n) {
+        const char *uid = running_news(w->in, n);
+        return uid && !streq(uid, w->uid);
+}
+
 /* One that is Leaving stays so until its claims return: the daemon may be stopping IMEX. */
 static const char *state_of(const struct work *w, const struct assignment_node *n, bool was_leaving) {
         if (is_ending(w))
                 return FABRIC_ENDING;
         if (is_wanted(w, n))
                 return NULL;
-        return was_leaving || is_released(w, n) ? FABRIC_LEAVING : NULL;
+        return was_leaving || is_released(w, n) || runs_another(w, n) ? FABRIC_LEAVING : NULL;
 }
 
 static bool has_room(const struct work *w, int64_t index) {
@@ -174,6 +201,7 @@ static void keep(struct work *w, const struct fabric_assignment *a) {
         if (fabric_is_reserved(a) || has_ended(n, a->claim, a->boot_id, a->epoch)) {
                 if (is_released(w, n) || !has_room(w, a->index))
                         return;
+                e.was_reserved = true;
                 e.a.state = FABRIC_RESERVED;
                 e.a.claim = e.a.boot_id = e.a.ip = NULL;
         } else {
@@ -208,9 +236,8 @@ static void adopt(struct work *w, const struct assignment_node *n) {
 /* Of two nodes with one index: does x give it up? One that runs with it keeps it, and of two that do or may,
  * the first. A reservation runs nowhere. */
 static bool yields(const struct entry *x, const struct entry *y, bool x_is_first) {
-        bool x_reserved = fabric_is_reserved(&x->a), y_reserved = fabric_is_reserved(&y->a);
-        if (x_reserved != y_reserved)
-                return x_reserved;
+        if (x->was_reserved != y->was_reserved)
+                return x->was_reserved;
         return x->reported == y->reported ? !x_is_first : y->reported;
 }
 
@@ -223,7 +250,7 @@ static void resolve_conflicts(struct work *w) {
                                 w->entries[i].a.state = FABRIC_LEAVING;
         /* A reservation that is given up ends at once. */
         for (size_t i = 0; i < w->n; i++)
-                if (!fabric_is_leaving(&w->entries[i].a) || is_set(w->entries[i].a.claim))
+                if (!w->entries[i].was_reserved || fabric_is_reserved(&w->entries[i].a))
                         w->entries[n++] = w->entries[i];
         w->n = n;
 }
@@ -251,8 +278,8 @@ static size_t find_coming(struct work *w, const struct assignment_node **ret) {
  * Returns the list of free indices that were used before. */
 static const char *assign(struct work *w) {
         size_t n_old = w->old ? w->old->n_assignments : 0, n_held = 0, n_members = 0;
-        struct seat *held = arena_alloc(w->arena, (n_old + w->n + 1) * sizeof *held),
-                    *seats = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *seats);
+        struct rules_index *held = arena_alloc(w->arena, (n_old + w->n + 1) * sizeof *held),
+                           *indices = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *indices);
         const char **members = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *members);
         const struct assignment_node **coming = arena_alloc(w->arena, (w->in->n_nodes + 1) * sizeof *coming);
         const int64_t *freed;
@@ -262,17 +289,18 @@ static const char *assign(struct work *w) {
                           w->out->epoch < INT64_MAX - (int64_t)(w->n + w->in->n_nodes);
         size_t n_kept = w->n, n_coming = may_assign ? find_coming(w, coming) : 0;
         for (size_t i = 0; i < n_kept; i++)
-                held[n_held++] = (struct seat){ .node = members[n_members++] = w->entries[i].a.node,
-                                                .index = w->entries[i].a.index };
+                held[n_held++] = (struct rules_index){ .node = members[n_members++] = w->entries[i].a.node,
+                                                       .index = w->entries[i].a.index };
         /* An index that is freed now is the last to be used again, also by the node that had it. */
         for (size_t i = 0; i < n_old; i++)
                 if (!find_entry(w, w->old->assignments[i].node))
-                        held[n_held++] = (struct seat){ .node = arena_printf(w->arena, "%s (before)",
-                                                                             w->old->assignments[i].node),
-                                                        .index = w->old->assignments[i].index };
+                        held[n_held++] =
+                                (struct rules_index){ .node = arena_printf(w->arena, "%s (before)",
+                                                                           w->old->assignments[i].node),
+                                                      .index = w->old->assignments[i].index };
         for (size_t i = 0; i < n_coming; i++)
                 members[n_members++] = coming[i]->name;
-        rules_indices(held, n_held, before, n_before, members, n_members, w->slots, w->arena, seats, &freed,
+        rules_indices(held, n_held, before, n_before, members, n_members, w->slots, w->arena, indices, &freed,
                       &n_freed);
         for (size_t i = 0; i < n_kept && may_assign; i++) {
                 struct entry *e = &w->entries[i];
@@ -281,8 +309,8 @@ static const char *assign(struct work *w) {
                         e->a = given(w, n, e->a.index);
         }
         for (size_t i = 0; i < n_coming; i++)
-                if (seats[n_kept + i].index >= 0)
-                        w->entries[w->n++].a = given(w, coming[i], seats[n_kept + i].index);
+                if (indices[n_kept + i].index >= 0)
+                        w->entries[w->n++].a = given(w, coming[i], indices[n_kept + i].index);
         return rules_freed_render(freed, n_freed, w->arena);
 }
 
@@ -337,16 +365,29 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
 
 /* ---- is the object complete? ---- */
 
-/* The object lists what the node runs, if it runs anything. */
+/* The object lists what the node runs, if it runs anything, or a later epoch of it: that was given after the
+ * earlier one had ended, whatever a report that is older says. */
 static bool is_known(const struct assignment_input *in, const struct assignment_node *n) {
         const char *uid = running(in, n);
         for (size_t i = 0; i < in->n_old && uid; i++)
                 for (size_t j = 0; j < in->old[i].n_assignments; j++)
                         if (streq(in->old[i].owner.uid, uid) &&
                             streq(in->old[i].assignments[j].node, n->name) &&
-                            in->old[i].assignments[j].epoch == n->report.epoch)
+                            in->old[i].assignments[j].epoch >= n->report.epoch)
                                 return true;
         return !uid;
+}
+
+/* The highest epoch that a report may have seen; 0: none. */
+static int64_t reported_epoch(const struct assignment_input *in) {
+        int64_t last = 0, most = max_epoch(in);
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                const struct assignment_report *r = &in->nodes[i].report;
+                int64_t seen = r->seen > r->epoch ? r->seen : r->epoch;
+                if (r->pod_uid && in->nodes[i].trust != ASSIGNMENT_TRUST_NONE && seen > last && seen <= most)
+                        last = seen;
+        }
+        return last;
 }
 
 /* A report shows that the object may lack assignments that daemons have. */
@@ -355,8 +396,6 @@ static bool has_sign(const struct assignment_input *in, const struct assignment_
         if (n->trust != ASSIGNMENT_TRUST_FULL || !r->pod_uid || n->dead || n->doubtful)
                 return false;
         if (is_set(r->object) && !streq(r->object, in->object))
-                return true;
-        if (r->seen > in->epoch && r->seen <= max_epoch(in))
                 return true;
         return !is_known(in, n);
 }
@@ -368,7 +407,10 @@ static bool has_answered(const struct assignment_node *n, const char *object, in
 
 /* Until each daemon that may have an assignment has reported again, no assignment is given. */
 static void count_again(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
-        bool sign = in->copy;
+        /* A later epoch than the object's becomes the object's, and is a sign only now: so it counts on
+         * whatever node it was seen. */
+        bool sign = in->copy || reported_epoch(in) > in->epoch;
+        ret->unsure = in->vanished;
         ret->silent = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->silent);
         for (size_t i = 0; i < in->n_nodes; i++) {
                 sign = sign || has_sign(in, &in->nodes[i]);
@@ -387,13 +429,7 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
 
 /* The highest epoch that anybody knows: a restored object must not give one again. */
 static int64_t last_epoch(const struct assignment_input *in) {
-        int64_t last = in->epoch, most = max_epoch(in);
-        for (size_t i = 0; i < in->n_nodes; i++) {
-                const struct assignment_report *r = &in->nodes[i].report;
-                int64_t seen = r->seen > r->epoch ? r->seen : r->epoch;
-                if (r->pod_uid && in->nodes[i].trust != ASSIGNMENT_TRUST_NONE && seen > last && seen <= most)
-                        last = seen;
-        }
+        int64_t reported = reported_epoch(in), last = reported > in->epoch ? reported : in->epoch;
         for (size_t i = 0; i < in->n_old; i++)
                 for (size_t j = 0; j < in->old[i].n_assignments; j++)
                         last = in->old[i].assignments[j].epoch > last ? in->old[i].assignments[j].epoch

@@ -47,7 +47,7 @@ struct assignment_report {
         size_t n_left;
         int64_t seen;    /* the highest epoch that it has seen */
         int64_t recount; /* the recount of the object that it has answered */
-        bool ready;      /* IMEX has been READY in this assignment */
+        bool ready;      /* IMEX has been READY in this assignment, and the Pod has not ended */
         bool served;     /* IMEX has been READY in this Pod, in whatever domain */
 };
 
@@ -97,18 +97,19 @@ struct assignment_input {
         size_t n_old;
         const struct fabric_removal *removals;
         size_t n_removals;
-        int64_t epoch;                       /* the last one that was given */
-        int64_t recount;                     /* under way since this epoch; 0: none */
-        const char *object;                  /* UID of the object; NULL: it does not exist yet */
-        bool went_back;                      /* the version of the object went back: etcd was restored */
-        bool copy;                           /* the object is a copy of another one */
-        bool settling;                       /* what ran on Nodes that are gone may still run */
+        int64_t epoch;      /* the last one that was given */
+        int64_t recount;    /* under way since this epoch; 0: none */
+        const char *object; /* UID of the object; NULL: it does not exist yet */
+        bool went_back;     /* the version of the object went back: etcd was restored */
+        bool copy;          /* the object is a copy of another one */
+        bool settling;      /* what ran on Nodes that are gone may still run */
+        bool vanished;      /* the same, and the object is so new that it may not list what ran there */
         const struct assignment_node *nodes; /* sorted by name, each once */
         size_t n_nodes;
         const struct assignment_domain *domains; /* each once */
         size_t n_domains;
         int64_t slots;             /* of a new domain */
-        bool fresh_pod_per_domain; /* a daemon that has served a domain gets no other one */
+        bool fresh_pod_per_domain; /* a daemon that has served a domain, or may have, gets no other one */
 };
 
 struct assignment {

@@ -68,7 +68,7 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
                                          .n_left = r->n_left,
                                          .seen = r->seen,
                                          .recount = r->recount,
-                                         .ready = here && r->ready,
+                                         .ready = here && r->ready && !pod_ended(&p->pod),
                                          .served = r->served };
         if (here) {
                 x->domain = arena_strdup(d->w->a, r->assignment.domain_uid);
@@ -156,8 +156,8 @@ static void look_at_daemons(struct work *w, struct assignment_node *n, const str
         /* It takes an assignment with it that it has not seen yet: its Pod is deleted, or a newer one is
          * there, or the DaemonSet does not select the node any more. */
         n->ending = n->ending || (d.reported && (d.reported->pod.o.meta.deleted || d.newest != d.reported)) ||
-                    !node || !node->imex_agent;
-        n->expected = n->expected || (node && node->imex_agent);
+                    !node || !node->imex_daemon;
+        n->expected = n->expected || (node && node->imex_daemon);
 }
 
 /* ---- proof that nothing runs ---- */
@@ -167,12 +167,9 @@ static bool seems_dead(const struct work *w, const char *name, const struct node
         return node ? node_out_of_service(node) : !w->s->stale && w->s->node_gone(w->s->u, name);
 }
 
-/* Is the node in another boot than the one that is written? */
-static bool has_rebooted(const struct work *w, const char *name, const struct node *node,
-                         const char *boot_id) {
-        const char *now = node ? node_boot_id(node) : "";
-        return is_set(now) && is_set(boot_id) && !streq(now, boot_id) &&
-               w->s->absent(w->s->u, ASSIGNMENT_ASK_BOOT, name, boot_id);
+/* Nothing runs any more that ran in that boot, which is not the node's. */
+static bool is_boot_over(const struct work *w, const char *node, const char *boot_id) {
+        return w->s->absent(w->s->u, ASSIGNMENT_ASK_BOOT, node, boot_id);
 }
 
 /* The node's boot ID, where the API server confirms that all that is written for another boot is over. */
@@ -185,10 +182,10 @@ static const char *confirmed_boot(const struct work *w, const struct assignment_
                 for (size_t j = 0; j < f->domains[i].n_assignments && all; j++) {
                         const struct fabric_assignment *x = &f->domains[i].assignments[j];
                         all = !streq(x->node, n->name) || !is_set(x->boot_id) || streq(x->boot_id, now) ||
-                              has_rebooted(w, n->name, node, x->boot_id);
+                              is_boot_over(w, n->name, x->boot_id);
                 }
         if (all && n->report.pod_uid && !streq(n->report.boot_id, now))
-                all = has_rebooted(w, n->name, node, n->report.boot_id);
+                all = is_boot_over(w, n->name, n->report.boot_id);
         return all ? now : NULL;
 }
 
@@ -270,8 +267,19 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
         return s->absent(s->u, ASSIGNMENT_ASK_CLAIM, uid, node);
 }
 
+/* Its claims bring it into a domain of the partition that its slice names. What it may still run here is
+ * listed as Leaving until there is proof. */
+static bool is_of_another_partition(const struct work *w, const char *node) {
+        const char *slice = w->s->slice(w->s->u, node);
+        return is_set(slice) && !streq(slice, w->s->clique);
+}
+
 static void look_at_wishes(struct work *w, struct assignment_node *n, const struct node *node) {
         const char *listed = listed_in(w, n->name);
+        if (is_of_another_partition(w, n->name)) {
+                n->released = listed != NULL;
+                return;
+        }
         struct wanting g = { .w = w, .current = listed ? listed : n->report.domain };
         find_grants(&g, n->name);
         n->wanted = rules_label(g.current, g.list, g.n);
@@ -360,7 +368,8 @@ void assignment_facts_make(const struct assignment_source *s, struct arena *a, s
                                                 .slots = s->slots,
                                                 .fresh_pod_per_domain = s->fresh_pod_per_domain,
                                                 .went_back = s->went_back,
-                                                .settling = s->settling };
+                                                .settling = s->settling,
+                                                .vanished = s->vanished };
         if (!f)
                 return;
         ret->input.old = f->domains;

@@ -34,7 +34,8 @@ struct assignment_source {
         bool fresh_pod_per_domain;
         bool stale;     /* a cache may miss something: nothing is concluded from absence */
         bool went_back; /* the version of the object went back, and no recount has begun since */
-        bool settling;  /* the object is new, and what ran on Nodes that are gone may still run */
+        bool settling;  /* what ran on Nodes that are gone may still run */
+        bool vanished;  /* the same, and the object is so new that it may not list what ran there */
         int64_t slots;  /* of a new domain */
 
         const struct node *(*node)(void *u, const char *name); /* NULL: there is no such object */

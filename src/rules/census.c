@@ -6,16 +6,16 @@ const char *const census_names[CENSUS_STATES] = {
         [CENSUS_LOST] = "lost",   [CENSUS_LEAVING] = "leaving",
 };
 
-struct census census_daemons(const struct formation *f, size_t peers_missing) {
+struct census census_daemons(const struct membership *all, size_t peers_missing) {
         static const enum census_state states[] = {
-                [FORMATION_READY] = CENSUS_READY,     [FORMATION_STARTING] = CENSUS_STARTING,
-                [FORMATION_FAILING] = CENSUS_FAILING, [FORMATION_LOST] = CENSUS_LOST,
-                [FORMATION_HELD] = CENSUS_FAILING,    [FORMATION_FULL] = CENSUS_FAILING,
-                [FORMATION_LEAVING] = CENSUS_LEAVING,
+                [MEMBER_READY] = CENSUS_READY,     [MEMBER_STARTING] = CENSUS_STARTING,
+                [MEMBER_FAILING] = CENSUS_FAILING, [MEMBER_LOST] = CENSUS_LOST,
+                [MEMBER_HELD] = CENSUS_FAILING,    [MEMBER_FULL] = CENSUS_FAILING,
+                [MEMBER_LEAVING] = CENSUS_LEAVING,
         };
         struct census c = { .peers_missing = peers_missing };
-        for (size_t i = 0; i < f->n_members; i++)
-                c.nodes[states[f->members[i].why]]++;
+        for (size_t i = 0; i < all->n_members; i++)
+                c.nodes[states[all->members[i].why]]++;
         return c;
 }
 

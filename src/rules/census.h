@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "rules/formation.h"
+#include "rules/membership.h"
 #include "rules/host_health.h"
 
 enum census_state {
@@ -24,6 +24,6 @@ struct census {
 };
 
 /* Of a domain whose IMEX daemons we run; `peers_missing` is the verdict's. */
-struct census census_daemons(const struct formation *f, size_t peers_missing);
+struct census census_daemons(const struct membership *all, size_t peers_missing);
 /* Of one that uses the IMEX of its hosts: DEGRADED and DOWN are failing, who says nothing is lost. */
 struct census census_hosts(const struct host *hosts, size_t n);

@@ -160,12 +160,22 @@ static bool may_know_another(const struct channels_node *x, const struct compute
         return !x->gone && !x->reported && is_older(x, old);
 }
 
+/* The object has no table of its own yet. */
+static bool table_begins(const struct channels_facts *f) {
+        return f->old && !streq(f->old->table_of, f->old->o.meta.uid);
+}
+
+static bool is_lost(const struct compute_domain_fabric *f) {
+        return condition_true(f->conditions, f->n_conditions, FABRIC_TABLE_LOST);
+}
+
 int64_t channels_untold_s(const struct channels_facts *f) {
         int64_t left = f->old ? f->old->o.meta.created + CHANNELS_QUARANTINE_S - f->now : 0;
-        for (size_t i = 0; left > 0 && !f->remembers && i < f->n_nodes; i++)
+        int64_t untold = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
+        for (size_t i = 0; left > untold && !f->remembers && i < f->n_nodes; i++)
                 if (is_older(&f->nodes[i], f->old))
-                        return left;
-        return 0;
+                        untold = left;
+        return untold;
 }
 
 static void find_loss(struct work *w) {
@@ -175,8 +185,10 @@ static void find_loss(struct work *w) {
                 return;
         w->d->fabric.table_of = old->o.meta.uid;
         /* While it is said to be lost, nothing that vanishes takes that back. */
-        bool signs = condition_true(old->conditions, old->n_conditions, FABRIC_TABLE_LOST) ||
-                     (w->begins && old->table_of);
+        bool signs = is_lost(old) || (w->begins && old->table_of);
+        /* Plugins that report to the new table before anybody looks take their signs away. */
+        int64_t untold_s = channels_untold_s(w->f);
+        signs = signs || (w->begins && untold_s);
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
         for (size_t i = 0; i < w->f->n_nodes; i++) {
@@ -191,7 +203,6 @@ static void find_loss(struct work *w) {
                         message_add(&waits, "%s", w->members[i]->name);
         bool any = waits.n;
         const char *silent = message_end(&waits, w->a);
-        int64_t untold_s = channels_untold_s(w->f);
         if (untold_s)
                 recheck(w, untold_s);
         w->lost = any || untold_s || w->f->stale;
@@ -200,14 +211,19 @@ static void find_loss(struct work *w) {
                 return;
         add_condition(
                 w, FABRIC_TABLE_LOST, "NotAllReported",
-                message_of(w->a,
-                           "The table of channels may have been lost or restored, so no ComputeDomain gets a "
-                           "new channel until each Node has reported which it holds. Still to report: %s. "
-                           "See to the kubelet plugin there; delete a Node that is off for good, or taint it "
-                           "node.kubernetes.io/out-of-service",
-                           any        ? silent
-                           : untold_s ? "what may still run of Nodes that are gone, for a minute"
-                                      : "what the caches may miss"));
+                any ? message_of(w->a,
+                                 "The table of channels may have been lost or restored, so no ComputeDomain "
+                                 "gets a new channel until each Node has reported which it holds. Still to "
+                                 "report: %s. Check the kubelet plugin there; delete a Node that is off for "
+                                 "good, or taint it node.kubernetes.io/out-of-service",
+                                 silent)
+                : untold_s
+                        ? "The table of channels is new or restored, and containers may still run on Nodes "
+                          "that were "
+                          "deleted. No ComputeDomain gets a new channel until they have ended, which "
+                          "takes at most a minute"
+                        : "The table of channels may have been lost or restored, and the controller's "
+                          "caches may be stale. No ComputeDomain gets a new channel until they are current");
 }
 
 /* ---- what is given back ---- */
@@ -547,29 +563,33 @@ static bool is_over(struct work *w) {
         return now - since >= CHANNELS_EMPTY_S && !w->f->stale;
 }
 
-/* Whose IMEX agents run. */
-static void take_rosters(struct work *w) {
-        const struct rosters *r = w->f->rosters;
+/* The IMEX domains of the partition. */
+static void take_assignments(struct work *w) {
+        const struct assignment *r = w->f->assignments;
         struct compute_domain_fabric *g = &w->d->fabric;
         if (!r)
                 return;
         g->domains = r->domains;
         g->n_domains = r->n_domains;
+        g->removals = r->removals;
+        g->n_removals = r->n_removals;
         g->epoch = r->epoch;
+        g->recount = r->recount;
         for (size_t i = 0; i < r->n_domains; i++)
                 g->domain_count += !fabric_domain_stands(&r->domains[i]);
         w->d->urgent = w->d->urgent || r->changed;
-        if (w->f->rosters_lost && !condition_find(g->conditions, g->n_conditions, FABRIC_TABLE_LOST))
-                add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->rosters_lost);
-        if (w->f->rosters_full)
-                add_condition(w, FABRIC_DOMAIN_FULL, "NoPlaceLeft", w->f->rosters_full);
+        if (w->f->recount_why && !condition_find(g->conditions, g->n_conditions, FABRIC_TABLE_LOST))
+                add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->recount_why);
+        if (w->f->full_why)
+                add_condition(w, FABRIC_DOMAIN_FULL, "NoIndexLeft", w->f->full_why);
         if (r->n_refused)
-                add_condition(w, FABRIC_DOMAINS_EXHAUSTED, "TooManyDomains",
-                              message_of(w->a,
-                                         "%d ComputeDomains have nodes of this fabric, which is as many as "
-                                         "its object has room for, and %zu wait: delete ComputeDomains or "
-                                         "pods that nobody needs",
-                                         ROSTERS_DOMAINS_MOST, r->n_refused));
+                add_condition(
+                        w, FABRIC_DOMAINS_EXHAUSTED, "TooManyDomains",
+                        message_of(w->a,
+                                   "%d ComputeDomains have nodes of this partition, which is as many as "
+                                   "its object has room for, and %zu wait: delete ComputeDomains or "
+                                   "pods that nobody needs",
+                                   ASSIGNMENT_DOMAINS_MAX, r->n_refused));
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
@@ -580,7 +600,7 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         struct compute_domain_fabric *g = &ret->fabric;
         if (f->old)
                 *g = *f->old;
-        w.begins = f->old && !streq(f->old->table_of, f->old->o.meta.uid);
+        w.begins = table_begins(f);
         g->o.meta.name = f->fabric;
         g->empty_since = NULL;
         g->n_members = g->n_conditions = 0;
@@ -623,12 +643,12 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         g->n_channels = w.n;
         g->channels_in_use = (int64_t)w.n;
         g->domain_count = (int64_t)count_owners(&w);
-        take_rosters(&w);
+        take_assignments(&w);
         if (!f->old)
                 ret->step = w.n_members || w.n ? CHANNELS_CREATE : CHANNELS_KEEP;
         else if (is_over(&w))
                 ret->step = CHANNELS_DELETE;
-        else if (!same(g, f->old) || (f->rosters && f->rosters->changed))
+        else if (!same(g, f->old) || (f->assignments && f->assignments->changed))
                 ret->step = CHANNELS_PATCH;
         ret->urgent = ret->urgent || !f->old;
 }

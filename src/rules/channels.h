@@ -9,9 +9,12 @@
  * that somebody puts back does not, so neither plugins nor we believe its entries.
  * - A table that may have been lost (it was a copy, is younger than a claim on its nodes or by far than a
  *   node that does not report, or a report names another object) assigns nothing until each Node has reported
- *   to it, is gone or is out of service; and, where nobody remembers the one before it, for a minute, for the
- *   sake of Nodes that went with their Pods and claims when nobody looked. What is reported is confirmed at
- *   once. A fabric that is new waits for nobody.
+ *   to it, is gone or is out of service. What is reported is confirmed at once. A fabric that is new waits
+ * for no report.
+ * - A new table assigns and frees nothing for a minute after a Node was deleted: containers may still run
+ * there with channels that no report names, and the Node is no member of the new table. If nobody remembers
+ * the table before it, nobody knows which Nodes were deleted, and a table of Nodes that are older waits for
+ * its first minute.
  * - An entry whose owner is gone, or is needed no more where none is free, is `releasing` first: plugins
  * refuse it. It goes when a minute is over, no claim names the owner, which the server itself has said, and
  * each node has reported without it and has shown life since (its kubelet renewed its Lease between two lists
@@ -31,7 +34,7 @@
 #include "base/mem.h"
 #include "model/channel_report.h"
 #include "model/fabric.h"
-#include "rules/rosters.h"
+#include "rules/assignment.h"
 
 enum {
         CHANNELS_QUARANTINE_S = 60,
@@ -84,16 +87,17 @@ struct channels_facts {
         /* What the object had that somebody has deleted, until another one has its table. */
         const struct fabric_channel *remembered;
         size_t n_remembered;
-        bool remembers; /* that object is known, had it entries or not, or there was none */
+        bool remembers;     /* that object is known, had it entries or not, or there was none */
+        int64_t vanished_s; /* so long containers may still run on Nodes that have gone lately; 0: none */
         const struct channels_node *nodes; /* sorted by name, each once */
         size_t n_nodes;
         const struct channels_owner *owners; /* sorted by uid, each once */
         size_t n_owners;
-        /* The IMEX domains that agents run there, NULL: nobody knows of any. */
-        const struct rosters *rosters;
-        const char *rosters_lost; /* why no node gets a place in them, for people; NULL: each does */
-        const char *rosters_full; /* which nodes get none in the domain that stands; NULL: each does */
-        bool stale;               /* a cache that these facts are from may miss something */
+        /* The IMEX domains that daemons of ours run there, NULL: they run none. */
+        const struct assignment *assignments;
+        const char *recount_why; /* why no node gets an assignment, for people; NULL: each does */
+        const char *full_why;    /* which nodes get none in the domain that stands; NULL: each does */
+        bool stale;              /* a cache that these facts are from may miss something */
         /* When the Leases were listed last, and before that; 0: never. */
         int64_t leases_at, leases_before;
         int64_t now;
@@ -118,8 +122,8 @@ struct channels_decision {
                 fabric; /* as it should be; strings are those of the facts, or from the arena */
 };
 
-/* For how many seconds yet something may run on a Node of which nothing tells any more: when its object and
- * its Pods went before the fabric's object was made, and nobody remembers the one before. */
+/* For how many seconds yet containers may run on a Node that was deleted, with channels that a new or
+ * restored table does not list. 0: none may. */
 int64_t channels_untold_s(const struct channels_facts *f);
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret);

@@ -24,7 +24,7 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         return arena_strdup(a, buf_str(&b));
 }
 
-void host_health(const struct host *hosts, size_t n, bool of_agents, struct arena *a,
+void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
                  struct cd_condition *ret) {
         static const struct words {
                 const char *type, *down, *degraded, *up, *all_up, *untold;
@@ -34,12 +34,12 @@ void host_health(const struct host *hosts, size_t n, bool of_agents, struct aren
                   "Not every kubelet plugin on the nodes of this domain has told how the IMEX of its host "
                   "is: see "
                   "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
-                { HOST_HEALTH_OF_AGENTS, "IMEXDown", "IMEXDown", "IMEXUp",
-                  "The IMEX agent is ready on every node that a pod of this domain is on",
-                  "Not every IMEX agent on the nodes of this domain has told how its IMEX is: see the Pods "
-                  "of DaemonSet " CD_AGENT_OBJECT },
+                { HOST_HEALTH_OF_DAEMONS, "IMEXDown", "IMEXDown", "IMEXUp",
+                  "The IMEX daemon is ready on every node that a pod of this domain is on",
+                  "Not every daemon on the nodes of this domain has reported how its IMEX is: see the Pods "
+                  "of DaemonSet " CD_DAEMON_OBJECT },
         };
-        const struct words *w = &words[of_agents];
+        const struct words *w = &words[of_daemons];
         size_t down = 0, degraded = 0, up = 0;
         for (size_t i = 0; i < n; i++) {
                 down += streq(hosts[i].state, HOST_DOWN);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_health: how an IMEX that stands before any ComputeDomain uses it, and that none has to itself, is
- * doing on the nodes of a ComputeDomain, as one condition: that of the hosts, or that of our agents. Pure. */
+ * doing on the nodes of a ComputeDomain, as one condition: that of the hosts, or that of our daemons. Pure.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 #include "model/domain.h"
 
 /* A node where a channel of the domain is allocated, and what is said of its IMEX: by the kubelet plugin
- * there of the host's, by the agent there of its own. */
+ * there of the host's, by the daemon there of its own. */
 struct host {
         const char *name;
         const char *state, *reason; /* state NULL: nothing is said, or it cannot be believed */
@@ -24,10 +25,10 @@ struct host {
 #define HOST_DOWN "DOWN"
 
 #define HOST_HEALTH "HostIMEXHealthy"
-#define HOST_HEALTH_OF_AGENTS "IMEXHealthy"
+#define HOST_HEALTH_OF_DAEMONS "IMEXHealthy"
 
-/* Fills type, status, reason and message of the condition, HOST_HEALTH or that `of_agents`. `hosts` are
+/* Fills type, status, reason and message of the condition, HOST_HEALTH or that `of_daemons`. `hosts` are
  * sorted by name, each once. The message changes with what is wrong and not with the number of nodes: a node
  * that joins healthily costs no write. */
-void host_health(const struct host *hosts, size_t n, bool of_agents, struct arena *a,
+void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
                  struct cd_condition *ret);

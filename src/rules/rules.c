@@ -110,7 +110,7 @@ static struct index_known *know_index(struct known *k, int64_t index) {
         return x;
 }
 
-static void know_held(struct known *k, const struct seat *held, size_t n) {
+static void know_held(struct known *k, const struct rules_index *held, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 struct node_known *node = know_node(k, held[i].node);
                 struct index_known *index = know_index(k, held[i].index);
@@ -121,7 +121,7 @@ static void know_held(struct known *k, const struct seat *held, size_t n) {
         }
 }
 
-static int64_t keep(struct known *k, const struct seat *held, const char *member) {
+static int64_t keep(struct known *k, const struct rules_index *held, const char *member) {
         struct node_known *node = know_node(k, member);
         node->member = true;
         if (node->first_held == NOWHERE || held[node->first_held].index < 0)
@@ -160,9 +160,9 @@ static int64_t take_free(struct known *k, struct search *s, const int64_t *freed
         return -1;
 }
 
-void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed, size_t n_freed,
+void rules_indices(const struct rules_index *held, size_t n_held, const int64_t *freed, size_t n_freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct seat *ret_seats, const int64_t **ret_freed, size_t *ret_n_freed) {
+                   struct rules_index *ret_indices, const int64_t **ret_freed, size_t *ret_n_freed) {
         /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
          * to be given again. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
@@ -177,7 +177,8 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
                 x->freed = x->freed || x->first_held == NOWHERE;
         }
         for (size_t i = 0; i < n_members; i++)
-                ret_seats[i] = (struct seat){ .node = members[i], .index = keep(&k, held, members[i]) };
+                ret_indices[i] =
+                        (struct rules_index){ .node = members[i], .index = keep(&k, held, members[i]) };
         for (size_t i = 0; i < n_held; i++) {
                 struct index_known *x = find_index(&k, held[i].index);
                 if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)
@@ -186,8 +187,8 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
                 list[n_list++] = x->index;
         }
         for (size_t i = 0; i < n_members; i++)
-                if (ret_seats[i].index < 0)
-                        ret_seats[i].index = take_free(&k, &search, list, n_list, max_nodes);
+                if (ret_indices[i].index < 0)
+                        ret_indices[i].index = take_free(&k, &search, list, n_list, max_nodes);
         for (size_t i = 0; i < n_list; i++)
                 if (!find_index(&k, list[i])->taken)
                         list[n++] = list[i];
@@ -222,22 +223,4 @@ bool rules_is_down(const struct pod *p) {
                         return true;
         }
         return false;
-}
-
-/* A container that ends as soon as it has started has the phase Running. A daemon of the Go driver, which has
- * no template hash, never reports: of one in that phase nobody knows whether it ran. */
-static bool never_ran(const struct pod *p, int64_t now) {
-        const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
-        bool pending = streq(p->phase, "Pending");
-        if (p->state || p->ready || (!pending && !p->template_hash))
-                return false;
-        if ((pending && (!p->node || !*p->node)) || rules_is_down(p))
-                return true;
-        return pending && scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
-}
-
-bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now) {
-        if (p->o.meta.deleted || streq(p->template_hash, template_hash))
-                return false;
-        return !in_use || never_ran(p, now);
 }

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "model/domain.h"
 #include "model/grant.h"
-#include "model/seat.h"
 
 /* The labelling rule: whose label the node should carry, NULL for nobody's. A grant counts here when its
  * domain exists in the claim's namespace and is not being deleted. The domain that holds the node keeps it
@@ -59,14 +58,19 @@ bool rules_own_template(const struct compute_domain *cd, const char *const *name
 bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
                      const char **ret_label, const char **ret_ours);
 
-/* The index rule. `held` are the entries of the clique as they are, `freed` the indices that were used
- * before, longest free first, `members` the nodes that shall have an index, without duplicates. Fills
- * ret_seats (n_members elements, same order) and *ret_freed with the new list of freed indices (arena).
- * An index of -1 says that none is left. Of a seat, node and index count here and nothing else is filled in.
- * Whoever holds an index keeps it, unless two hold the same one: then the first in `held` does. */
-void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed, size_t n_freed,
+/* A node and its index; -1: none. */
+struct rules_index {
+        const char *node;
+        int64_t index;
+};
+/* The index rule. `held` are the indices as they are, `freed` those that were used before, longest free
+ * first, `members` the nodes that shall have an index, without duplicates. Fills ret_indices (n_members
+ * elements, same order) and *ret_freed with the new list of freed indices (arena). An index of -1 says that
+ * none is left. A node that holds an index keeps it, unless two hold the same one: then the first in `held`
+ * does. */
+void rules_indices(const struct rules_index *held, size_t n_held, const int64_t *freed, size_t n_freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct seat *ret_seats, const int64_t **ret_freed, size_t *ret_n_freed);
+                   struct rules_index *ret_indices, const int64_t **ret_freed, size_t *ret_n_freed);
 
 /* The list of freed indices as objects have it, by comma: what is no number is left out; NULL: none. In the
  * arena. */
@@ -75,12 +79,3 @@ const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a);
 
 /* Its container cannot be started, or has ended and is not started again yet. */
 bool rules_is_down(const struct pod *p);
-
-/* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
- * channel of the domain is allocated, or may be (`in_use`), and the daemon may have run, because a workload
- * may be using it. The kubelet tells late that a pod runs, so a pod that is on a node counts as running
- * unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. One that ends before its
- * first report has run nothing either. `now` in seconds since 1970.
- */
-enum { RULES_UNSTARTED_S = 60 };
-bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now);

@@ -4,21 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "rules/message.h"
 
 enum { NAMED_AT_MOST = 5 };
 
 /* What the object lists, sorted by name, because domains may have thousands of nodes. */
 struct listed {
-        const struct seat **list;
+        const struct domain_node **list;
         size_t n;
 };
 
 static int by_name(const void *x, const void *y) {
-        return strcmp((*(const struct seat *const *)x)->node, (*(const struct seat *const *)y)->node);
+        return strcmp((*(const struct domain_node *const *)x)->node,
+                      (*(const struct domain_node *const *)y)->node);
 }
 
-static struct listed sort_listed(const struct seat *nodes, size_t n, struct arena *a) {
+static struct listed sort_listed(const struct domain_node *nodes, size_t n, struct arena *a) {
         struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
         bool sorted = true;
         for (size_t i = 0; i < n; i++) {
@@ -26,11 +28,11 @@ static struct listed sort_listed(const struct seat *nodes, size_t n, struct aren
                 sorted = sorted && (!i || strcmp(nodes[i - 1].node, nodes[i].node) <= 0);
         }
         if (!sorted)
-                qsort(l.list, n, sizeof(const struct seat *), by_name);
+                qsort(l.list, n, sizeof(const struct domain_node *), by_name);
         return l;
 }
 
-static const struct seat *node_at(const struct listed *l, const char *name) {
+static const struct domain_node *node_at(const struct listed *l, const char *name) {
         size_t low = 0, high = l->n;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
@@ -46,7 +48,7 @@ static const struct seat *node_at(const struct listed *l, const char *name) {
 }
 
 /* The same for names that come in their order: *at is where the search goes on. */
-static const struct seat *next_node_at(const struct listed *l, const char *name, size_t *at) {
+static const struct domain_node *next_node_at(const struct listed *l, const char *name, size_t *at) {
         int order = -1;
         while (*at < l->n && (order = strcmp(l->list[*at]->node, name)) < 0)
                 ++*at;
@@ -61,50 +63,50 @@ static const struct cd_condition *condition_at(const struct compute_domain *cd, 
 }
 
 /* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`. */
-static const char *name_them(const struct formation *f, enum formation_why why, struct arena *a) {
+static const char *name_them(const struct membership *all, enum member_why why, struct arena *a) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
         size_t n = 0;
-        for (size_t i = 0; i < f->n_members; i++) {
-                const struct formed_seat *m = &f->members[i];
+        for (size_t i = 0; i < all->n_members; i++) {
+                const struct member *m = &all->members[i];
                 if (m->why != why || n++ >= NAMED_AT_MOST)
                         continue;
-                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->seat.node, m->message);
+                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->entry.node, m->message);
         }
         if (n > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
         return arena_strdup(a, buf_str(&b));
 }
 
-static bool any(const struct formation *f, enum formation_why why) {
-        for (size_t i = 0; i < f->n_members; i++)
-                if (f->members[i].why == why)
+static bool any(const struct membership *all, enum member_why why) {
+        for (size_t i = 0; i < all->n_members; i++)
+                if (all->members[i].why == why)
                         return true;
         return false;
 }
 
-static size_t count_staying(const struct formation *f) {
+static size_t count_staying(const struct membership *all) {
         size_t n = 0;
-        for (size_t i = 0; i < f->n_members; i++)
-                n += f->members[i].why != FORMATION_LEAVING;
+        for (size_t i = 0; i < all->n_members; i++)
+                n += all->members[i].why != MEMBER_LEAVING;
         return n;
 }
 
 /* A node that is lost often is why another one fails, and neither hides the other. */
-static const char *name_lost(const struct formation *f, struct arena *a) {
-        const char *lost = name_them(f, FORMATION_LOST, a);
-        return any(f, FORMATION_FAILING) ? message_of(a, "%s; %s", lost, name_them(f, FORMATION_FAILING, a))
-                                         : lost;
+static const char *name_lost(const struct membership *all, struct arena *a) {
+        const char *lost = name_them(all, MEMBER_LOST, a);
+        return any(all, MEMBER_FAILING) ? message_of(a, "%s; %s", lost, name_them(all, MEMBER_FAILING, a))
+                                        : lost;
 }
 
-static void condition_ready(const struct compute_domain *cd, const struct formation *f,
+static void condition_ready(const struct compute_domain *cd, const struct membership *all,
                             const struct verdict_problem *problem, struct arena *a, struct verdict *v) {
         static const struct {
-                enum formation_why why;
+                enum member_why why;
                 const char *reason;
-        } bad[] = { { FORMATION_FULL, "DomainFull" },
-                    { FORMATION_HELD, "NodeHeld" },
-                    { FORMATION_LOST, "NodeLost" },
-                    { FORMATION_FAILING, "NodeFailing" } };
+        } bad[] = { { MEMBER_FULL, "DomainFull" },
+                    { MEMBER_HELD, "NodeHeld" },
+                    { MEMBER_LOST, "NodeLost" },
+                    { MEMBER_FAILING, "NodeFailing" } };
         struct cd_condition *c = &v->conditions[0];
         *c = (struct cd_condition){ .type = "Ready", .status = "False" };
         if (problem->reason) {
@@ -114,20 +116,21 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 return;
         }
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-                if (any(f, bad[i].why)) {
+                if (any(all, bad[i].why)) {
                         c->reason = bad[i].reason;
                         c->message =
-                                bad[i].why == FORMATION_LOST ? name_lost(f, a) : name_them(f, bad[i].why, a);
+                                bad[i].why == MEMBER_LOST ? name_lost(all, a) : name_them(all, bad[i].why, a);
                         v->warns = true;
                         return;
                 }
-        if (any(f, FORMATION_STARTING)) {
+        if (any(all, MEMBER_STARTING)) {
                 c->reason = "NodesNotReady";
                 c->message =
-                        message_of(a, "%lld of %zu nodes are ready. %s%s%s", (long long)v->nodes_ready,
-                                   count_staying(f), name_them(f, FORMATION_STARTING, a),
-                                   f->hint ? ". If no daemon Pod comes: kubectl describe daemonset -n " : "",
-                                   str_or(f->hint, ""));
+                        message_of(a, "%lld of %zu nodes are ready. %s%s", (long long)v->nodes_ready,
+                                   count_staying(all), name_them(all, MEMBER_STARTING, a),
+                                   all->no_daemon ? ". If no daemon Pod comes: kubectl describe daemonset -A "
+                                                    "-l " CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
+                                                  : "");
         } else if ((int64_t)v->n_joined < cd->num_nodes) {
                 c->reason = "NodesMissing";
                 c->message = message_of(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_joined,
@@ -142,6 +145,13 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 c->message = v->n_joined == 1 ? "The only node is ready"
                                               : message_of(a, "All %zu nodes are ready", v->n_joined);
         }
+}
+
+/* Its daemons are the Go driver's, and so is who joins. */
+static void add_go(const struct membership *all, struct arena *a, struct verdict *v) {
+        struct cd_condition *c = &v->conditions[0];
+        c->message = message_of(a, "%s. %s", c->message, all->go);
+        c->reason = "FormedByGoDriver";
 }
 
 /* Nodes of which the same is to be said. */
@@ -165,30 +175,28 @@ static const char *end_names(struct names *w, struct arena *a) {
 
 /* How many peers a daemon has found is in its Pod's annotation: it moves with each that comes, and would be a
  * write each time. */
-static void condition_peers(const struct formation *f, struct arena *a, struct verdict *v) {
+static void condition_peers(const struct membership *all, struct arena *a, struct verdict *v) {
         struct cd_condition *c = &v->conditions[1];
-        struct names missing = { BUF_INIT(8192), 0 }, silent = { BUF_INIT(8192), 0 };
+        struct names missing = { BUF_INIT(8192), 0 };
         size_t n = 0;
-        for (size_t i = 0; i < f->n_members; i++) {
-                const struct formed_seat *m = &f->members[i];
-                if (!m->listed || !*m->seat.clique_id)
+        for (size_t i = 0; i < all->n_members; i++) {
+                const struct member *m = &all->members[i];
+                if (!m->listed || !*m->entry.clique_id)
                         continue;
-                int64_t want = m->of_imex < f->n_imex ? (int64_t)f->imex[m->of_imex].n_listed - 1 : -1;
+                const struct member_clique *clique = membership_clique(all, m->entry.clique_id);
+                int64_t want = clique ? (int64_t)clique->n_listed - 1 : -1;
                 n++;
-                if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
+                if (m->why == MEMBER_READY && (m->peers_connected >= want || !want))
                         continue;
-                if (m->foreign)
-                        add_name(&silent, m->seat.node,
-                                 "its daemon is of an earlier driver, which does not tell");
-                else if (m->why == FORMATION_READY && m->peers_connected >= 0)
-                        add_name(&missing, m->seat.node,
+                if (m->why == MEMBER_READY && m->peers_connected >= 0)
+                        add_name(&missing, m->entry.node,
                                  message_of(a, "not connected to all of its %lld peers", (long long)want));
                 else
-                        add_name(&missing, m->seat.node, "not known");
+                        add_name(&missing, m->entry.node, "not known");
         }
         *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
         v->peers_missing = missing.n;
-        const char *missing_text = end_names(&missing, a), *silent_text = end_names(&silent, a);
+        const char *missing_text = end_names(&missing, a);
         if (!n) {
                 c->reason = "NoFabricNodes";
                 c->message = "No node with a fabric has joined";
@@ -196,9 +204,6 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                 c->status = "False";
                 c->reason = "PeersMissing";
                 c->message = missing_text;
-        } else if (silent.n) {
-                c->reason = "PeersNotReported";
-                c->message = silent_text;
         } else {
                 c->status = "True";
                 c->reason = "AllConnected";
@@ -212,7 +217,7 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0, at = 0; i < v->n_nodes; i++) {
-                const struct seat *now = &v->nodes[i], *was = next_node_at(l, now->node, &at);
+                const struct domain_node *now = &v->nodes[i], *was = next_node_at(l, now->node, &at);
                 if (!was || !streq(str_or(was->ip, ""), now->ip) ||
                     !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
                     was->index != now->index)
@@ -271,53 +276,55 @@ static void cut(const struct listed *l, struct verdict *v) {
         v->n_nodes = kept;
 }
 
-void verdict_make(const struct compute_domain *cd, const struct formation *f,
+void verdict_make(const struct compute_domain *cd, const struct membership *all,
                   const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                   struct verdict *ret) {
         struct listed l = sort_listed(cd->nodes, cd->n_nodes, a);
-        *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
-                                 .has_nodes = true,
-                                 .n_conditions = 2 };
-        for (size_t i = 0; i < f->n_members; i++) {
-                const struct formed_seat *m = &f->members[i];
-                bool ready = m->why == FORMATION_READY;
+        *ret = (struct verdict){ .nodes = arena_alloc(a, (all->n_members + 1) * sizeof *ret->nodes),
+                                 .has_nodes = !all->go || all->n_cliques,
+                                 .n_conditions = all->go ? 1 : 2 };
+        for (size_t i = 0; i < all->n_members; i++) {
+                const struct member *m = &all->members[i];
+                bool ready = m->why == MEMBER_READY;
                 ret->nodes_wanted += m->wanted;
                 if (!m->listed)
                         continue;
-                ret->nodes[ret->n_joined] = m->seat;
-                ret->nodes[ret->n_joined++].index = m->written;
+                ret->nodes[ret->n_joined++] = m->entry;
                 ret->nodes_ready += ready;
         }
         cut(&l, ret);
-        for (size_t i = 0; i < f->n_imex; i++)
-                ret->cliques += f->imex[i].imex.n_seats > 0;
+        ret->cliques = (int64_t)all->n_cliques;
         if (cd->num_nodes > 0)
                 ret->nodes_wanted = cd->num_nodes;
         if (ret->nodes_wanted < ret->nodes_ready)
                 ret->nodes_wanted = ret->nodes_ready;
-        condition_ready(cd, f, problem, a, ret);
-        condition_peers(f, a, ret);
+        condition_ready(cd, all, problem, a, ret);
+        if (!all->go)
+                condition_peers(all, a, ret);
+        else if (!problem->reason)
+                add_go(all, a, ret);
         conclude(cd, &l, conditions, now, ret);
 }
 
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       bool of_agents, const struct own_channel *channels, size_t n_channels,
+                       bool of_daemons, const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
                 "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
                 .message =
-                        of_agents ? "Admitted, and the claim template for its pods exists. This says nothing "
-                                    "about IMEX, which the agents run for all ComputeDomains"
-                                  : "Admitted, and the claim template for its pods exists. This says nothing "
-                                    "about the IMEX of the hosts"
+                        of_daemons
+                                ? "Admitted, and the claim template for its pods exists. This says nothing "
+                                  "about IMEX, which the daemons run for all ComputeDomains"
+                                : "Admitted, and the claim template for its pods exists. This says nothing "
+                                  "about the IMEX of the hosts"
         };
         if (problem->reason) {
                 ret->conditions[0].reason = problem->reason;
                 ret->conditions[0].message = problem->message;
         }
-        host_health(hosts, n_hosts, of_agents, a, &ret->conditions[1]);
+        host_health(hosts, n_hosts, of_daemons, a, &ret->conditions[1]);
         if (channels)
                 channel_condition(channels, n_channels, a, &ret->conditions[ret->n_conditions++]);
         conclude(cd, NULL, conditions, now, ret);
@@ -333,7 +340,7 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                 message_of(a,
                            "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
                            "for this ComputeDomain but "
-                           "delete it: delete it when its pods are gone and create it anew",
+                           "delete it: delete it when its pods are gone, and create it again",
                            formed_in, mode->name, mode->chosen_by),
         };
         conclude(cd, NULL, conditions, now, ret);
@@ -373,7 +380,7 @@ static void tell_news(struct news *w, struct arena *a, struct verdict_event *lis
         buf_done(&w->names);
 }
 
-static void joined(struct news *w, struct arena *a, const struct seat *now) {
+static void joined(struct news *w, struct arena *a, const struct domain_node *now) {
         if (*now->clique_id)
                 gather_news(
                         w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
@@ -383,7 +390,7 @@ static void joined(struct news *w, struct arena *a, const struct seat *now) {
                             "; it has no fabric, so its pods get no channel");
 }
 
-static void node_warning(const struct seat *was, const struct seat *now, const struct formed_seat *m,
+static void node_warning(const struct domain_node *was, const struct domain_node *now, const struct member *m,
                          struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, "NodeMoved",
@@ -392,27 +399,27 @@ static void node_warning(const struct seat *was, const struct seat *now, const s
                                str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
-        if (m->why == FORMATION_LOST)
+        if (m->why == MEMBER_LOST)
                 add(list, n, true, "NodeLost", message_of(a, "Node %s is lost: %s", now->node, m->message));
         else
                 add(list, n, true, "NodeNotReady",
                     message_of(a, "Node %s is not ready any more: %s", now->node, m->message));
 }
 
-static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
-                          struct arena *a, struct verdict_event *list) {
+static size_t node_events(const struct compute_domain *cd, const struct membership *all,
+                          const struct verdict *v, struct arena *a, struct verdict_event *list) {
         struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
         struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
         struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
         struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
                       are = sort_listed(v->nodes, v->n_nodes, a);
-        const struct formed_seat *m = f->members;
+        const struct member *m = all->members;
         size_t n = 0;
         /* Who takes the place of another in a list that is full has not joined just now. */
         bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct seat *now = &v->nodes[i], *was = node_at(&were, now->node);
-                while (!streq(m->seat.node, now->node)) /* both are in the order of names */
+                const struct domain_node *now = &v->nodes[i], *was = node_at(&were, now->node);
+                while (!streq(m->entry.node, now->node)) /* both are in the order of names */
                         m++;
                 if (was)
                         node_warning(was, now, m, a, list, &n);
@@ -441,7 +448,7 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
                 bool bad = streq(now->status, "False"), good = streq(now->status, "True");
                 bool changed = !was || !streq(was->status, now->status),
                      used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
-                bool of_imex = streq(now->type, HOST_HEALTH) || streq(now->type, HOST_HEALTH_OF_AGENTS);
+                bool of_imex = streq(now->type, HOST_HEALTH) || streq(now->type, HOST_HEALTH_OF_DAEMONS);
                 if (of_imex && changed && (bad || (good && used)))
                         add(list, n, bad, now->reason, now->message);
         }
@@ -454,11 +461,11 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
         return false;
 }
 
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+size_t verdict_events(const struct compute_domain *cd, const struct membership *all, const struct verdict *v,
                       struct arena *a, struct verdict_event **ret) {
         struct verdict_event *list =
                 arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
-        size_t n = v->has_nodes && f->n_members + cd->n_nodes ? node_events(cd, f, v, a, list) : 0;
+        size_t n = v->has_nodes && all->n_members + cd->n_nodes ? node_events(cd, all, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict: what the status of a ComputeDomain says about a formation, or about the hosts' own IMEX, and what
- * Events tell of the change. Pure. */
+/* verdict: what the status of a ComputeDomain reports about its nodes, or about the hosts' own IMEX, and
+ * which Events report the change. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "model/mode.h"
 #include "rules/channel_condition.h"
-#include "rules/formation.h"
+#include "rules/membership.h"
 #include "rules/host_health.h"
 
 /* Something that concerns the domain as a whole. The first of a list that applies becomes the reason of the
@@ -20,15 +20,15 @@ struct verdict_problem {
 enum {
         VERDICT_CONDITIONS = 3,
         /* A status lists no more nodes than these: etcd takes objects of 1.5 MiB, and a node is 280 bytes
-         * with what the server notes of who wrote it. The counts are of all nodes, and the cliques have each
-         * of them. */
+         * with what the server notes of who wrote it. The counts are of all nodes, and the objects of the
+         * partitions have each of them. */
         VERDICT_NODES = 1000
 };
 
 struct verdict {
-        const char *status; /* "Ready" or "NotReady" */
-        struct seat *nodes; /* sorted by name; those that the object lists already come first into a list
-                                  that is full */
+        const char *status;        /* "Ready" or "NotReady" */
+        struct domain_node *nodes; /* sorted by name; those that the object lists already come first into a
+                                  list that is full */
         size_t n_nodes;
         size_t n_joined;                            /* with those that are not listed */
         int64_t nodes_ready, nodes_wanted, cliques; /* wanted is never below ready: a node that leaves belongs
@@ -44,15 +44,15 @@ struct verdict {
 
 /* Of a domain whose IMEX daemons we run. `now` in seconds since 1970, for transitions. `conditions` false:
  * the server's schema drops what the Go driver's does not have, so differences there do not count. */
-void verdict_make(const struct compute_domain *cd, const struct formation *f,
+void verdict_make(const struct compute_domain *cd, const struct membership *all,
                   const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                   struct verdict *ret);
 
-/* Of a domain that uses an IMEX that stands before it, of its hosts or `of_agents`: Ready means that it was
+/* Of a domain that uses an IMEX that stands before it, of its hosts or `of_daemons`: Ready means that it was
  * admitted and that its claim template exists, and nothing else; how IMEX is is told beside it and holds
  * nothing back. `channels`: its own, NULL where all share one. */
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       bool of_agents, const struct own_channel *channels, size_t n_channels,
+                       bool of_daemons, const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret);
 
@@ -67,5 +67,5 @@ struct verdict_event {
 };
 /* What a person would want to know of the step from what the object says to the verdict. Returns the number;
  * *ret is from the arena. */
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+size_t verdict_events(const struct compute_domain *cd, const struct membership *all, const struct verdict *v,
                       struct arena *a, struct verdict_event **ret);

@@ -301,19 +301,6 @@ static int ask_sim(const struct request *r, const char *path, const char *body, 
         return status;
 }
 
-static void note_list(const struct request *r, const char *path, yyjson_val *sim) {
-        const char *rv = yyjson_get_str(yyjson_ptr_get(sim, "/metadata/resourceVersion")),
-                   *token = yyjson_get_str(yyjson_ptr_get(sim, "/metadata/continue"));
-        char *more = strstr(path, "&continue=");
-        if (!yyjson_obj_get(sim, "items") || !rv)
-                return;
-        draw_note_list(r->k, strtoll(rv, NULL, 10));
-        _cleanup_(freep) char *first = xstrndup(path, more ? (size_t)(more - path) : strlen(path));
-        char form[FORM_MAX];
-        if (token && form_of(r->method, first, NULL, r->accept, (struct str){ NULL, 0 }, form))
-                draw_note_token(form, first, token);
-}
-
 /* What is there at one server only would make all that follows different. */
 static void make_equal(const struct request *r, const char *sim_path, const char *real_path) {
         char *end = strchr(sim_path, '?');
@@ -406,7 +393,7 @@ static void send_both(const struct request *r) {
                 mark_version();
         }
         if (sim_status == 200 && streq(r->method, "GET"))
-                note_list(r, sim_path, sim_root);
+                draw_note_answer(r, sim_path, sim_root);
         yyjson_doc_free(sim_doc);
         yyjson_doc_free(real_doc);
         buf_done(&sim);

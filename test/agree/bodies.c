@@ -7,9 +7,12 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "draw.h"
+#include "model/daemon_report.h"
+#include "model/fabric.h"
 
 #define ONE_OF(list) ((list)[draw_below(ARRAY_LEN(list))])
 #define TIME "2026-01-01T00:00:00Z"
+#define SOME_UID "aaaaaaaa-0000-4000-8000-000000000001"
 #define MICRO_TIME "2026-01-01T00:00:00.000000Z"
 
 static int number(unsigned n) {
@@ -44,6 +47,44 @@ static void annotations(bool patch, struct buf *out) {
         buf_adds(out, "},");
 }
 
+/* As a daemon renders it, in a string of JSON. */
+static void daemon_report(struct buf *out) {
+        static const int64_t left[] = { 3, 7 };
+        const struct daemon_report r = { .claim = SOME_UID,
+                                         .boot_id = SOME_UID,
+                                         .fabric = draw_chance(80) ? SOME_UID : "",
+                                         .has_assignment = draw_chance(50),
+                                         .assignment = { "c.1", SOME_UID, number(4), 1 + number(9) },
+                                         .infix = "0123456789",
+                                         .ready = draw_chance(50),
+                                         .left = left,
+                                         .n_left = (size_t)number(3),
+                                         .seen = number(9),
+                                         .recount = number(2),
+                                         .held = "",
+                                         .imex_version = "" };
+        struct buf text = BUF_INIT(4096);
+        daemon_report_render(&r, &text);
+        for (const char *p = buf_str(&text); *p; p++)
+                buf_adds(out, *p == '"' ? "\\'" : (char[]){ *p, '\0' });
+        buf_done(&text);
+}
+
+/* What daemons and kubelet plugins report on their own Pods. */
+static void reports(bool patch, struct buf *out) {
+        buf_adds(out, "'annotations':{");
+        if (patch && draw_chance(20)) {
+                buf_adds(out, "'" IMEX_ANNOTATION_REPORT "':null,");
+        } else if (draw_chance(70)) {
+                buf_adds(out, "'" IMEX_ANNOTATION_REPORT "':'");
+                daemon_report(out);
+                buf_adds(out, "',");
+        }
+        if (draw_chance(40))
+                buf_addf(out, "'" IMEX_ANNOTATION_UNPREPARED "':'c%d',", number(3));
+        buf_adds(out, "},");
+}
+
 static void finalizers(bool patch, struct buf *out) {
         static const char *const names[] = { CD_FINALIZER, "example.com/hold" };
         if (patch && draw_chance(20)) {
@@ -60,7 +101,9 @@ static void finalizers(bool patch, struct buf *out) {
 static void metadata(enum kind k, bool patch, struct buf *out) {
         if (draw_chance(60))
                 labels(patch, out);
-        if (draw_chance(50))
+        if (k == K_POD && draw_chance(50))
+                reports(patch, out);
+        else if (draw_chance(50))
                 annotations(patch, out);
         if (draw_chance(patch ? 40 : 20) && k != K_EVENT && k != K_NAMESPACE)
                 finalizers(patch, out);
@@ -228,6 +271,31 @@ static void conditions(struct buf *out) {
         buf_adds(out, "]");
 }
 
+/* An assignment is active, in one of the states, or in none that there is. */
+static void assignment(struct buf *out) {
+        static const char *const states[] = { FABRIC_RESERVED, FABRIC_LEAVING, FABRIC_ENDING };
+        buf_addf(out, "{'node':'n%d','index':%d,'epoch':%d,", number(3), number(20) == 0 ? -1 : number(4),
+                 number(9));
+        if (draw_chance(50))
+                buf_addf(out, "'state':'%s',", draw_chance(3) ? "Odd" : ONE_OF(states));
+        if (draw_chance(70))
+                buf_addf(out, "'claimUID':'c%d','bootID':'b','ip':'10.0.0.1',", number(2));
+        if (draw_chance(5))
+                buf_adds(out, "'unknown':1,");
+        buf_adds(out, "},");
+}
+
+static void imex_domain(int i, struct buf *out) {
+        buf_addf(out, "{'owner':{'uid':'u%d','name':'d'},'infix':'i%d','slots':18,'port':%d,'assignments':[",
+                 i, i, number(20) == 0 ? -1 : 28000);
+        for (int k = 0, n = number(3); k < n; k++)
+                assignment(out);
+        buf_adds(out, "],");
+        if (draw_chance(40))
+                buf_addf(out, "'freed':'%d',", number(4));
+        buf_adds(out, "},");
+}
+
 static void fabric(struct buf *out) {
         buf_addf(out, "'nodes':%d,'members':['n0','n1'],'domainCount':%d,'next':%d,", number(3), number(3),
                  number(30) == 0 ? -1 : number(9));
@@ -236,12 +304,14 @@ static void fabric(struct buf *out) {
         if (draw_chance(60)) {
                 buf_adds(out, "'domains':[");
                 for (int i = 0, n = number(3); i < n; i++)
-                        buf_addf(out,
-                                 "{'owner':{'uid':'u%d','name':'d'},'slots':18,'port':50000,'seats':[{'node':"
-                                 "'n%d','index':%d,'epoch':%d}],'leaving':[],},",
-                                 i, i, i, number(5));
+                        imex_domain(i, out);
                 buf_addf(out, "],'epoch':%d,", number(9));
         }
+        if (draw_chance(20))
+                buf_addf(out, "'tableOf':'t%d','recount':%d,", number(2), number(9));
+        if (draw_chance(20))
+                buf_adds(out, draw_chance(5) ? "'removals':[{'node':'n0'}],"
+                                             : "'removals':[{'node':'n0','podUID':'p'}],");
         if (draw_chance(40))
                 buf_addf(out, "'channels':[{'id':%d,'owner':{'uid':'u'},'releasing':'" TIME "'}],",
                          number(20) == 0 ? 1 << 20 : number(9));

@@ -177,7 +177,7 @@ static void forget_token(size_t i) {
         going[i] = going[--n_going];
 }
 
-void draw_note_token(const char *form, const char *path, const char *token) {
+static void note_token(const char *form, const char *path, const char *token) {
         if (n_going == ARRAY_LEN(going))
                 forget_token(draw_below(n_going));
         form_of_next_page(form, going[n_going].form);
@@ -191,8 +191,17 @@ void draw_forget_lists(void) {
                 forget_token(0);
 }
 
-void draw_note_list(enum kind k, int64_t rv) {
-        listed[k] = rv;
+void draw_note_answer(const struct request *r, const char *path, yyjson_val *answer) {
+        const char *rv = yyjson_get_str(yyjson_ptr_get(answer, "/metadata/resourceVersion")),
+                   *token = yyjson_get_str(yyjson_ptr_get(answer, "/metadata/continue"));
+        char *more = strstr(path, "&continue=");
+        if (!yyjson_obj_get(answer, "items") || !rv)
+                return;
+        listed[r->k] = strtoll(rv, NULL, 10);
+        _cleanup_(freep) char *first = xstrndup(path, more ? (size_t)(more - path) : strlen(path));
+        char form[FORM_MAX];
+        if (token && form_of(r->method, first, NULL, r->accept, (struct str){ NULL, 0 }, form))
+                note_token(form, first, token);
 }
 
 /* ---- whom it is about ---- */
@@ -232,16 +241,29 @@ static void add_path(enum kind k, bool ns, const struct about *a, const char *su
 
 /* ---- the query ---- */
 
-static void add_label_selector(const char *shape, struct buf *out) {
-        static const char *const keys[] = BODY_LABELS, *const values[] = BODY_VALUES;
-        struct str rest = str_from(ONE_OF(keys)), part;
+static void add_label_term(const char *key, bool valued, struct buf *out) {
+        static const char *const values[] = BODY_VALUES;
+        struct str rest = str_from(key), part;
         bool first = true;
         while (rest.n && str_next_field(&rest, '/', &part)) {
                 buf_addf(out, "%s%.*s", first ? "" : "%2F", (int)part.n, part.p);
                 first = false;
         }
-        if (!streq(shape, "key"))
+        if (valued)
                 buf_addf(out, "%%3D%s", ONE_OF(values));
+}
+
+/* A shape of several terms, as "key+key=value", has another key in each. */
+static void add_label_selector(const char *shape, struct buf *out) {
+        static const char *const keys[] = BODY_LABELS;
+        struct str rest = str_from(shape), term;
+        size_t i = draw_below(ARRAY_LEN(keys));
+        bool first = true;
+        while (rest.n && str_next_field(&rest, '+', &term)) {
+                buf_adds(out, first ? "" : "%2C");
+                add_label_term(keys[i++ % ARRAY_LEN(keys)], !str_eq(term, STR("key")), out);
+                first = false;
+        }
 }
 
 static void add_field_selector(enum kind k, const char *shape, struct buf *out) {

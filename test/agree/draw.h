@@ -3,6 +3,8 @@
  * the simulated server has, or might have; some are of no form and wrong. */
 #pragma once
 
+#include <yyjson.h>
+
 #include "../simulate/store.h"
 #include "base/err.h"
 #include "form.h"
@@ -35,12 +37,10 @@ void draw_next(struct request *r);
 void draw_direct(bool is);
 /* A list of all objects of a kind, by which the real server's cache catches up. */
 void draw_catch_up(enum kind k, struct request *r);
-/* There is more behind the page that was asked for with this form and path. */
-void draw_note_token(const char *form, const char *path, const char *token);
+/* What the simulated server has answered to a GET of this path: a page that goes on, or a list's version. */
+void draw_note_answer(const struct request *r, const char *path, yyjson_val *answer);
 /* Neither goes on, nor is its version known. */
 void draw_forget_lists(void);
-/* The version that a list of the kind had last. */
-void draw_note_list(enum kind k, int64_t rv);
 /* A request of this form was answered. */
 void draw_covered(const char *form);
 /* Adds the forms that were not. */

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures driver-managed mode against plain pods on the test cluster and prints one table.
+"""What the measurements share: Jobs with and without a ComputeDomain, watches, the audit log, memory, tables.
 
-Every duration is compared with the same Job without any claim in the same run, in turns, because machines are noisy: the ratio counts.
-The cluster, the image and the chart are set up by ./run, which calls this."""
+Every duration is compared with the same Job without any claim in the same run, in turns, because machines are noisy: the ratio counts."""
 
 import argparse
 import collections
@@ -20,7 +19,10 @@ from kubeapi import Cluster, NotFound, Watch
 NS, DRIVER_NS = "bench", "nvidia-compute-domains"
 IMAGE = "compute-domains/busybox:test"
 CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
-OURS = ("compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon")
+CONTROLLER, PLUGIN, DAEMON = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon"
+OURS = (CONTROLLER, PLUGIN, DAEMON)
+UID_LABEL, COMPONENT_LABEL = "resource.nvidia.com/computeDomain", "app.kubernetes.io/component"
+STATE, READY = "imex.resource.nvidia.com/state", "imex.resource.nvidia.com/ready"
 
 
 def job(name, nodes, template=None):
@@ -54,16 +56,34 @@ def running(o):
     return o.get("status", {}).get("phase") == "Running"
 
 
+def labels(o):
+    return o["metadata"].get("labels", {})
+
+
+def annotations(o):
+    return o["metadata"].get("annotations", {})
+
+
+def is_daemon(o):
+    return labels(o).get(COMPONENT_LABEL) == DAEMON
+
+
+def assigned(fabrics):
+    """(fabric, epoch) of each assignment of a ComputeDomain; the domain that stands for a whole fabric keeps its own."""
+    return [(f["metadata"]["name"], a["epoch"]) for f in fabrics for d in f.get("domains") or [] if d["owner"].get("kind") != "ComputeDomainFabric"
+            for a in d.get("assignments") or []]
+
+
 class Bench:
     def __init__(self, cluster, log):
         self.k, self.log, self.serial = cluster, log, 0
         self.marks = collections.OrderedDict()
         self.pods = Watch(cluster, f"/api/v1/namespaces/{NS}/pods", self.see_pod)
-        self.daemons = Watch(cluster, f"/api/v1/namespaces/{DRIVER_NS}/pods", self.see_daemon)
+        self.ours = Watch(cluster, f"/api/v1/namespaces/{DRIVER_NS}/pods", self.see_daemon)
         self.domains = Watch(cluster, f"{CD_GROUP}/namespaces/{NS}/computedomains")
         self.claims = Watch(cluster, "/apis/resource.k8s.io/v1/resourceclaims", self.see_claim)
         self.nodes = Watch(cluster, "/api/v1/nodes", self.see_node)
-        self.cliques = Watch(cluster, f"{CD_GROUP}/namespaces/{DRIVER_NS}/computedomaincliques", self.see_clique)
+        self.fabrics = Watch(cluster, f"{CD_GROUP}/computedomainfabrics", self.see_fabric)
 
     # The timeline: when each step was first and last seen in the current run.
     def mark(self, step, arrived):
@@ -86,31 +106,20 @@ class Bench:
             self.once("workload pod Running", who, arrived)
 
     def see_daemon(self, kind, o, arrived):
-        if o["metadata"].get("labels", {}).get("app") != "imex-daemon":
-            return
-        who = o["metadata"]["uid"]
-        self.once("daemon pod created", who, arrived)
-        if o["spec"].get("nodeName"):
-            self.once("daemon pod bound", who, arrived)
-        notes = o["metadata"].get("annotations", {})
-        if "imex.resource.nvidia.com/state" in notes:
-            self.once("daemon reports first", who, arrived)
-        if notes.get("imex.resource.nvidia.com/ready") == "true":
-            self.once("daemon reports READY", who, arrived)
+        if is_daemon(o) and annotations(o).get(READY) == "true":
+            self.once("daemon reports READY", o["metadata"]["uid"], arrived)
 
     def see_claim(self, kind, o, arrived):
-        if o.get("status", {}).get("allocation"):
-            where = "daemon" if o["metadata"]["namespace"] == DRIVER_NS else "workload"
-            self.once(f"{where} claim allocated", o["metadata"]["uid"], arrived)
+        if o.get("status", {}).get("allocation") and o["metadata"]["namespace"] != DRIVER_NS:
+            self.once("workload claim allocated", o["metadata"]["uid"], arrived)
 
     def see_node(self, kind, o, arrived):
-        uid = o["metadata"].get("labels", {}).get("resource.nvidia.com/computeDomain")
-        if uid:
+        if uid := labels(o).get(UID_LABEL):
             self.once("node labelled", (o["metadata"]["name"], uid), arrived)
 
-    def see_clique(self, kind, o, arrived):
-        for d in o.get("daemons", []):
-            self.once("index assigned", (o["metadata"]["name"], d["nodeName"]), arrived)
+    def see_fabric(self, kind, o, arrived):
+        for which in assigned([o]):
+            self.once("node assigned", which, arrived)
 
     def timeline(self, start):
         return [(step, first - start, last - start, n) for step, (first, last, n) in self.marks.items()]
@@ -129,40 +138,50 @@ class Bench:
         if with_domain:
             self.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(name))
         self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", job(name, nodes, name if with_domain else standing))
-        mine = lambda pods: [p for p in pods if p["metadata"].get("labels", {}).get("bench") == name]
-        end = self.pods.wait(lambda pods: sum(running(p) for p in mine(pods)) == nodes, 240, f"{name} on {nodes} nodes")
-        return end - start, start, name
+        return self.wait_running(name, nodes) - start, start, name
+
+    def of(self, name):
+        return [p for p in self.pods.objects.values() if labels(p).get("bench") == name]
+
+    def wait_running(self, name, nodes):
+        return self.pods.wait(lambda _: sum(map(running, self.of(name))) == nodes, 240, f"{name} on {nodes} nodes")
+
+    def wait_daemons(self, state, count):
+        """So many daemons are in that state."""
+        self.ours.wait(lambda pods: sum(is_daemon(p) and annotations(p).get(STATE) == state for p in pods) >= count, 120, f"{count} daemons {state}")
+
+    def wait_status(self, name, nodes):
+        """The ComputeDomain reports all of them as ready."""
+        self.domains.wait(lambda ds: any(d["metadata"]["name"] == name and d.get("status", {}).get("nodesReady") == nodes for d in ds), 60,
+                          "status complete")
 
     def remove(self, name, with_domain):
-        """Seconds until nothing of it is left: pods, ComputeDomain, daemon pods, claims, labels."""
+        """Seconds until nothing of it is left: pods, claims, and with a domain its object, assignments and labels."""
         start = time.monotonic()
         self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         if with_domain:
             self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
-        self.pods.wait(lambda pods: not any(p["metadata"].get("labels", {}).get("bench") == name for p in pods), 120, "pods gone")
+        self.pods.wait(lambda _: not self.of(name), 120, "pods gone")
+        self.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims gone")
         if with_domain:
             self.domains.wait(lambda all_: not any(d["metadata"]["name"] == name for d in all_), 120, "ComputeDomain gone")
-            daemons = lambda pods: [p for p in pods if p["metadata"].get("labels", {}).get("app") == "imex-daemon"]
-            self.daemons.wait(lambda pods: not daemons(pods), 120, "daemon pods gone")
-            self.nodes.wait(lambda ns: not any("resource.nvidia.com/computeDomain" in n["metadata"].get("labels", {}) for n in ns), 60,
-                            "labels gone")
-        self.claims.wait(lambda claims: not claims, 120, "claims gone")
+            self.fabrics.wait(lambda fabrics: not assigned(fabrics), 120, "assignments gone")
+            self.nodes.wait(lambda ns: not any(UID_LABEL in labels(n) for n in ns), 60, "labels gone")
         return time.monotonic() - start
 
-    def pairs(self, nodes, count):
-        plain, formed, gone, lines = [], [], [], None
-        for i in range(count):
-            seconds, _, name = self.form(nodes, False)
-            plain.append(seconds)
-            self.remove(name, False)
-            seconds, start, name = self.form(nodes, True)
-            formed.append(seconds)
-            if seconds == sorted(formed)[len(formed) // 2]:
-                lines = self.timeline(start)
-            gone.append(self.remove(name, True))
-            self.log(f"{nodes} nodes, pair {i + 1} of {count}: plain {plain[-1]:.2f} s, domain {formed[-1]:.2f} s, "
-                     f"ratio {formed[-1] / plain[-1]:.2f}, teardown {gone[-1]:.2f} s")
-        return plain, formed, gone, lines
+    def follow(self, nodes, with_domain):
+        """Seconds from the deletion of a Job on the nodes, with its domain, until all pods of the next one run there."""
+        _, _, first = self.form(nodes, with_domain)
+        name = self.name("next")
+        start = time.monotonic()
+        self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{first}")
+        if with_domain:
+            self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{first}")
+            self.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(name))
+        self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", job(name, nodes, name if with_domain else None))
+        took = self.wait_running(name, nodes) - start
+        self.remove(name, with_domain)
+        return took
 
     def ready_channels(self, count):
         """Pods one after the other that get the channel of a domain that stands already: by admin access, since channel-0 itself is taken.
@@ -170,7 +189,7 @@ class Bench:
         _, _, name = self.form(2, True)
         k = self.k
         cd = k.get(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
-        node = next(p["spec"]["nodeName"] for p in self.pods.objects.values() if p["metadata"].get("labels", {}).get("bench") == name)
+        node = next(p["spec"]["nodeName"] for p in self.pods.objects.values() if labels(p).get("bench") == name)
         k.patch(f"/api/v1/namespaces/{NS}", {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}})
         k.create(f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaimtemplates", {
             "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "ready", "namespace": NS},
@@ -193,7 +212,7 @@ class Bench:
     def leader(self):
         leases = self.k.get(f"/apis/coordination.k8s.io/v1/namespaces/{DRIVER_NS}/leases")["items"]
         holder = next(l["spec"]["holderIdentity"] for l in leases if "controller" in l["metadata"]["name"])
-        return next(n for (_, n) in self.daemons.objects if holder.startswith(n))
+        return next(n for (_, n) in self.ours.objects if holder.startswith(n))
 
     def join_without_leader(self, kill):
         """A pod joins at the moment its leading controller is killed."""
@@ -213,7 +232,7 @@ def processes(programs):
         except OSError:
             continue
         program = os.path.basename(words[0].decode(errors="replace"))
-        if program in programs and b"check" not in words:
+        if program in programs:
             found[program].append(int(path.split("/")[2]))
     return found
 
@@ -268,6 +287,19 @@ class Audit:
             if verb in ("get", "list"):
                 counts[(who, verb, resource)] += 1
         return counts
+
+
+def quartiles(values, form="{:.2f}"):
+    """The median, with the first and the third quartile."""
+    if len(values) < 2:
+        return form.format(values[0])
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
+
+
+def compared(plain, other):
+    """Seconds of plain Jobs and of others, in turns, and the ratio of each to the plain one beside it."""
+    return f"{quartiles(other)} s; plain {quartiles(plain)} s; ratio {quartiles([o / p for o, p in zip(other, plain)])}"
 
 
 def percentile(values, p):
@@ -348,81 +380,3 @@ def publish(lines, path):
     if path:
         with open(path, "a") as f:
             f.write(text)
-
-
-def main():
-    p = arguments(__doc__, 5)
-    p.add_argument("--disk", required=True, help="a folder on the disk that holds the plugins' state")
-    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod named by its last argument")
-    p.add_argument("--settle", type=int, default=60, help="seconds between a formation and the measuring of memory")
-    a = p.parse_args()
-    bench, audit, sizes = begin(a)
-    k, log = bench.k, bench.log
-    rows, timelines, writes = [], {}, {}
-    row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
-
-    for n in sizes:
-        plain, formed, gone, timelines[n] = bench.pairs(n, a.pairs)
-        ratio = statistics.median(f / q for f, q in zip(formed, plain))
-        row(f"{n} nodes: apply to all pods Running", f"{statistics.median(formed):.2f} s; plain {statistics.median(plain):.2f} s; ratio {ratio:.2f}",
-            "<= 2.2", f"median of {a.pairs} interleaved pairs")
-        row(f"{n} nodes: teardown until nothing is left", f"{statistics.median(gone):.2f} s (worst {max(gone):.2f} s)")
-
-    for n in sizes:
-        since = audit.position()
-        _, _, name = bench.form(n, True)
-        bench.daemons.wait(lambda pods: sum(p["metadata"].get("annotations", {}).get("imex.resource.nvidia.com/ready") == "true" for p in pods) >= n,
-                           60, "all daemons ready")
-        bench.domains.wait(lambda ds: any(d["metadata"]["name"] == name and d.get("status", {}).get("nodesReady") == n for d in ds), 60,
-                           "status complete")
-        writes[n] = audit.writes(since)
-        reads = audit.reads(since)
-        if n == sizes[-1]:
-            log(f"{a.settle} s until memory is measured")
-            cpu_before = {pid: cpu_seconds(pid) for pids in processes(OURS).values() for pid in pids}
-            time.sleep(a.settle)
-            for program, pids in sorted(processes(OURS).items()):
-                m = [memory(pid) for pid in pids]
-                bar = {"compute-domain-controller": "3 / - / 14", "compute-domain-kubelet-plugin": "3 / - / 16", "compute-domain-daemon": "2 / - / 14"}[program]
-                row(f"memory of {program} ({len(pids)}), worst: private dirty / PSS / RSS",
-                    " / ".join(f"{max(x[i] for x in m):.1f}" for i in range(3)) + " MB", bar + " MB",
-                    f"with pages of {os.sysconf('SC_PAGE_SIZE') // 1024} KiB")
-                used = [cpu_seconds(pid) - cpu_before[pid] for pid in pids if pid in cpu_before]
-                row(f"CPU of {program} while idle, worst", f"{max(used) / a.settle * 1000:.1f} ms a second")
-        bench.remove(name, True)
-
-    if len(sizes) > 1:
-        (few, _), (many, conflicts) = writes[sizes[0]], writes[sizes[-1]]
-        more, span = many - few, sizes[-1] - sizes[0]
-        per_node = sum(v for (_, r), v in more.items() if r in ("nodes", "pods")) / span
-        shared = sum(v for (_, r), v in many.items() if r.startswith("computedomain"))
-        row(f"API writes per joining node, ({sizes[-1]} - {sizes[0]} nodes) / {span}: Node + Pod", f"{per_node:.2f}", "<= 3")
-        row(f"clique and status writes while {sizes[-1]} nodes join", f"{shared}", "<= 2 a burst")
-        row(f"conflicts (409) while {sizes[-1]} nodes join", f"{conflicts}", "0")
-        for (who, resource), v in sorted(many.items()):
-            log(f"writes with {sizes[-1]} nodes: {who} {resource}: {v}")
-        for (who, verb, resource), v in sorted(reads.items()):
-            log(f"reads with {sizes[-1]} nodes: {who} {verb} {resource}: {v}")
-
-    ready = prepare_times(a.kubectl, bench.ready_channels(30))
-    yard = three_writes(a.disk)
-    row("ready channel, Prepare inside the plugin without the claim's GET: p50 / p99", f"{percentile(ready, .5):.2f} / {percentile(ready, .99):.2f} ms",
-        f"p50 <= 5, p99 <= {2 * percentile(yard, .99):.1f} ms", f"{len(ready)} claims; three atomic writes here: p50 {percentile(yard, .5):.2f}, p99 {percentile(yard, .99):.2f} ms")
-    busy = prepare_times(a.kubectl, f"{NS}/domain-")
-    row("the same for channels of domains that formed meanwhile", f"{percentile(busy, .5):.2f} / {percentile(busy, .99):.2f} ms", "", f"{len(busy)} claims")
-
-    killed = [bench.join_without_leader(lambda pod: subprocess.run([*a.kill_pod.split(), pod], check=True)) for _ in range(3)]
-    row("2 nodes with the leading controller killed at the start, three times running", " / ".join(f"{seconds:.2f} s" for seconds in killed), "",
-        "after the first time the kubelet holds the restarted container back, and the lease has to expire")
-
-    out = table(rows)
-    for n, lines in timelines.items():
-        if lines:
-            out += ["", f"Timeline of a median formation of {n} nodes (seconds after the first request: first, last):", "",
-                    "| step | first | last | how many |", "|---|---|---|---|"]
-            out += [f"| {step} | {first:.2f} | {last:.2f} | {count} |" for step, first, last, count in lines]
-    publish(out, a.output)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ import statistics
 import threading
 import time
 
-from bench import CD_GROUP, NS, arguments, begin, domain, job, percentile, prepare_times, publish, running, table
+from bench import CD_GROUP, DRIVER_NS, NS, arguments, begin, domain, job, percentile, prepare_times, publish, running, table
 from kubeapi import Watch
 
 ASSIGNED = 100
@@ -80,7 +80,7 @@ class Channels:
         for name in jobs:
             self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         self.bench.pods.wait(lambda pods: not any(p["metadata"].get("labels", {}).get("bench") in jobs for p in pods), 120, "pods gone")
-        self.bench.claims.wait(lambda claims: not claims, 120, "claims gone")
+        self.bench.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims gone")
 
     def drop(self, name):
         self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")

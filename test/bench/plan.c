@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the controller's decisions cost: the controller as it is, its informers, caches, queue and writes,
  * over an API server that is a few functions in this process (the calls of kube_client are wrapped, see
- * meson.build). Processor time is told from the watch event to the decision, and until all is quiet again;
- * memory as private dirty pages, without those of the server.
+ * meson.build). Processor time counts from the watch event to the decision, and until all is quiet again;
+ * memory as private dirty pages, without those of the server. Every node has a daemon that is READY in the
+ * domain of its claim, with the assignment that the object of its partition lists.
  *
  *     plan NODES DOMAINS [NODE_BYTES]     defaults: 10000 1 2000 */
 #include <malloc.h>
@@ -20,11 +21,13 @@
 #include "base/log.h"
 #include "controller/controller.h"
 #include "kube/kube_client_priv.h"
+#include "rules/assignment.h"
 
 enum { CLIQUE = 18, PAGE = 500, QUIET_MS = 1400, CALM_MS = 5500, TICK_MS = 20 };
 
 #define DRIVER_NS "nvidia-compute-domains"
 #define USER_NS "team-ml"
+#define BOOT_ID "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
 static size_t n_nodes, n_domains, node_bytes;
 static int64_t version = 1000000;
@@ -34,7 +37,7 @@ static struct config config;
 static uint64_t last_ms; /* of a request or an answer */
 static size_t n_writes;
 
-/* ---- the server's own memory, which counts for nobody ---- */
+/* ---- the server's own memory, which is not counted ---- */
 
 static char *own;
 static size_t own_used;
@@ -121,14 +124,14 @@ static void make_node(size_t i, struct buf *b) {
         uid_of('1', i, uid);
         uid_of('c', domain_of(i), cd);
         snprintf(rest, sizeof rest,
-                 ",\"labels\":{\"" CD_LABEL "\":\"%s\",\"" GPU_CLIQUE_LABEL
+                 ",\"labels\":{\"" CD_LABEL "\":\"%s\",\"" CD_LABEL_DAEMON "\":\"true\",\"" GPU_CLIQUE_LABEL
                  "\":\"%s\",\"nvidia.com/gpu.present\":\"true\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE
                  "\":\"%s\"}",
                  cd, clique_of(i), clique_of(i));
         size_t from = b->n;
         meta(b, NULL, name, uid, rest);
         buf_adds(b, ",\"spec\":{\"taints\":[{\"key\":\"nvidia.com/gpu\",\"effect\":\"NoSchedule\"}]},"
-                    "\"status\":{\"nodeInfo\":{\"bootID\":\"aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60\"},"
+                    "\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT_ID "\"},"
                     "\"conditions\":[");
         conditions(b, types, ARRAY_LEN(types), "True");
         buf_adds(b, "],\"images\":[");
@@ -180,27 +183,57 @@ static void make_claim(size_t i, struct buf *b) {
                  "\"opaque\":{\"driver\":\"" CD_DRIVER "\",\"parameters\":{%s\"apiVersion\":\"" CD_API_VERSION
                  "\",\"domainID\":\"%s\",\"kind\":\"ComputeDomain%sConfig\"}}}]}},"
                  "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"training-%05zu\",\"uid\":\"%s\"}]}}",
-                 what, node, what, what, daemon ? "" : "\"allocationMode\":\"Single\",", cd,
-                 daemon ? "Daemon" : "Channel", k, pod);
+                 what, node, what, what, daemon ? "" : "\"allocationMode\":\"Single\",",
+                 daemon ? CD_DAEMON_DOMAIN : cd, daemon ? "Daemon" : "Channel", k, pod);
+}
+
+/* The assignment of a node: its epoch is one more than its place in the partition, which is its index. */
+static size_t index_of(size_t i) {
+        return i % CLIQUE;
+}
+
+static void infix_of(size_t domain, char ret[static 11]) {
+        snprintf(ret, 11, "%010zx", domain);
+}
+
+/* The report of a daemon, as the annotation has it: a JSON string in JSON. */
+static void make_report(size_t i, struct buf *b) {
+        char claim[37], cd[37], fabric[37], infix[11];
+        uid_of('4', i, claim);
+        uid_of('c', domain_of(i), cd);
+        uid_of('f', i / CLIQUE, fabric);
+        infix_of(domain_of(i), infix);
+        buf_addf(b,
+                 "{\\\"claimUID\\\":\\\"%s\\\",\\\"bootID\\\":\\\"" BOOT_ID
+                 "\\\",\\\"fabricUID\\\":\\\"%s\\\",\\\"assignment\\\":\\\"%s/%s/%zu/"
+                 "%zu\\\",\\\"infix\\\":\\\"%s"
+                 "\\\",\\\"ready\\\":true,\\\"left\\\":\\\"\\\",\\\"seen\\\":%d,\\\"recount\\\":0,"
+                 "\\\"served\\\":true,"
+                 "\\\"held\\\":\\\"\\\"}",
+                 claim, fabric, clique_of(i), cd, index_of(i), index_of(i) + 1, infix, CLIQUE);
 }
 
 static void make_pod(size_t i, bool ready, struct buf *b) {
         static const char *const types[] = { "PodReadyToStartContainers", "Initialized", "Ready",
                                              "ContainersReady", "PodScheduled" };
-        char node[64], name[128], uid[37], cd[37], hash[17], rest[1024];
+        char node[64], name[128], uid[37], cd[37], hash[17];
+        struct buf rest = BUF_INIT(4096);
         node_name(i, node);
         uid_of('5', i, uid);
         uid_of('c', domain_of(i), cd);
-        snprintf(name, sizeof name, "computedomain-daemon-%s-%05zu", cd, i);
-        objects_template_hash(&c.settings, cd, c.settings.gates, c.settings.max_nodes, hash);
-        snprintf(rest, sizeof rest,
-                 ",\"labels\":{\"" CD_LABEL "\":\"%s\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{"
-                 "\"" CD_ANNOTATION_TEMPLATE "\":\"%s\",\"" IMEX_ANNOTATION_STATE
-                 "\":\"%s\",\"" IMEX_ANNOTATION_INDEX "\":\"%zu\",\"" IMEX_ANNOTATION_PEERS
-                 "\":\"17/17\",\"" IMEX_ANNOTATION_READY "\":\"%s\"}",
-                 cd, clique_of(i), hash, ready ? "READY" : "STARTING", (i - i / CLIQUE * CLIQUE),
-                 ready ? "true" : "false");
-        meta(b, DRIVER_NS, name, uid, rest);
+        snprintf(name, sizeof name, CD_DAEMON_OBJECT "-%05zu", i);
+        objects_daemonset_hash(&c.settings, hash);
+        buf_addf(&rest,
+                 ",\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_DAEMON_OBJECT "\",\"" CD_LABEL
+                 "\":\"%s\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{\"" CD_ANNOTATION_TEMPLATE
+                 "\":\"%s\",\"" IMEX_ANNOTATION_STATE "\":\"%s\",\"" IMEX_ANNOTATION_INDEX
+                 "\":\"%zu\",\"" IMEX_ANNOTATION_PEERS "\":\"17/17\",\"" IMEX_ANNOTATION_READY
+                 "\":\"%s\",\"" IMEX_ANNOTATION_REPORT "\":\"",
+                 cd, clique_of(i), hash, ready ? "READY" : "STARTING", index_of(i), ready ? "true" : "false");
+        make_report(i, &rest);
+        buf_adds(&rest, "\"}");
+        meta(b, DRIVER_NS, name, uid, buf_str(&rest));
+        buf_done(&rest);
         buf_addf(b,
                  ",\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"10."
                  "%zu.%zu.%zu\"}],"
@@ -208,6 +241,53 @@ static void make_pod(size_t i, bool ready, struct buf *b) {
                  node, i >> 16 & 255, i >> 8 & 255, i & 255);
         conditions(b, types, ARRAY_LEN(types), ready ? "True" : "False");
         buf_adds(b, "],\"containerStatuses\":[{\"state\":{\"running\":{}},\"restartCount\":0}]}}");
+}
+
+static void make_assignment(size_t i, struct buf *b) {
+        char node[64], claim[37];
+        node_name(i, node);
+        uid_of('4', i, claim);
+        buf_addf(b,
+                 "{\"node\":\"%s\",\"index\":%zu,\"epoch\":%zu,\"claimUID\":\"%s\",\"bootID\":\"" BOOT_ID
+                 "\",\"ip\":\"10.%zu.%zu.%zu\"}",
+                 node, index_of(i), index_of(i) + 1, claim, i >> 16 & 255, i >> 8 & 255, i & 255);
+}
+
+/* Those of the nodes that are in the domain of the first; returns where the next one begins. */
+static size_t make_fabric_domain(size_t first, size_t end, struct buf *b) {
+        char uid[37], infix[11];
+        size_t i = first, d = domain_of(first);
+        uid_of('c', d, uid);
+        infix_of(d, infix);
+        buf_addf(b,
+                 "{\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"" USER_NS
+                 "\",\"name\":\"training-%05zu\",\"uid\":\"%s\"},\"infix\":\"%s\",\"slots\":%d,\"port\":%lld,"
+                 "\"assignments\":[",
+                 d, uid, infix, CLIQUE, (long long)assignment_port(infix));
+        for (; i < end && domain_of(i) == d; i++) {
+                buf_adds(b, i > first ? "," : "");
+                make_assignment(i, b);
+        }
+        buf_adds(b, "]}");
+        return i;
+}
+
+static void make_fabric(size_t k, struct buf *b) {
+        size_t first = k * CLIQUE, end = first + CLIQUE < n_nodes ? first + CLIQUE : n_nodes;
+        char uid[37], node[64];
+        uid_of('f', k, uid);
+        meta(b, NULL, clique_of(first), uid, "");
+        buf_addf(b, ",\"tableOf\":\"%s\",\"epoch\":%d,\"nodes\":%zu,\"members\":[", uid, CLIQUE, end - first);
+        for (size_t i = first; i < end; i++) {
+                node_name(i, node);
+                buf_addf(b, "%s\"%s\"", i > first ? "," : "", node);
+        }
+        buf_adds(b, "],\"domains\":[");
+        for (size_t i = first; i < end;) {
+                buf_adds(b, i > first ? "," : "");
+                i = make_fabric_domain(i, end, b);
+        }
+        buf_adds(b, "]}");
 }
 
 static void make_domain(size_t i, struct buf *b) {
@@ -225,8 +305,9 @@ static void make_domain(size_t i, struct buf *b) {
 static size_t gone_claim = SIZE_MAX;
 
 static size_t count_of(const struct kube_resource *res) {
-        return res == &kube_compute_domains                                              ? n_domains
-               : res == &kube_resource_claims                                            ? 2 * n_nodes
+        return res == &kube_compute_domains   ? n_domains
+               : res == &kube_resource_claims ? 2 * n_nodes
+               : res == &kube_fabrics         ? (n_nodes + CLIQUE - 1) / CLIQUE
                : res == &kube_nodes || res == &kube_resource_slices || res == &kube_pods ? n_nodes
                                                                                          : 0;
 }
@@ -240,8 +321,24 @@ static void make(const struct kube_resource *res, size_t i, struct buf *b) {
                 make_claim(i, b);
         else if (res == &kube_pods)
                 make_pod(i, true, b);
+        else if (res == &kube_fabrics)
+                make_fabric(i, b);
         else
                 make_domain(i, b);
+}
+
+/* There are objects of the daemons, and others; nothing here is the Go driver's. A list has its selector as
+ * it is, a watch has it encoded in its query. */
+enum selection { SELECT_ALL, SELECT_DAEMONS, SELECT_OTHERS };
+
+static enum selection selection_of(const char *selector) {
+        if (selector && strstr(selector, CD_DAEMON_OBJECT))
+                return strstr(selector, "!=") || strstr(selector, "%21%3D") ? SELECT_OTHERS : SELECT_DAEMONS;
+        return selector && strstr(selector, "computeDomain") ? SELECT_OTHERS : SELECT_ALL;
+}
+
+static bool selects(enum selection s, bool of_daemons) {
+        return s == SELECT_ALL || (s == SELECT_DAEMONS) == of_daemons;
 }
 
 /* ---- the wrapped calls ---- */
@@ -250,6 +347,7 @@ struct kube_call {
         TAILQ_ENTRY(kube_call) entry;
         struct kube_request q;
         char *ns, *name, *query, *subresource, *body;
+        enum selection selection;
 };
 static TAILQ_HEAD(, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
 
@@ -259,9 +357,10 @@ struct watched {
         http_data_fn *data;
         void *u;
         char *ns;
+        enum selection selection;
         bool headed;
 };
-static struct watched watches[16];
+static struct watched watches[24];
 static size_t n_watches;
 
 struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q);
@@ -281,6 +380,7 @@ struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kub
         x->name = xstrdup_or_null(q->name);
         x->query = xstrdup_or_null(q->query);
         x->subresource = xstrdup_or_null(q->subresource);
+        x->selection = selection_of(q->label_selector);
         x->body = xstrndup(q->body.p ? q->body.p : "", q->body.n);
         TAILQ_INSERT_TAIL(&calls, x, entry);
         last_ms = uv_now(&loop);
@@ -320,7 +420,12 @@ struct http_call *__wrap_kube_client__watch(struct kube_client *client, const st
                                             http_head_fn *head, http_data_fn *data, http_done_fn *done,
                                             struct err *e) {
         BUG_ON(n_watches == ARRAY_LEN(watches));
-        watches[n_watches] = (struct watched){ r->res, head, data, r->u, xstrdup_or_null(r->ns), false };
+        watches[n_watches] = (struct watched){ .res = r->res,
+                                               .head = head,
+                                               .data = data,
+                                               .u = r->u,
+                                               .ns = xstrdup_or_null(r->ns),
+                                               .selection = selection_of(r->query) };
         return (struct http_call *)(void *)&watches[n_watches++];
 }
 
@@ -329,10 +434,11 @@ void __wrap_http_cancel(struct http_call *call) {
 
 /* ---- the server ---- */
 
-static void send_event(const struct kube_resource *res, const char *ns, const char *type, struct str object) {
+static void send_event(const struct kube_resource *res, const char *ns, bool of_daemons, const char *type,
+                       struct str object) {
         for (size_t i = 0; i < n_watches; i++) {
                 struct watched *w = &watches[i];
-                if (w->res != res || (w->ns && !streq(w->ns, ns)))
+                if (w->res != res || (w->ns && !streq(w->ns, ns)) || !selects(w->selection, of_daemons))
                         continue;
                 char *text = xasprintf("{\"type\":\"%s\",\"object\":%.*s}\n", type, (int)object.n, object.p);
                 w->data(w->u, text, strlen(text));
@@ -348,6 +454,8 @@ static void answer_list(struct kube_call *x) {
                all = count_of(x->q.res), end = all < i + most ? all : i + most;
         bool first = true;
         buf_adds(&b, "{\"kind\":\"List\",\"items\":[");
+        if (x->q.res == &kube_pods && !selects(x->selection, true))
+                end = all = i;
         for (; i < end; i++) {
                 if (x->q.res == &kube_resource_claims &&
                     (i == gone_claim || (x->q.ns && streq(x->ns, i < n_nodes ? DRIVER_NS : USER_NS))))
@@ -375,6 +483,8 @@ static void answer_write(struct kube_call *x) {
         const char *was = s->json;
         if (!was && x->q.res == &kube_compute_domains)
                 make_domain(strtoul(x->name + strlen("training-"), NULL, 10), &made);
+        else if (!was && x->q.res == &kube_fabrics)
+                make_fabric(strtoul(strrchr(x->name, '.') + 1, NULL, 10), &made);
         else if (!was && x->q.res == &kube_nodes)
                 make_node(CLIQUE * strtoul(x->name + strlen("gpu-rack-"), NULL, 10) +
                                   strtoul(x->name + strlen("gpu-rack-0000-node-"), NULL, 10),
@@ -406,7 +516,7 @@ static void answer_write(struct kube_call *x) {
         buf_done(&made);
         x->q.done(x->q.u, yyjson_doc_get_root(now), NULL);
         yyjson_doc_free(now);
-        send_event(x->q.res, x->ns, "MODIFIED", str_from(s->json));
+        send_event(x->q.res, x->ns, streq(x->name, CD_DAEMON_OBJECT), "MODIFIED", str_from(s->json));
 }
 
 static void answer(struct kube_call *x) {
@@ -414,6 +524,8 @@ static void answer(struct kube_call *x) {
         last_ms = uv_now(&loop);
         if (x->q.verb == KUBE_LIST) {
                 answer_list(x);
+        } else if (x->q.res == &kube_crds) {
+                x->q.done(x->q.u, NULL, NULL); /* up to date */
         } else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE || x->q.res == &kube_events) {
                 struct err e;
                 err_set(&e, ERR_NOT_FOUND, 404, "not found");
@@ -446,7 +558,7 @@ static double cpu_ms(void) {
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* Private dirty pages in KiB, but for the server's. */
+/* Private dirty pages in KiB, without the server's. */
 static size_t dirty_kib(void) {
         char line[256];
         size_t kib = 0;
@@ -494,7 +606,7 @@ static void flip(size_t i, bool ready) {
         struct buf b = BUF_INIT(1 << 16);
         make_pod(i, ready, &b);
         double begin = cpu_ms();
-        send_event(&kube_pods, DRIVER_NS, "MODIFIED", (struct str){ buf_str(&b), b.n });
+        send_event(&kube_pods, DRIVER_NS, true, "MODIFIED", (struct str){ buf_str(&b), b.n });
         measure(ready ? "one daemon becomes ready again" : "one daemon becomes not ready", begin);
         buf_done(&b);
 }
@@ -504,7 +616,7 @@ static void claim(size_t i, const char *type, const char *what) {
         make_claim(i, &b);
         gone_claim = streq(type, "DELETED") ? i : SIZE_MAX;
         double begin = cpu_ms();
-        send_event(&kube_resource_claims, USER_NS, type, (struct str){ buf_str(&b), b.n });
+        send_event(&kube_resource_claims, USER_NS, false, type, (struct str){ buf_str(&b), b.n });
         measure(what, begin);
         buf_done(&b);
 }
@@ -538,13 +650,14 @@ int main(int argc, char **argv) {
                                   .plugin_selector = "",
                                   .max_nodes = CLIQUE,
                                   .gpu_clique_label = true,
-                                  .priority_class = "system-node-critical", .imex_config = "",
+                                  .priority_class = "system-node-critical",
+                                  .imex_config = "",
                                   .gates_text = "IMEXDaemonsWithDNSNames=true,",
                                   .daemon_verbosity_text = "4",
                                   .namespaces = namespaces,
                                   .n_namespaces = 1 };
         uv_loop_init(&loop);
-        if (mode_resolve(&gates, NULL, NULL, false, &config.mode, &e) < 0 ||
+        if (mode_resolve(&gates, NULL, NULL, &config.mode, &e) < 0 ||
             kube_client_new(&loop, &(struct kube_client_options){ .config = &kube, .user_agent = "bench" },
                             &client, &e) < 0) {
                 fprintf(stderr, "%s\n", e.msg);

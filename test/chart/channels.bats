@@ -17,7 +17,7 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["computedomainfabrics"]) |
 		.verbs == ["get", "list", "watch"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels")'
-	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
 }
 
 @test "it looks for the container toolkit in the driver root, and on the host where that is elsewhere" {
@@ -31,22 +31,15 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'plugin | env("TRUST_CONTAINER_TOOLKIT") == "true"'
 }
 
-waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
-	--set resources.computeDomains.imex.isolation=channel)
-
 @test "the controller writes fabrics, makes their definition whoever owns the others, and lists the Leases of kubelets" {
-	local how
-	for how in channel waiting; do
-		local -n values=$how
-		render "${values[@]}" --set crds.applyAtStart=false
-		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | (.[] | select(.resources == ["computedomainfabrics"]) |
-			.verbs == ["get", "list", "watch", "create", "patch", "delete"]) and (.[] | select(.resources == ["customresourcedefinitions"]) |
-			.resourceNames == ["computedomainfabrics.resource.nvidia.com"])'
-		is 'named("Role"; "compute-domains-role-controller-leases") | .metadata.namespace == "kube-node-lease" and
-			.rules == [{apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["list"]}]'
-		is 'named("RoleBinding"; "compute-domains-role-binding-controller-leases") | .metadata.namespace == "kube-node-lease" and
-			.subjects[0].name == "compute-domains-service-account-controller"'
-	done
+	render "${channel[@]}" --set crds.applyAtStart=false
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | (.[] | select(.resources == ["computedomainfabrics"]) |
+		.verbs == ["get", "list", "watch", "create", "patch", "delete"]) and (.[] | select(.resources == ["customresourcedefinitions"]) |
+		.resourceNames == ["computedomainfabrics.resource.nvidia.com"])'
+	is 'named("Role"; "compute-domains-role-controller-leases") | .metadata.namespace == "kube-node-lease" and
+		.rules == [{apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["list"]}]'
+	is 'named("RoleBinding"; "compute-domains-role-binding-controller-leases") | .metadata.namespace == "kube-node-lease" and
+		.subjects[0].name == "compute-domains-service-account-controller"'
 	render "${channel[@]}"
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
 		.resourceNames | length == 3'
@@ -60,23 +53,14 @@ waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-fabrics").spec.validationActions == ["Deny"]'
 }
 
-standing=(--set resources.computeDomains.imex.agents=true --set resources.computeDomains.imex.isolation=channel)
-
-@test "where agents run one IMEX domain for all, plugins tell what their nodes hold and nothing of a host, and the controller listens" {
-	render "${standing[@]}" --set crds.applyAtStart=false
-	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel" and env("IMEX_AGENTS") == "true")'
+@test "where the driver runs one IMEX domain for all, plugins report what their nodes hold and nothing of a host, and the controller reads it" {
+	render --set resources.computeDomains.imex.isolation=channel --set crds.applyAtStart=false
+	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel" and env("IMEX_MODE") == "driverManaged")'
 	is 'controller | env("KUBELET_PLUGIN_SELECTOR") | length > 0'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels") and (contains("host-state") | not)'
-	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
 	is 'named("Role"; "compute-domains-role-controller-leases") | .metadata.namespace == "kube-node-lease"'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
 		.resourceNames == ["computedomainfabrics.resource.nvidia.com"]'
 	is 'map(select(.kind == "DeviceClass") | .metadata.name) | index("compute-domain-daemon.nvidia.com") != null'
-}
-
-@test "agents without channels of their own are none of the plugin's business" {
-	render --set resources.computeDomains.imex.agents=true
-	is '[plugin | env("IMEX_AGENTS")] == []'
-	is '[.[] | select(.metadata.name | test("role-kubeletplugin|plugin-pods")) | select(.kind != "ClusterRole")] == []'
-	is '[controller | env("KUBELET_PLUGIN_SELECTOR")] == []'
 }

@@ -84,7 +84,7 @@ field() {
 	field .properties.daemons '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["nodeName"],
 		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "nodeName"], "properties": {
 			"nodeName": {"type": "string", "maxLength": 253}, "ipAddress": {"type": "string", "maxLength": 64},
-			"cliqueID": {"type": "string", "maxLength": 64}, "index": {"type": "integer"}, "bootID": {"type": "string", "maxLength": 64},
+			"cliqueID": {"type": "string", "maxLength": 64}, "index": {"type": "integer"},
 			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
 }
 
@@ -99,15 +99,19 @@ field() {
 
 @test "ComputeDomainFabric has every field" {
 	is 'root.properties | keys == ["apiVersion", "channelCount", "channels", "channelsInUse", "conditions", "domainCount",
-		"domains", "epoch", "imexVersion", "kind", "members", "metadata", "next", "nodes", "rack", "tableOf"]'
+		"domains", "epoch", "imexVersion", "kind", "members", "metadata", "next", "nodes", "rack", "recount", "removals", "tableOf"]'
 	field .properties.channels '{"type": "array", "items": {"type": "object", "required": ["id", "owner"], "properties": {
 		"id": {"type": "integer", "minimum": 0, "maximum": 1048575},
 		"owner": {"type": "object", "required": ["uid"], "properties": {
 			"kind": {"type": "string", "maxLength": 63}, "namespace": {"type": "string", "maxLength": 63},
 			"name": {"type": "string", "maxLength": 253}, "uid": {"type": "string", "maxLength": 64}}},
 		"releasing": {"type": "string", "format": "date-time"}}}}'
-	is 'root.properties.domains.items.properties | keys == ["freed", "infix", "leaving", "owner", "port", "seats", "slots"] and
-		.seats.items.properties == .leaving.items.properties and (.seats.items.properties | keys == ["bootID", "epoch", "index", "ip", "node", "ordered"])'
+	is 'root.properties.domains.items.properties | keys == ["assignments", "freed", "infix", "owner", "port", "slots"] and
+		(.assignments.items.properties | keys == ["bootID", "claimUID", "epoch", "index", "ip", "node", "state"])'
+	field .properties.domains.items.properties.assignments.items.properties.state '{"type": "string", "enum": ["Reserved", "Leaving", "Ending"]}'
+	field .properties.removals '{"type": "array", "items": {"type": "object", "required": ["node", "podUID"], "properties": {
+		"node": {"type": "string", "maxLength": 253}, "podUID": {"type": "string", "maxLength": 64}}}}'
+	field .properties.recount '{"type": "integer", "minimum": 0}'
 }
 
 @test "ComputeDomainFabric explains each of its fields to people" {

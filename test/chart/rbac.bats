@@ -8,28 +8,75 @@ setup() { render; }
 	is '[kind("Role"; "ClusterRole")[].rules[] | .apiGroups[], .resources[], .verbs[] | select(contains("*"))] == []'
 }
 
-@test "each program has an account of its own" {
+@test "each program has its own account, and so have the daemons that the Go driver left" {
 	is '[controller.spec.serviceAccountName, plugin.spec.serviceAccountName] ==
 		["compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin"]'
-	is '[kind("ServiceAccount")[].metadata.name] | sort == ["compute-domain-agent-service-account", "compute-domain-daemon-service-account",
-		"compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin"]'
+	is '[kind("ServiceAccount")[].metadata.name] | sort == ["compute-domain-daemon", "compute-domain-daemon-service-account",
+		"compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin", "compute-domains-uninstall"]'
 }
 
-@test "a kubelet plugin writes slices and events, and reads no pods" {
+@test "a kubelet plugin writes slices and events, and reads and patches pods in the driver's namespace only" {
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] |
 		select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules |
 		all(.resources != ["pods"]) and (.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
-	is 'kind("RoleBinding") | all(.subjects[0].name | endswith("kubeletplugin") | not)'
+	is 'named("Role"; "compute-domains-role-kubeletplugin") | .metadata.namespace == "nvidia-compute-domains" and
+		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
 }
 
-# Ours neither lists nor watches pods. A daemon of the Go driver, which lives on until nobody uses its node, waits for its own pod in a
-# watch before it starts nvidia-imex: without these verbs it could not start again.
-@test "a daemon reads cliques and patches pods, in the driver's namespace" {
+@test "a daemon reads fabrics, and watches and patches pods, in the driver's namespace" {
+	is 'named("ClusterRole"; "compute-domains-clusterrole-daemon").rules == [
+		{apiGroups: ["resource.nvidia.com"], resources: ["computedomainfabrics"], verbs: ["get", "list", "watch"]}]'
+	is 'named("ClusterRoleBinding"; "compute-domains-clusterrole-binding-daemon") | .roleRef.name == "compute-domains-clusterrole-daemon" and
+		.subjects == [{kind: "ServiceAccount", name: "compute-domain-daemon", namespace: "nvidia-compute-domains"}]'
+	is 'named("Role"; "compute-domains-role-daemon") | .metadata.namespace == "nvidia-compute-domains" and
+		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
+	is 'named("RoleBinding"; "compute-domains-role-binding-daemon") | .roleRef.name == "compute-domains-role-daemon" and
+		.subjects == [{kind: "ServiceAccount", name: "compute-domain-daemon", namespace: "nvidia-compute-domains"}]'
+}
+
+# A daemon whose node is in use outlives the release, and its token is only valid for the account that it was issued for. A right must not
+# outlive what limits it.
+@test "the account and the roles of the daemons outlive the release, with the policies that limit them, in driver-managed mode, and nothing else does" {
+	local kept='[.[] | select(.metadata.annotations["helm.sh/resource-policy"] == "keep") | "\(.kind) \(.metadata.name)"] | sort'
+	local mode
+	for mode in isolation=domain isolation=channel; do
+		render --set resources.computeDomains.imex.$mode
+		is "$kept"' == ["ClusterRole compute-domains-clusterrole-daemon", "ClusterRoleBinding compute-domains-clusterrole-binding-daemon",
+			"NetworkPolicy compute-domains-daemon", "Role compute-domains-role-daemon", "RoleBinding compute-domains-role-binding-daemon",
+			"ServiceAccount compute-domain-daemon", "ValidatingAdmissionPolicy compute-domains-daemon-pods",
+			"ValidatingAdmissionPolicyBinding compute-domains-daemon-pods"]'
+	done
+	render --set featureGates.HostManagedIMEX=true
+	is "$kept == []"
+}
+
+# After a reboot of its node, a daemon of the Go driver writes its new address into its clique. It starts nvidia-imex only when it can watch
+# its pod.
+@test "a daemon of the Go driver writes cliques, and watches and patches pods, in the driver's namespace" {
 	is 'named("Role"; "compute-domain-daemon-role") | .metadata.namespace == "nvidia-compute-domains" and .rules == [
-		{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get", "list", "watch"]},
+		{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get", "list", "watch", "create", "update", "patch"]},
 		{apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch", "patch"]}]'
 	is 'kind("ClusterRoleBinding") | all(.subjects[0].name != "compute-domain-daemon-service-account")'
+}
+
+@test "the controller writes no clique, and creates DaemonSets in the driver's namespace only" {
+	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
+	is '[kind("Role")[] | select(.metadata.name == "compute-domains-role-controller") | .metadata.namespace as $n | .rules[] |
+		select(.resources == ["computedomaincliques"] or .resources == ["daemonsets"]) | [$n, .resources[0], .verbs - ["get", "list", "watch"]]] == [
+		["nvidia-compute-domains", "daemonsets", ["patch", "delete", "create"]], ["nvidia-compute-domains", "computedomaincliques", ["patch", "delete"]],
+		["old", "daemonsets", ["patch", "delete"]], ["old", "computedomaincliques", ["patch", "delete"]]]'
+}
+
+@test "a kubelet plugin gets the cliques of the Go driver in the driver's namespaces, where the driver runs IMEX" {
+	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
+	is '[kind("Role")[] | select(.metadata.name == "compute-domains-role-kubeletplugin-cliques")] | map(.metadata.namespace) ==
+		["nvidia-compute-domains", "old"] and all(.rules == [{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get"]}])'
+	is '[kind("RoleBinding")[] | select(.metadata.name == "compute-domains-role-binding-kubeletplugin-cliques")] | map(.metadata.namespace) ==
+		["nvidia-compute-domains", "old"] and all(.roleRef.name == "compute-domains-role-kubeletplugin-cliques" and
+		.subjects == [{kind: "ServiceAccount", name: "compute-domains-service-account-kubeletplugin", namespace: "nvidia-compute-domains"}])'
+	render --set featureGates.HostManagedIMEX=true
+	is '[kind("Role"; "RoleBinding")[].metadata.name | select(endswith("-cliques"))] == []'
 }
 
 @test "who may view or edit a namespace may do so with its ComputeDomains" {
@@ -55,13 +102,13 @@ setup() { render; }
 	is 'controller | env("APPLY_CRDS") == "false"'
 }
 
-# watched FILE...: the kinds that these files of the source watch, as group/plural in JSON.
+# watched FILE...: the kinds that these files or folders of the source watch, as group/plural in JSON.
 watched() {
 	local all name
 	all=$(cat "$checkout/src/kube/kube_resource.c" "$checkout/src/api/resources.c" | sed 's/CD_GROUP/"resource.nvidia.com"/; s/ RESOURCE_API/ "resource.k8s.io", NULL/' | tr -d '\n' |
 		grep --only-matching --perl-regexp 'kube_resource kube_\w+ = \{\s*"[^"]*",\s*[^,]+,\s*"[a-z]+"' |
 		sed -E 's/kube_resource (kube_\w+) = \{ *"([^"]*)".*"([a-z]+)"$/\1 \2\/\3/')
-	for name in $(cd "$checkout/src" && grep --no-filename --only-matching --extended-regexp 'kube_[a-z_]+,' "$@" | tr -d , | sort --unique); do
+	for name in $(cd "$checkout/src" && grep --recursive --no-filename --only-matching --extended-regexp 'kube_[a-z_]+,' "$@" | tr -d , | sort --unique); do
 		sed -n "s/^$name //p" <<<"$all"
 	done | jq --raw-input | jq --slurp --compact-output
 }
@@ -74,23 +121,23 @@ may_watch() {
 			(.apiGroups | index($group)) and (.resources | index($plural)) and (["list", "watch"] - .verbs == [])))' --arg roles "$1" --argjson kinds "$2"
 }
 
-@test "every watch of controller, plugin and agent is allowed in every mode, and so is to create the kind of fabrics" {
-	local imex=resources.computeDomains.imex all mode plugin agent
+@test "every watch of controller, plugin and daemon is allowed in every mode, and so is to create the kind of fabrics" {
+	local imex=resources.computeDomains.imex all mode plugin daemon
 	all=$(watched controller/watch.c)
-	plugin=$(watched cd_plugin/{fabric_watch,lookup,rack_watch}.c node/{leaving,slice_publisher}.c)
-	agent=$(watched daemon/resident.c)
-	echo "watched: $all, by the plugin $plugin, by an agent $agent"
+	plugin=$(watched cd_plugin/{fabric_watch,lookup,own_pod,rack_watch}.c node/{leaving,slice_publisher}.c)
+	daemon=$(watched daemon)
+	echo "watched: $all, by the plugin $plugin, by a daemon $daemon"
 	jq --exit-status 'length == 10 and contains(["resource.nvidia.com/computedomainfabrics", "apps/daemonsets", "/pods"])' <<<"$all"
-	jq --exit-status 'sort == ["/nodes", "resource.k8s.io/resourceslices", "resource.nvidia.com/computedomainfabrics", "resource.nvidia.com/computedomains"]' <<<"$plugin"
-	jq --exit-status 'index("resource.nvidia.com/computedomainfabrics") != null' <<<"$agent"
-	for mode in "" $imex.agents=true $imex.agents=true,$imex.isolation=channel featureGates.HostManagedIMEX=true \
+	jq --exit-status 'sort == ["/nodes", "/pods", "resource.k8s.io/resourceslices", "resource.nvidia.com/computedomainfabrics", "resource.nvidia.com/computedomains"]' <<<"$plugin"
+	jq --exit-status 'sort == ["/pods", "resource.nvidia.com/computedomainfabrics"]' <<<"$daemon"
+	for mode in "" $imex.isolation=channel featureGates.HostManagedIMEX=true \
 		featureGates.HostManagedIMEX=true,$imex.isolation=channel $imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true \
 		$imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true,$imex.isolation=channel; do
 		render --set "$mode" --set resources.computeDomains.rackDomains.enabled=true --set resources.computeDomains.rackDomains.nameFromNodeLabel=example.com/rack
 		may_watch role-controller "$all"
 		may_watch kubeletplugin "$plugin"
-		# Where the hosts run IMEX, agents of before have the roles of before, which Helm keeps.
-		[[ $mode == *HostManaged* ]] || may_watch role-agent "$agent"
+		# Where the hosts run IMEX, daemons from before have the roles from before, which Helm keeps.
+		[[ $mode == *HostManaged* ]] || may_watch "clusterrole-daemon|role-daemon" "$daemon"
 		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["customresourcedefinitions"] and
 			(.resourceNames | index("computedomainfabrics.resource.nvidia.com")) and (.verbs | index("create")))'
 	done
@@ -101,17 +148,18 @@ may_watch() {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
 	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort ==
-		["compute-domains-clusterrole-agent", "compute-domains-clusterrole-binding-agent", "compute-domains-edit", "compute-domains-view"]'
+		["compute-domains-clusterrole-binding-daemon", "compute-domains-clusterrole-daemon", "compute-domains-edit", "compute-domains-view"]'
 	is '[kind("ServiceAccount"; "Role")[].metadata.name] | sort ==
-		["compute-domain-agent-role", "compute-domain-agent-service-account", "compute-domain-daemon-role", "compute-domain-daemon-service-account"]'
+		["compute-domain-daemon", "compute-domain-daemon-role", "compute-domain-daemon-service-account", "compute-domains-role-daemon",
+		"compute-domains-uninstall", "compute-domains-uninstall"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:nvidia-compute-domains:theirs-kubeletplugin")'
 }
 
 # The policy that looks at everybody's pods stands before one that closes.
 @test "policies deny, close when they fail, and know the accounts by their real names" {
-	local names='["compute-domains-agent-pods", "compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-resourceslices"]'
+	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
+		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
 		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
@@ -121,27 +169,32 @@ may_watch() {
 		(["controller-nodes", "controller-daemonsets", "controller-claimtemplates"] as $p | all($p[] as $x | user($x);
 			contains("\u0027\(account)controller\u0027")))'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
-		contains("system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account")'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-agent-pods").spec.matchConditions[0].expression |
-		contains("system:serviceaccount:nvidia-compute-domains:compute-domain-agent-service-account")'
+		. == "request.userInfo.username in [\u0027system:serviceaccount:nvidia-compute-domains:compute-domain-daemon\u0027]"'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-go-daemon-pods").spec.matchConditions[0].expression |
+		. == "request.userInfo.username in [\u0027system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account\u0027]"'
 }
 
-@test "an agent reads fabrics and patches pods, in the driver's namespace" {
-	is 'named("ClusterRole"; "compute-domains-clusterrole-agent").rules == [
-		{apiGroups: ["resource.nvidia.com"], resources: ["computedomainfabrics"], verbs: ["get", "list", "watch"]}]'
-	is 'named("Role"; "compute-domain-agent-role") | .metadata.namespace == "nvidia-compute-domains" and
-		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
-	local kept='[.[] | select(.metadata.annotations["helm.sh/resource-policy"] == "keep") | .kind] | sort'
-	is "$kept == []"
-	# Agents outlive the release, and an account that is made anew is another one.
-	render --set resources.computeDomains.imex.agents=true
-	is "$kept"' == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"]'
+@test "a kubelet plugin reports on its own pod in every mode, and may write no other annotation there" {
+	local imex=resources.computeDomains.imex mode
+	for mode in "" $imex.isolation=channel featureGates.HostManagedIMEX=true \
+		featureGates.HostManagedIMEX=true,$imex.isolation=channel $imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true; do
+		render --set "$mode"
+		is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods").spec | .failurePolicy == "Fail" and
+			any(.validations[].expression; contains("\u0027imex.resource.nvidia.com/unprepared-daemon-claim\u0027")) and
+			all(.validations[].expression; contains("startsWith") | not)'
+		is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-plugin-pods").spec.validationActions == ["Deny"]'
+		is 'named("Role"; "compute-domains-role-kubeletplugin").rules[0].verbs == ["list", "watch", "patch"]'
+		is 'named("RoleBinding"; "compute-domains-role-binding-kubeletplugin").subjects[0].name == "compute-domains-service-account-kubeletplugin"'
+	done
+	render
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-") | not'
 }
 
 @test "the policies of pods and nodes leave no subresource open" {
 	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("daemon-pods|controller-nodes")) |
 		.spec.matchConstraints.resourceRules[0] | [.operations, .resources]] == [
-		[["CREATE", "UPDATE", "DELETE", "CONNECT"], ["nodes", "nodes/*"]], [["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]]]'
+		[["CREATE", "UPDATE", "DELETE", "CONNECT"], ["nodes", "nodes/*"]], [["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]],
+		[["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]]]'
 }
 
 @test "the daemons' device is for the driver's namespaces, and refused elsewhere in every mode" {
@@ -153,6 +206,26 @@ may_watch() {
 		is "$rule"' | .matchConditions[0].expression == "!(request.namespace in [\u0027nvidia-compute-domains\u0027, \u0027old\u0027, \u0027older\u0027])"'
 		is "$rule"' | [.matchConstraints.resourceRules[] | .apiVersions] | all(. == ["v1", "v1beta2", "v1beta1"])'
 	done
+}
+
+# rules POLICY: its expressions, in one text.
+rules() { jq -r "$words named(\"ValidatingAdmissionPolicy\"; \"compute-domains-$1\").spec.validations[].expression" <<<"$objects"; }
+
+@test "the controller labels nodes for the daemon, and starts pods by its DaemonSet, with its account and its claim template only" {
+	rules controller-nodes | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/imex-daemon', 'nvidia.com/gpu.clique']"
+	rules controller-daemonsets | grep -qF "(request.namespace == 'nvidia-compute-domains' && variables.names.all(n, n == 'compute-domain-daemon'))"
+	rules controller-daemonsets | grep -qF "variables.pod.?serviceAccountName.orValue('') == 'compute-domain-daemon'"
+	rules controller-daemonsets | grep -qF "c.?resourceClaimTemplateName.orValue('') == 'compute-domain-daemon')"
+	# What the Go driver left it may change and delete.
+	rules controller-daemonsets | grep -qF "n.startsWith('computedomain-daemon-')"
+	# The names are those of the programs.
+	grep -qF '#define CD_DAEMON_OBJECT "compute-domain-daemon"' "$checkout/src/api/names.h"
+	grep -qF '#define CD_LABEL_DAEMON "resource.nvidia.com/imex-daemon"' "$checkout/src/api/names.h"
+}
+
+@test "a daemon labels its own pod with its ComputeDomain and its clique" {
+	[[ $(rules daemon-pods) == "$(rules go-daemon-pods)" ]] # what a daemon of the Go driver may do is limited in the same way
+	rules daemon-pods | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/computeDomain.cliqueID']"
 }
 
 @test "the controller may start daemons of its image only, whatever its version, and whoever names it" {

@@ -5,7 +5,7 @@ load chart.bash
 @test "the default values render every object, and nothing twice" {
 	render
 	is 'map(.kind) | unique == ["ClusterRole", "ClusterRoleBinding", "ComputeDomain", "DaemonSet", "Deployment", "DeviceClass",
-		"NetworkPolicy", "Pod", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy",
+		"Job", "NetworkPolicy", "Pod", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy",
 		"ValidatingAdmissionPolicyBinding"]'
 	is 'map(select(.kind == "Pod" or .kind == "ComputeDomain")) | all(.metadata.annotations["helm.sh/hook"] == "test")'
 	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
@@ -219,11 +219,12 @@ load chart.bash
 	local namespaces='["nvidia-compute-domains", "old", "older"]'
 	is '[kind("ServiceAccount")[] | select(.metadata.name == "compute-domain-daemon-service-account") | .metadata.namespace] == $n' \
 		--argjson n "$namespaces"
+	is '[kind("ServiceAccount")[] | select(.metadata.name == "compute-domain-daemon") | .metadata.namespace] == ["nvidia-compute-domains"]'
 	is '[kind("Role")[] | select(.metadata.name == "compute-domains-role-controller") | .metadata.namespace] == $n' --argjson n "$namespaces"
 	is '[kind("RoleBinding")[] | select(.metadata.name == "compute-domain-daemon-role-binding") | .subjects[0].namespace] == $n' \
 		--argjson n "$namespaces"
 	is 'plugin | env("ADDITIONAL_NAMESPACES") == "old,older"'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-go-daemon-pods").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:older:compute-domain-daemon-service-account")'
 	is '[controller, plugin] | map(env("ADDITIONAL_NAMESPACES") | split("[, ]+"; "") | sort) | .[1] == ["old", "older"] and .[0] - .[1] == ["nvidia-compute-domains"]'
 	render
@@ -265,19 +266,24 @@ load chart.bash
 	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | all(.spec | .policyTypes == ["Egress"] and [.egress[].ports[].port] == [443, 6443])'
 }
 
-@test "nobody reaches the ports of nvidia-imex but the daemons, ours and the Go driver's" {
+@test "only the daemons, ours and the Go driver's, reach the ports of nvidia-imex" {
 	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
-	local daemons='{"matchExpressions": [{"key": "resource.nvidia.com/computeDomain", "operator": "Exists"}]}'
-	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | map(.metadata.namespace) == ["nvidia-compute-domains", "old"]'
-	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec | .podSelector == $d and .policyTypes == ["Ingress"] and (has("egress") | not) and (.ingress | length) == 1)' --argjson d "$daemons"
-	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec.ingress[0].from == [{podSelector: $d, namespaceSelector: {matchExpressions: [
-		{key: "kubernetes.io/metadata.name", operator: "In", values: ["nvidia-compute-domains", "old"]}]}}])' --argjson d "$daemons"
-	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec.ingress[0].ports | map([.protocol, .port, .endPort]) == [["TCP", 50000, null], ["TCP", 50005, null]])'
-	# A domain of agents has a port of its own.
-	is 'named("NetworkPolicy"; "compute-domains-agent").spec | .podSelector.matchLabels as $agents | .ingress == [{from: [{podSelector: {matchLabels: $agents}}],
-		ports: [{protocol: "TCP", port: 50005}, {protocol: "TCP", port: 28000, endPort: 32095}]}]'
-	# The controller gives each daemon that label, and so does the Go driver.
-	grep -B1 'app: imex-daemon' "$checkout/src/render/daemonset.yaml" | grep -qF 'resource.nvidia.com/computeDomain: ${uid}'
+	is 'kind("NetworkPolicy") | map([.metadata.name, .metadata.namespace]) | sort == [["compute-domains-daemon", "nvidia-compute-domains"],
+		["compute-domains-go-daemon", "nvidia-compute-domains"], ["compute-domains-go-daemon", "old"]]'
+	is 'kind("NetworkPolicy") | all(.spec.policyTypes == ["Ingress"] and (.spec | has("egress") | not))'
+	# Each domain of ours has its own port.
+	local ports
+	ports=$(sed -n 's/.*ASSIGNMENT_PORT_FIRST = \([0-9]*\), ASSIGNMENT_PORT_LAST = \([0-9]*\).*/[\1, \2]/p' "$checkout/src/rules/assignment.h")
+	is 'named("NetworkPolicy"; "compute-domains-daemon").spec | .podSelector == {matchLabels: {"app.kubernetes.io/component": "compute-domain-daemon"}} and
+		.ingress == [{from: [{podSelector: .podSelector}], ports: [{protocol: "TCP", port: 50005}, {protocol: "TCP", port: $p[0], endPort: $p[1]}]}]' --argjson p "$ports"
+	# Ours have the label of a ComputeDomain, too, while they serve one. They get no peers of the Go driver.
+	local of_go='{"matchExpressions": [{"key": "resource.nvidia.com/computeDomain", "operator": "Exists"},
+		{"key": "app.kubernetes.io/component", "operator": "NotIn", "values": ["compute-domain-daemon"]}]}'
+	is 'kind("NetworkPolicy") | map(select(.metadata.name == "compute-domains-go-daemon").spec) | all(.podSelector == $d and .ingress == [{
+		from: [{podSelector: $d, namespaceSelector: {matchExpressions: [
+			{key: "kubernetes.io/metadata.name", operator: "In", values: ["nvidia-compute-domains", "old"]}]}}],
+		ports: [{protocol: "TCP", port: 50000}, {protocol: "TCP", port: 50005}]}])' --argjson d "$of_go"
+	grep -qF '#define CD_LABEL_COMPONENT "app.kubernetes.io/component"' "$checkout/src/api/names.h"
 	render --set daemon.networkPolicy.enabled=false
 	is 'kind("NetworkPolicy") == []'
 	render --set featureGates.HostManagedIMEX=true
@@ -324,8 +330,8 @@ load chart.bash
 	is '[kind("RoleBinding")[].roleRef.name | select(startswith("system:openshift"))] ==
 		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged"]'
 	is 'kind("SecurityContextConstraints")[0] | .users ==
-		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account",
-		"system:serviceaccount:nvidia-compute-domains:compute-domain-agent-service-account"] and .allowPrivilegedContainer == false'
+		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon",
+		"system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account"] and .allowPrivilegedContainer == false'
 	is 'plugin.spec.initContainers[0].securityContext.privileged'
 }
 
@@ -338,15 +344,10 @@ load chart.bash
 	refused "--namespace nvidia-compute-domains" --namespace default
 	refused "choose the namespace with helm's --namespace" --set namespace=x
 	refused "no admission webhook" --set webhook.enabled=true
-	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
-	refused "needs IMEX agents (imex.agents=true), which run one IMEX domain for all ComputeDomains of a fabric" --set resources.computeDomains.imex.isolation=channel
-	local agents=(--set resources.computeDomains.imex.agents=true)
-	refused "leaves to the hosts; set one of them" "${agents[@]}" --set featureGates.HostManagedIMEX=true
-	refused "requires feature gate IMEXDaemonsWithDNSNames=true" "${agents[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
-	refused "leaves to the hosts; set one of them" "${agents[@]}" --set resources.computeDomains.imex.isolation=channel --set featureGates.HostManagedIMEX=true
-	refused '"pod" is neither domain nor channel' --set resources.computeDomains.imex.isolation=pod
+	refused "imex/mode': value must be one of 'driverManaged', 'hostManaged'" --set resources.computeDomains.imex.mode=both
+	refused "imex/isolation': value must be one of 'domain', 'channel'" --set resources.computeDomains.imex.isolation=pod
+	refused "'agents' not allowed" --set resources.computeDomains.imex.agents=true
 	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
-	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false
 	refused "nothing needs nvidia-ctk" --set nvidiaCtkPath=/usr/bin/nvidia-ctk
 	refused "kubeVersion" --kube-version 1.31.0
 }
@@ -364,7 +365,10 @@ load chart.bash
 @test "what the Go driver's chart accepted is not refused" {
 	render --namespace default --set allowDefaultNamespace=true
 	render --set gpuResourcesEnabledOverride=false --set consumableShares=4 --set maskNvidiaDriverParams=false
-	render --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
+	render --set featureGates.IMEXDaemonsWithDNSNames=false
+	is '[controller, plugin] | all(env("FEATURE_GATES") == "IMEXDaemonsWithDNSNames=false,")'
+	render --set resources.computeDomains.imex.mode= --set resources.computeDomains.imex.isolation=null
+	is '[controller, plugin] | all(env("IMEX_MODE") == "driverManaged" and env("IMEX_ISOLATION") == "domain")'
 	render --set resources.computeDomains.imex=null
 	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug
 	render --kube-version 1.34.1-gke.1000

@@ -34,6 +34,16 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		grep -vE '\.(resources|securityContext|podSecurityContext|affinity|updateStrategy|labels)\.')
 }
 
+@test "a fresh daemon for each ComputeDomain is for those that have an IMEX domain of their own" {
+	local fresh=resources.computeDomains.imex.freshPodPerDomain=true
+	render
+	is '[controller | env("FRESH_POD_PER_DOMAIN")] == []'
+	render --set $fresh
+	is 'controller | env("FRESH_POD_PER_DOMAIN") == "true"'
+	refused "requires imex.mode=driverManaged and imex.isolation=domain" --set $fresh --set resources.computeDomains.imex.isolation=channel
+	refused "requires imex.mode=driverManaged and imex.isolation=domain" --set $fresh --set featureGates.HostManagedIMEX=true
+}
+
 @test "feature gates are those of the programs" {
 	local known
 	known=$(grep -oP '\[GATE_\w+\] = \{ "\K\w+' "$checkout/src/api/gates.c" | sort | jq -Rn '[inputs]')
@@ -47,8 +57,11 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=0
 	refused "hostProbeInterval" --set resources.computeDomains.imex.hostProbeInterval=5
 	refused "hostProbeInterval 2h is not between 1s and 1h" --set resources.computeDomains.imex.hostProbeInterval=2h
-	refused "hostProbeInterval 0 cannot be with imex.mode=hostManaged" --set resources.computeDomains.imex.mode=hostManaged \
-		--set featureGates.HostManagedIMEXDaemon=true --set-string resources.computeDomains.imex.hostProbeInterval=0
+	local word=(--set resources.computeDomains.imex.mode=hostManaged --set-string resources.computeDomains.imex.hostProbeInterval=0)
+	refused "hostProbeInterval 0 is not possible with imex.waitForHost" "${word[@]}" --set resources.computeDomains.imex.waitForHost=true
+	refused "hostProbeInterval 0 is not possible with imex.waitForHost" "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true
+	render "${word[@]}"
+	render "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.waitForHost=false
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
 	refused "leaseDuration (5000 ms) has to be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
 	refused "renewDeadline (10000 ms), which has to be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
@@ -106,7 +119,7 @@ config=resources.computeDomains.imex.config
 
 @test "keys of the Go driver's main branch are accepted, or refused with advice" {
 	refused "GPUBindingConditions: this driver publishes no binding conditions; leave it out" --set featureGates.GPUBindingConditions=true
-	refused "ControllerOwnedCDCliques: the controller always owns the cliques here; leave it out" --set featureGates.ControllerOwnedCDCliques=true
+	refused "ControllerOwnedCDCliques: this driver writes no cliques; leave it out" --set featureGates.ControllerOwnedCDCliques=true
 	refused "featureGates.DeviceHealthCheck: this driver has no such feature gate; leave it out. It has AllAlpha, " --set featureGates.DeviceHealthCheck=false
 	refused "bindingConditions: this driver publishes no binding conditions" --set 'bindingConditions={power.example.com/ready}'
 	refused "bindingFailureConditions: this driver publishes no binding conditions" --set 'bindingFailureConditions={power.example.com/failed}'
@@ -116,7 +129,7 @@ config=resources.computeDomains.imex.config
 }
 
 @test "AllAlpha=true is refused, with the gates to set instead" {
-	refused "set the ones that you need by name (HostManagedIMEX or HostManagedIMEXDaemon, NVMLDeviceHealthCheck, TimeSlicingSettings)" \
+	refused "set the ones that you need by name (HostManagedIMEX, NVMLDeviceHealthCheck, TimeSlicingSettings)" \
 		--set featureGates.AllAlpha=true
 	refused "featureGates.AllAlpha=true" --set-string featureGates.AllAlpha=true
 	render --set featureGates.AllAlpha=false
@@ -125,7 +138,7 @@ config=resources.computeDomains.imex.config
 @test "the chart knows the feature gates of the programs, and no others" {
 	local gate n=0
 	for gate in $(sed -n 's/^        \[GATE_[A-Z_]*\] = { "\([A-Za-z]*\)".*/\1/p' "$checkout/src/api/gates.c"); do
-		render --set "featureGates.$gate=false" --set featureGates.ComputeDomainCliques=false
+		render --set "featureGates.$gate=false"
 		n=$((n + 1))
 	done
 	[[ $n -gt 15 && $n == $(grep -A2 'define "compute-domains.gates"' "$chart/templates/_helpers.tpl" | grep -o '"[A-Z][A-Za-z]*"' | wc -l) ]]
@@ -265,13 +278,14 @@ config=resources.computeDomains.imex.config
 	local values=$BATS_TEST_DIRNAME/values said
 	said=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
 		--set controller.metrics.profilePath=/debug --set consumableShares=4 --set featureGates.MPSSupport=true \
-		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook)
+		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook --set featureGates.ComputeDomainCliques=false --set-string featureGates.IMEXDaemonsWithDNSNames=false)
 	local key
 	for key in 'webhook\.\*: .*failurePolicy.* tls' \
-		'controller\.metrics\.profilePath: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'nvidiaCDIHookPath: ' \
+		'controller\.metrics\.profilePath: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'featureGates\.ComputeDomainCliques: ' 'featureGates\.IMEXDaemonsWithDNSNames: ' 'nvidiaCDIHookPath: ' \
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
 	done
 	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"do nothing here"* ]]
+	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"do nothing here"* ]]
 	[[ $(notes) != *"do nothing here"* ]]
 }

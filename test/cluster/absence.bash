@@ -28,6 +28,12 @@ untouched() {
 	}
 }
 
+# labelled K...: people see on these Nodes that they are in a ComputeDomain; it is written some seconds after the rest.
+labelled() {
+	local i
+	for i; do [[ -n $(k get node "node-$i" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]] || return 1; done
+}
+
 # late_worker NAME DOMAIN NODE: a worker that standing does not count.
 late_worker() {
 	worker "late-$1" "$2" "$3"
@@ -59,6 +65,7 @@ pages_for() {
 	running a
 	running b
 	eventually 30 condition_is d PeersConnected True
+	eventually 20 labelled 0 1
 	plugin=$(plugin_pod 0)
 	count=$(restarts "$plugin")
 	kill_in_pod "$driver_ns" "$plugin" compute-domain-kubelet-plugin
@@ -79,7 +86,7 @@ pages_for() {
 	for_seconds $((begin + $1 - SECONDS)) untouched "$before" 0 1
 	untouched "$before" 0 1
 	# It cannot know whether its devices are published.
-	[[ $(ready "$other") == false ]]
+	[[ $(plugin_ready "$other") == false ]]
 	front off
 	eventually 60 plugin_asks "$other"
 	if [[ -z ${4:-} ]]; then
@@ -105,8 +112,8 @@ pages_for() {
 	eventually 60 labels_gone
 }
 # plugin_asks POD: it is registered, so the API server has answered it.
-plugin_asks() { [[ $(ready "$1") == true ]]; }
-ready() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}'; }
+plugin_asks() { [[ $(plugin_ready "$1") == true ]]; }
+plugin_ready() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}'; }
 
 # stale_standby VERBS SECONDS: the one controller that may not VERBS claims has seen none of them when it becomes leader, and stays that
 # ignorant for so long.
@@ -123,6 +130,7 @@ stale_standby() {
 	worker a d 0
 	running a
 	eventually 30 condition_is d Ready True
+	eventually 20 labelled 0
 	before=$(standing 0)
 	k -n "$driver_ns" delete pod "$leader" --wait=false >/dev/null
 	leads() { [[ $(leader_pod) == "$standby" ]]; }
@@ -130,18 +138,15 @@ stale_standby() {
 	for_seconds "$seconds" untouched "$before" 0
 	leads
 	front off
-	# It learns what it has missed, in both directions.
+	# It catches up with what it has missed, in both directions.
 	worker b d 1
 	running b 90
-	untouched_but_for_b() { [[ $(k get node node-0 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid d)" ]]; }
-	untouched_but_for_b
+	labelled 0
 	has_channel a
 	k -n "$ns" delete pod a b --wait=false >/dev/null
 	eventually 60 labels_gone
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
 }
-somebody_leads() { [[ -n $(leader_pod) ]]; }
-
 # first_start NODES SECONDS_HUNG LIMIT: the controllers start for the first time in a cluster of so many more nodes, each of which has to be
 # labelled; for the first seconds none of the calls that do so is answered. The first leader stays, and all are labelled within the limit.
 first_start() {

@@ -5,6 +5,14 @@ with_own_channels() {
 	with_driver 4 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s \
 		--set resources.computeDomains.imex.isolation="${1:-channel}"
 }
+# The same, as on a cluster that had no driver: a table that begins under ResourceSlices of an older installation waits a minute before it
+# assigns a channel, because a Node that has vanished may still use one.
+with_new_channels() {
+	with_own_channels
+	k delete resourceslices --all >/dev/null
+	local i
+	for i in 0 1 2 3; do eventually 60 places "$i" 16; done
+}
 
 # channels_of POD: the numbers of the IMEX channels in a pod, sorted; what their files are called is what they are.
 channels_of() {
@@ -46,3 +54,5 @@ fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
 # entry UID: what the table says of an owner, "<id> <releasing>".
 entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
 entry_is() { [[ $(entry "$1") == "$2" ]]; }
+has_entry() { [[ -n $(entry "$1") ]]; }
+id_of() { entry "$1" | cut -d' ' -f1; }

@@ -9,7 +9,7 @@ load channels
 setup_file() {
 	"$cluster/up" 4
 	"$cluster/host-imex" all start
-	with_own_channels
+	with_new_channels
 }
 teardown_file() { "$cluster/host-imex" all stop; }
 setup() {
@@ -68,7 +68,7 @@ own() { echo ", isolation: Channel"; }
 	[[ $(channels_of l0b) == "$left" && $(channels_of l1) == "$left" && $(channels_of r2) == "$right" ]]
 	eventually 20 holds_are 0 "$(printf '%s\n' "$left $(domain_uid left)" "$right $(domain_uid right)" | sort -n)"
 	eventually 20 holds_are 1 "$left $(domain_uid left)"
-	daemon_pods_gone && cliques_gone && labels_gone
+	no_daemons && cliques_gone && labels_gone
 	[[ $(k get computedomainfabrics -o json | jq '.items | length') == 1 ]]
 	k -n "$ns" delete pods --all >/dev/null
 	eventually 30 holds_are 0 ''
@@ -179,6 +179,7 @@ END
 }
 node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
+# bats test_tags=long
 @test "a node whose IMEX is not READY offers no places, and says why; what runs and what is allocated goes on; it offers them again when IMEX is stable" {
 	domain train
 	worker a train 2
@@ -306,9 +307,39 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	eventually 20 says_invalid
 }
 
+# The same where the driver runs IMEX: one IMEX domain for the whole rack. More of it: long/standing.bats.
+# bats test_tags=matrix
+@test "where the daemons run IMEX, two tenants of one rack have two channels, and a second pod starts no IMEX" {
+	"$cluster/host-imex" all stop
+	load standing
+	nodes=4
+	with_standing
+	eventually 120 all_joined 4
+	local pids
+	pids=$(imex_pids 0 1)
+	[[ $(wc -l <<<"$pids") == 2 ]]
+	domain one
+	domain two
+	worker a one 0
+	worker b one 1
+	worker c two 0
+	running a
+	running b
+	running c
+	[[ $(channels_of a) == "$(channels_of b)" && $(channels_of a) != "$(channels_of c)" && $(channels_of a) != 0 ]]
+	eventually 20 condition_is one IMEXHealthy True
+	worker d one 0
+	running d
+	[[ $(channels_of d) == "$(channels_of a)" && $(imex_pids 0 1) == "$pids" ]]
+	k -n "$ns" delete pods --all >/dev/null
+	eventually 30 nothing_held
+}
+
 # Last, because it takes the isolation away: what a plugin without channels of their own makes of such claims.
 @test "a plugin without isolation by channel refuses the claims of one that has it" {
 	with_own_channels domain
+	eventually 60 no_daemons # the one before has left them
+	"$cluster/host-imex" all start
 	domain d
 	claimed_by_hand a "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own)")"
 	refused_with a 'unknown field "isolation": the claim is for a channel of its ComputeDomain'

@@ -18,7 +18,7 @@ DOMAIN, WORKLOAD = "compute-domain-0", "example-mnnvl-workload"
 DOMAIN_LABEL, CLIQUE_LABEL = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique"
 IMEX = "imex.resource.nvidia.com/"
 BOLD, DIM, GREEN, YELLOW, OFF = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
-COLUMNS = (("node", 8), ("partition", 16), ("in domain", 10), ("index", 6), ("daemon", 12), ("IMEX", 24), ("peers", 6), ("workload", 0))
+COLUMNS = (("node", 8), ("partition", 16), ("daemon", 12), ("index", 6), ("IMEX", 24), ("peers", 6), ("workload", 0))
 RACK_COLUMNS = (("node", 8), ("partition", 16), ("rack", 20), ("one team's pods", 16), ("another's", 0))
 RACKS = ("s0-011-us-west-01a", "s0-012-us-west-01a")
 HOST_COLUMNS = (("node", 8), ("partition", 16), ("IMEX of the host", 18), ("workload", 0))
@@ -41,7 +41,7 @@ def is_running(pod):
 
 
 class View:
-    """What there is to see of a domain whose IMEX daemons the driver runs."""
+    """What there is to see of a domain of the driver's daemons, one of which runs on each node."""
     columns = COLUMNS
 
     def __init__(self, cluster):
@@ -56,6 +56,7 @@ class View:
         self.pods = follow(f"/api/v1/namespaces/{NS}/pods")
         self.daemons = follow(f"/api/v1/namespaces/{DRIVER_NS}/pods?labelSelector=app=imex-daemon")
         self.domains = follow(f"/apis/resource.nvidia.com/v1beta1/namespaces/{NS}/computedomains")
+        self.fabrics = follow("/apis/resource.nvidia.com/v1beta1/computedomainfabrics")
 
     @staticmethod
     def all(watch):
@@ -66,18 +67,26 @@ class View:
         return next(iter(self.all(self.domains)), None)
 
     def ready(self, n):
-        """Whether n pods run, n nodes are members and the domain says that it is ready."""
+        """Whether n pods run, n nodes are in the domain, and the domain is ready."""
         domain = self.domain() or {}
         status = domain.get("status", {})
         return (sum(map(is_running, self.all(self.pods))) == n == len(self.all(self.pods)) == status.get("nodesReady")
-                and len(self.all(self.daemons)) == n and status.get("status") == "Ready")
+                and status.get("status") == "Ready")
+
+    def states(self):
+        """What each daemon reports: a word of IMEX, or IDLE."""
+        return [p["metadata"].get("annotations", {}).get(IMEX + "state", "-") for p in self.all(self.daemons)]
+
+    def daemon_uids(self):
+        return sorted(p["metadata"]["uid"] for p in self.all(self.daemons) if "deletionTimestamp" not in p["metadata"])
+
+    def idle(self):
+        return not self.all(self.pods) and bool(self.all(self.daemons)) and set(self.states()) == {"IDLE"}
 
     def gone(self):
-        return (not self.all(self.pods) and not self.all(self.daemons) and not self.domain()
+        rows = (d for f in self.all(self.fabrics) for d in f.get("domains") or [])
+        return (self.idle() and not self.domain() and not any(d["owner"]["kind"] == "ComputeDomain" for d in rows)
                 and not any(DOMAIN_LABEL in n["metadata"].get("labels", {}) for n in self.all(self.nodes)))
-
-    def members_gone(self):
-        return not self.all(self.pods) and not self.all(self.daemons)
 
     def look(self):
         domain = self.domain()
@@ -91,9 +100,8 @@ class View:
             rows[name] = {
                 "node": name,
                 "partition": "…" + labels[CLIQUE_LABEL][-12:] if CLIQUE_LABEL in labels else "-",
-                "in domain": "yes" if DOMAIN_LABEL in labels else "-",
-                "index": str(members[name].get("index", "-")) if name in members else "-",
                 "daemon": phase_of(daemon) if daemon else "-",
+                "index": str(members[name].get("index", "-")) if name in members else "-",
                 "IMEX": noted.get(IMEX + "state", "-"),
                 "peers": noted.get(IMEX + "peers", "-"),
                 "workload": ", ".join(workload) or "-",
@@ -123,7 +131,7 @@ class View:
         for row in rows.values():
             cells = []
             for title, width in self.columns:
-                good = row[title] in ("Running", "READY", "UP", "yes")
+                good = row[title] in ("Running", "READY", "UP")
                 cells.append((GREEN if good else "") + row[title][:width or None].ljust(width) + (OFF if good else ""))
             lines.append("  ".join(cells))
         sys.stdout.write((f"\033[{self.drawn}A" if self.drawn else "") + "".join(f"\033[K{line}\n" for line in lines))
@@ -199,7 +207,7 @@ class HostView(View):
 
 class GpuView(View):
     """The same where the driver allocates GPUs, too: how many of each node's are given to pods."""
-    columns = (("node", 8), ("partition", 16), ("in domain", 10), ("IMEX", 14), ("GPUs in use", 12), ("workload", 0))
+    columns = (("node", 8), ("partition", 16), ("index", 6), ("IMEX", 14), ("GPUs in use", 12), ("workload", 0))
 
     def __init__(self, cluster):
         super().__init__(cluster)
@@ -227,46 +235,6 @@ class GpuView(View):
         return super().gone() and not self.all(self.claims)
 
 
-class AgentView(View):
-    """The same where agents may run IMEX: they stay when a domain goes."""
-    columns = (("node", 8), ("partition", 16), ("run by", 18), ("index", 6), ("IMEX", 24), ("peers", 6), ("workload", 0))
-
-    def __init__(self, cluster):
-        super().__init__(cluster)
-        self.fabrics = Watch(cluster, "/apis/resource.nvidia.com/v1beta1/computedomainfabrics", lambda *_: self.events.put(True))
-
-    @staticmethod
-    def is_agent(pod):
-        return pod["metadata"]["labels"].get("app.kubernetes.io/component") == "compute-domain-agent"
-
-    def on(self, node):
-        """The agent of a node, or else the daemon pod there."""
-        found = [p for p in self.all(self.daemons) if p["spec"].get("nodeName") == node]
-        return next(filter(self.is_agent, found), found[0] if found else None)
-
-    def look(self):
-        headline, rows = super().look()
-        for name, row in rows.items():
-            pod = self.on(name)
-            noted = pod["metadata"].get("annotations", {}) if pod else {}
-            row["run by"] = "-" if not pod else "its agent" if self.is_agent(pod) else "a pod of the domain"
-            row["IMEX"], row["peers"] = noted.get(IMEX + "state", "-"), noted.get(IMEX + "peers", "-")
-        return headline, rows
-
-    def idle(self, n):
-        agents = filter(self.is_agent, self.all(self.daemons))
-        return sum(p["metadata"].get("annotations", {}).get(IMEX + "state") == "IDLE" for p in agents) == n
-
-    def ready(self, n):
-        status = (self.domain() or {}).get("status", {})
-        running = sum(map(is_running, self.all(self.pods)))
-        return running == n == len(self.all(self.pods)) == status.get("nodesReady") and status.get("status") == "Ready"
-
-    def gone(self):
-        daemons = [p for p in self.all(self.daemons) if not self.is_agent(p)]
-        return not self.all(self.pods) and not daemons and not self.domain() and not any(f.get("domains") for f in self.all(self.fabrics))
-
-
 class RackView(View):
     """The same with racks: which rack a node states, and the ComputeDomains that they have in the namespaces of two teams."""
     columns = RACK_COLUMNS
@@ -277,7 +245,6 @@ class RackView(View):
         self.slices = follow("/apis/resource.k8s.io/v1/resourceslices")
         self.other_pods = follow(f"/api/v1/namespaces/{OTHER_NS}/pods")
         self.other_domains = follow(f"/apis/resource.nvidia.com/v1beta1/namespaces/{OTHER_NS}/computedomains")
-        self.fabrics = follow("/apis/resource.nvidia.com/v1beta1/computedomainfabrics")
 
     def rack(self, node):
         devices = next((s["spec"].get("devices") or [] for s in self.all(self.slices) if s["spec"].get("nodeName") == node), [])
@@ -358,11 +325,22 @@ class Demo:
         print(f"$ kubectl apply -f test/cluster/manifests/{self.manifest}    # with {self.replicas} replicas", flush=True)
         self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", f"replicas: {self.replicas}"), show=False)
 
+    def no_pod_started(self, before):
+        """What makes it quick: the daemons that run IMEX for the domain are those that were there."""
+        if self.view.daemon_uids() != before:
+            raise RuntimeError("a daemon's Pod was started, or ended, meanwhile")
+        print(f"daemons: {len(before)} Pods, the same as before: none was started for the domain", flush=True)
+
     def life(self):
         self.begin()
+        self.title("A daemon waits on each node, without IMEX, before anybody needs it")
+        self.view.until(self.view.idle, 60)
+        before = self.view.daemon_uids()
+
         self.title("A workload of two pods that wants to share GPU memory: the domain forms around it")
         self.apply()
         took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
+        self.no_pod_started(before)
         self.channels()
 
         self.title("It grows to four: two nodes join the living domain")
@@ -370,55 +348,17 @@ class Demo:
         took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
         self.channels()
 
-        self.title("It shrinks to three: a node leaves, the others do not notice")
+        self.title("It shrinks to three: a node leaves, the others are not disturbed")
         self.run("scale", "deployment", WORKLOAD, "--replicas=3")
         took.append(("shrank from 4 to 3", self.view.until(lambda: self.view.ready(3), 90)))
 
         if not self.keep:
-            self.title("The workload goes, and the domain's daemons with it")
+            self.title("The workload ends: the daemons stop IMEX, and wait for the next domain")
             self.run("delete", "deployment", WORKLOAD)
-            took.append(("emptied", self.view.until(self.view.members_gone, 90)))
+            took.append(("emptied", self.view.until(self.view.idle, 90)))
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
             took.append(("gone", self.view.until(self.view.gone, 90)))
-        return took
-
-
-class AgentDemo(Demo):
-    view_class = AgentView
-
-    def end(self):
-        self.run("delete", "deployment", WORKLOAD)
-        self.run("delete", "computedomain", DOMAIN, "--wait=false")
-        return self.view.until(self.view.gone, 90)
-
-    def switch_on(self):
-        print("$ helm upgrade ... --set resources.computeDomains.imex.agents=true", flush=True)
-        script = '. "$0/driver.bash" && with_driver 4 --set resources.computeDomains.imex.agents=true'
-        subprocess.run(["bash", "-c", script, self.folder], check=True, stdout=subprocess.DEVNULL)
-
-    def life(self):
-        self.begin()
-        self.title("A domain of two pods as the driver forms it without agents: a daemon pod on each node")
-        self.apply()
-        took = [("formed, daemon pods", self.view.until(lambda: self.view.ready(2), 90))]
-        took.append(("gone, daemon pods", self.end()))
-
-        self.title("Agents are switched on: one comes to each node, and waits for a domain")
-        self.switch_on()
-        self.view.until(lambda: self.view.idle(4), 120)
-
-        self.title("The same workload: the agents of its nodes join the domain, and no pod has to start for that")
-        self.apply()
-        took.append(("formed, agents", self.view.until(lambda: self.view.ready(2), 90)))
-        self.channels()
-
-        self.title("It grows to four")
-        self.run("scale", "deployment", WORKLOAD, "--replicas=4")
-        took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
-
-        if not self.keep:
-            self.title("It goes; the agents stay for the next one")
-            took.append(("gone, agents", self.end()))
+            self.no_pod_started(before)
         return took
 
 
@@ -586,14 +526,14 @@ spec:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
-    parser.add_argument("--mode", choices=("driver", "agents", "host", "rack", "gpus"), default="driver",
+    parser.add_argument("--mode", choices=("driver", "host", "rack", "gpus"), default="driver",
                         help="who runs nvidia-imex, or racks, or GPUs too")
     parser.add_argument("--keep", action="store_true", help="leave the workload running")
     args = parser.parse_args()
-    demo = {"driver": Demo, "agents": AgentDemo, "host": HostDemo, "rack": RackDemo, "gpus": GpuDemo}[args.mode](args.folder, args.keep)
+    demo = {"driver": Demo, "host": HostDemo, "rack": RackDemo, "gpus": GpuDemo}[args.mode](args.folder, args.keep)
     try:
         took = demo.life()
-    except TimeoutError as e:
+    except (TimeoutError, RuntimeError) as e:
         print(f"\ndemo: {e}; what the cluster says:", file=sys.stderr)
         subprocess.run([demo.kubectl, "-n", NS, "get", "computedomains,pods,events"], check=False, stdout=sys.stderr)
         subprocess.run([demo.kubectl, "-n", DRIVER_NS, "get", "pods", "-o", "wide"], check=False, stdout=sys.stderr)

@@ -6,6 +6,11 @@ driver_ns=nvidia-compute-domains
 uid_label=resource.nvidia.com/computeDomain
 plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
 gpu_plugin_dir=/var/lib/kubelet/plugins/gpu.nvidia.com
+# The compute-domain-daemons, and the label of the nodes that have one. The domainID in their claims' configuration (src/api/names.h).
+daemon_selector=app.kubernetes.io/component=compute-domain-daemon
+daemon_label=resource.nvidia.com/imex-daemon
+daemon_domain=818fb0f3-f5f0-4334-937e-f52c07a0c01e
+imex_annotation=imex.resource.nvidia.com
 
 # What lib.bash knows of the cluster's kubectl (test/cluster/kubectl), asked once a test, because most of what
 # a test does is to ask it.
@@ -41,7 +46,8 @@ for_seconds() {
 	done
 }
 
-# with_driver N [HELM ARGS...]: a cluster of N nodes with our image and chart; quick when it is there already.
+# with_driver N [HELM ARGS...]: a cluster of N nodes with our image and chart; quick when it is there already. Each node with a plugin has its
+# daemon where the driver runs IMEX, and no idle daemon is left where it does not.
 with_driver() {
 	local n=$1
 	shift
@@ -54,6 +60,60 @@ with_driver() {
 	[[ " $(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.spec.template.spec.containers[*].name}') " == *" gpus "* ]] ||
 		k delete resourceslices --field-selector spec.driver=gpu.nvidia.com >/dev/null
 	eventually 60 slices_published "$n"
+	daemons_settle
+}
+
+# daemons_settle: the controllers have done what an installation asks of the daemons. Nothing to wait for without controllers.
+daemons_settle() {
+	local controller
+	controller=$(k -n "$driver_ns" get deployment compute-domains-controller -o json)
+	[[ $(jq '.spec.replicas' <<<"$controller") != 0 ]] || return 0
+	eventually 60 somebody_leads || return
+	if jq -e '.spec.template.spec.containers[0].env | map({(.name): .value}) | add |
+		.IMEX_MODE == "driverManaged" and (.FEATURE_GATES // "" | test("(^|,)HostManagedIMEX=true") | not)' <<<"$controller" >/dev/null; then
+		eventually 120 daemons_are_new || return
+		# A controller that has just begun to lead may be about to write another template.
+		read -rt 1 <> <(:) || true
+		eventually 120 daemons_are_new
+	else
+		eventually 120 idle_daemons_gone
+	fi
+}
+somebody_leads() { [[ -n $(leader_pod) ]]; }
+# reported_daemons: the daemons that have reported, as JSON. One that is being deleted counts while it serves a domain.
+reported_daemons() {
+	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -c --arg a $imex_annotation '[.items[] | select(.metadata.annotations[$a + "/report"]) |
+		{name: .metadata.name, node: .spec.nodeName, state: .metadata.annotations[$a + "/state"], deleted: (.metadata | has("deletionTimestamp")),
+		template: .metadata.annotations["resource.nvidia.com/template-hash"]} | select(.state != "IDLE" or (.deleted | not))]'
+}
+# daemons_are_there: on each node that has a plugin; an idle one is of the newest template.
+daemons_are_there() {
+	local n hash
+	n=$(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.status.desiredNumberScheduled}')
+	hash=$(k -n "$driver_ns" get daemonset compute-domain-daemon -o jsonpath='{.metadata.annotations.resource\.nvidia\.com/template-hash}' 2>/dev/null) || return
+	reported_daemons | jq -e --argjson n "$n" --arg hash "$hash" \
+		'(map(.node) | unique | length >= $n) and all(.[]; .state != "IDLE" or .template == $hash)' >/dev/null
+}
+# daemons_are_new: the same, and not at the pace of the controllers, who try a new template on few nodes for a minute.
+daemons_are_new() {
+	local hash outdated
+	hash=$(k -n "$driver_ns" get daemonset compute-domain-daemon -o jsonpath='{.metadata.annotations.resource\.nvidia\.com/template-hash}' 2>/dev/null) || return
+	outdated=$(k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -r --arg a $imex_annotation --arg hash "$hash" '.items[].metadata |
+		select((has("deletionTimestamp") | not) and (.annotations[$a + "/state"] // "IDLE") == "IDLE" and
+		.annotations["resource.nvidia.com/template-hash"] != $hash).name')
+	# shellcheck disable=SC2086 # a word a Pod
+	[[ -z $outdated ]] || k -n "$driver_ns" delete pods $outdated --wait=false >/dev/null
+	daemons_are_there
+}
+idle_daemons_gone() {
+	k -n "$driver_ns" get pods -l $daemon_selector -o json |
+		jq -e --arg a $imex_annotation 'all(.items[]; (.metadata.annotations[$a + "/state"] // "IDLE") != "IDLE")' >/dev/null
+}
+# daemons_idle N: so many daemons are there, and none of them serves a domain.
+daemons_idle() { reported_daemons | jq -e --argjson n "$1" 'length == $n and all(.[]; .state == "IDLE")' >/dev/null; }
+# no_daemons: none is left, nor what they are made of. Those of the Go driver are another matter.
+no_daemons() {
+	[[ -z $(k -n "$driver_ns" get pods,daemonsets -l $daemon_selector -o name) && -z $(k get nodes -l $daemon_label -o name) ]]
 }
 
 slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name | wc -l) -eq $1 ]]; }
@@ -93,7 +153,7 @@ diagnose() {
 		k -n "$ns" get computedomains -o jsonpath='{range .items[*]}{.status}{"\n"}{end}'
 		k -n "$ns" get events --sort-by=.lastTimestamp | tail -20
 		k -n "$driver_ns" get pods,daemonsets -o wide
-		k get computedomaincliques -A -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.daemons}{"\n"}{end}'
+		k get computedomainfabrics -o json | jq -c '.items[] | {name: .metadata.name, domains, conditions}'
 		k -n "$driver_ns" logs -l app=compute-domain-controller --tail=25 --prefix
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c compute-domains --tail=15 --prefix
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c gpus --tail=15 --prefix
@@ -101,36 +161,41 @@ diagnose() {
 	} 2>&1 | cut -c1-600
 }
 
-daemon_pods_gone() { [[ -z $(k -n "$driver_ns" get pods -l app=imex-daemon -o name) ]]; }
+# domains_gone: no partition's object lists a ComputeDomain. What stands for a partition itself stays.
+domains_gone() { k get computedomainfabrics -o json | jq -e 'all(.items[]; all(.domains[]?; .owner.kind != "ComputeDomain"))' >/dev/null; }
 labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
 cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
-objects_gone() { [[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) && -z $(k -n "$driver_ns" get resourceclaims -o name) ]]; }
+# objects_gone: of ComputeDomains. The claims of the daemons stay.
+objects_gone() {
+	[[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) ]] &&
+		k -n "$driver_ns" get resourceclaims -o json | jq -e --arg own $daemon_domain \
+			'all(.items[]; any(.spec.devices.config[]?; .opaque.parameters.domainID == $own))' >/dev/null
+}
 # node_files K: what of ours is on a node, a line each; fails when nobody can be asked. What was unprepared before it was prepared
 # (PrepareAborted) may stay for its time.
 node_files() {
-	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"; cat "$1/checkpoint.json" "$2/checkpoint.json" | grep -oE "Prepare(Started|Completed)"; true' \
-		sh "$plugin_dir" "$gpu_plugin_dir" 2>/dev/null
+	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"
+		for file in "$1/checkpoint.json" "$2/checkpoint.json"; do
+			[ ! -e "$file" ] || jq -r "$3" "$file" || echo "claim of an unreadable $file"
+		done; true' \
+		sh "$plugin_dir" "$gpu_plugin_dir" '.v2.preparedClaims // {} | to_entries[] | select(.value.checkpointState | test("Prepare(Started|Completed)")) |
+			"claim \(.key) \(.value.checkpointState) \([.value.preparedDevices[]?.configState.ComputeDomain // empty] | unique | join(" "))"' 2>/dev/null
 }
+# node_clean K: nothing is left but the claim of the node's daemon, with its CDI file, and what plugin and daemon have in the folder of the domains
+# as long as the node runs.
 node_clean() {
-	local files
-	files=$(node_files "$1") && ! grep -E '^domain |claim_|Prepare' <<<"$files"
+	local files own left
+	files=$(node_files "$1") || return
+	own=$(sed -n "s/^claim \(.*\) PrepareCompleted $daemon_domain\$/\1/p" <<<"$files")
+	left=$(grep -E '^domain |claim_|^claim ' <<<"$files" | grep -vE "^domain (plugin\.lock|fabric|edits|daemon\.json)\$${own:+|$own}") || true
+	[[ -z $left ]] || { echo "left on node-$1: $left"; return 1; }
 }
 nothing_left() {
-	eventually 60 daemon_pods_gone && eventually 30 labels_gone && eventually 30 cliques_gone && eventually 30 objects_gone || return 1
+	eventually 90 domains_gone && eventually 30 labels_gone && eventually 30 cliques_gone && eventually 30 objects_gone || return 1
 	local i
 	for i in $(k get nodes -o name | sed 's|node/node-||'); do
 		eventually 30 node_clean "$i" || return 1
 	done
-}
-
-# What agents leave on a node until it reboots, so that the next agent takes no seat twice, and the empty tables of fabrics, which stay
-# for a day: what comes next finds the cluster as if there had never been agents.
-forget_agents() {
-	local i
-	for i in $(k get nodes -o name | sed 's|node/node-||'); do
-		"$cluster/node" "$i" rm -f "$plugin_dir/domains/agent.json"
-	done
-	k delete computedomainfabrics --all --timeout=30s >/dev/null
 }
 
 # domain NAME [NUM_NODES] [MODE]: apply a ComputeDomain whose template has the same name.
@@ -162,6 +227,20 @@ spec:
 END
 }
 
+# rack_worker NAME RACK: a pod that asks for a channel of the rack by its claim template, and for no node.
+rack_worker() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  resourceClaims: [{name: channel, resourceClaimTemplateName: imex-channel-$2}]
+  containers:
+  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
+END
+}
+
 running() { k -n "$ns" wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout="${2:-60}s" >/dev/null; }
 gone() { k -n "$ns" wait --for=delete "$1" --timeout="${2:-60}s" >/dev/null; }
 domain_uid() { k -n "$ns" get computedomain "$1" -o jsonpath='{.metadata.uid}'; }
@@ -169,6 +248,8 @@ domain_field() { k -n "$ns" get computedomain "$1" -o "jsonpath={$2}"; }
 domain_field_is() { [[ $(domain_field "$1" "$2") == "$3" ]]; }
 condition() { k -n "$ns" get computedomain "$1" -o "jsonpath={.status.conditions[?(@.type=='$2')].$3}"; }
 condition_is() { [[ $(condition "$1" "$2" status) == "$3" ]]; }
+# condition_says NAME TEXT: the message of Ready contains it.
+condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
 has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/channel0; }
 # has_not POD PATH: looked for in the pod, and not there; a pod in which nothing can be looked for has not answered.
 has_not() { k -n "$ns" exec "$1" -- sh -c '! test -e "$1"' sh "$2"; }
@@ -210,9 +291,35 @@ refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
 # config DOMAIN-UID [KIND] [MORE]: the configuration of a device, for claimed_by_hand.
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
 
-# daemon_pod DOMAIN NODE: the name of the daemon pod of a domain on a node.
-daemon_pod() { k -n "$driver_ns" get pods -l "$uid_label=$(domain_uid "$1")" --field-selector "spec.nodeName=node-$2" -o jsonpath='{.items[0].metadata.name}'; }
-daemon_is_ready() { k -n "$driver_ns" get pod "$1" -o json | jq -e '.metadata.annotations["imex.resource.nvidia.com/ready"] == "true"' >/dev/null; }
+# daemon_pod K: the name of the Pod of a node's daemon; daemon_field K FILTER: what jq finds in the Pod. There may be two, one of which is being
+# deleted and still serves a domain, while the other one waits for its claim: then it is the former.
+daemon_pod() {
+	k -n "$driver_ns" get pods -l $daemon_selector --field-selector "spec.nodeName=node-$1" -o json | jq -er --arg a $imex_annotation \
+		'.items | sort_by(.metadata.annotations[$a + "/report"] == null, (.metadata | has("deletionTimestamp")))[0].metadata.name // empty'
+}
+daemon_field() { k -n "$driver_ns" get pod "$(daemon_pod "$1")" -o json | jq -r "$2"; }
+# daemon_annotation K NAME; daemon_says K STATE: a word of IMEX, or IDLE; daemon_is_ready K.
+daemon_annotation() { daemon_field "$1" ".metadata.annotations[\"$imex_annotation/$2\"] // \"\""; }
+daemon_says() { [[ $(daemon_annotation "$1" state) == "$2" ]]; }
+daemon_is_ready() { [[ $(daemon_annotation "$1" ready) == true ]]; }
+# daemon_restarts K: how often its container was started again; daemon_restarted K BEFORE: more often than before.
+daemon_restarts() { daemon_field "$1" '.status.containerStatuses[0].restartCount'; }
+daemon_restarted() { [[ $(daemon_restarts "$1") -gt $2 ]]; }
+# daemon_identity K: what changes when a node's daemon is another Pod, or its container another one.
+daemon_identity() { daemon_field "$1" '"\(.metadata.uid) \(.status.containerStatuses[0].restartCount)"'; }
+# assignment K: which one the daemon of a node reports, "<clique id>/<UID>/<index>/<epoch>"; "": none.
+assignment() { daemon_annotation "$1" report | jq -r '.assignment // ""'; }
+assignment_is() { [[ $(assignment "$1") == "$2" ]]; }
+# imex_pid K: of the nvidia-imex that the daemon of a node runs; imex_pids K...: a line each.
+imex_pid() { pids_of_pod "$driver_ns" "$(daemon_pod "$1")" nvidia-imex; }
+imex_pids() {
+	local i
+	for i; do imex_pid "$i"; done
+}
+imex_is_another() {
+	local now
+	now=$(imex_pid "$1") && [[ -n $now && $now != "$2" ]]
+}
 
 # pids_of_pod NAMESPACE POD PROGRAM: process ids of a program in a pod, as the machine sees them.
 pids_of_pod() {
@@ -226,6 +333,7 @@ pids_of_pod() {
 kill_in_pod() { kill "-${4:-KILL}" $(pids_of_pod "$1" "$2" "$3"); }
 
 plugin_pod() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin --field-selector "spec.nodeName=node-$1" -o jsonpath='{.items[0].metadata.name}'; }
+plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null; }
 leader_pod() {
 	local holder pod
 	holder=$(k -n "$driver_ns" get leases -o jsonpath='{.items[?(@.spec.holderIdentity)].spec.holderIdentity}')
@@ -233,6 +341,7 @@ leader_pod() {
 		[[ $holder != "$pod"* ]] || echo "$pod"
 	done
 }
+no_controller() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
 
 # knob K KEY=VALUE...: change how a node's nvidia-imex behaves (test/standin/README.md); KEY= takes it back.
 knob() {

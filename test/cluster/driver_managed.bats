@@ -3,27 +3,33 @@
 # Driver-managed mode on a real cluster, as its users see it.
 
 load driver
+load domains
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
-teardown() { ns_end; }
+teardown() {
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || "$cluster/kubelet" 1 start
+	ns_end
+}
 
 # bats test_tags=matrix
-@test "one pod on one node gets its channel, and nothing is left when it goes" {
+@test "one pod on one node gets its channel, and nothing is left when it ends" {
 	domain one
 	worker pod one 1
 	running pod
 	has_channel pod
 	[[ $(k -n "$ns" exec pod -- ls /dev/nvidia-caps-imex-channels) == channel0 ]]
-	[[ $(k get node node-1 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid one)" ]]
+	eventually 20 node_label_is 1 "$(domain_uid one)"
 	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=30s
 	eventually 10 domain_field_is one .status.status Ready
 	[[ $(domain_field one '.status.nodes[0].name') == node-1 && $(domain_field one '.status.nodes[0].index') == 0 ]]
 	k -n "$ns" delete pod pod
 	eventually 30 labels_gone
-	eventually 30 daemon_pods_gone
+	eventually 30 daemons_idle 4
 	eventually 10 domain_field_is one .status.nodes ""
 }
+# node_label_is K UID: people see on the Node which ComputeDomain it is in.
+node_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$2" ]]; }
 
 user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
 
@@ -60,10 +66,11 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	local pod
 	for pod in $(k -n "$ns" get pods -l job=ex1 -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
 	eventually 15 domain_field_is compute-domain-0 .status.nodesReady 4
-	eventually 15 condition_is compute-domain-0 PeersConnected True
-	# Four nodes, four different indices, one clique.
+	# nvidia-imex is asked for its peers at intervals that grow to 30 s.
+	eventually 45 condition_is compute-domain-0 PeersConnected True
+	# Four nodes, four different indices, one partition.
 	[[ $(domain_field compute-domain-0 '.status.nodes[*].index' | xargs -n1 | sort | xargs) == "0 1 2 3" ]]
-	[[ $(k -n "$driver_ns" get computedomaincliques -o name | wc -l) == 1 ]]
+	[[ $(domain_field compute-domain-0 .status.cliques) == 1 ]]
 }
 
 @test "a launcher and workers of one pod shape run to their end as an Indexed Job on the whole rack" {
@@ -81,13 +88,13 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	eventually 30 domain_field_is compute-domain-0 .status.nodesReady 2
 	local stays before
 	stays=$(domain_field compute-domain-0 '.status.nodes[0].name')
-	before=$(k -n "$driver_ns" get pods -l app=imex-daemon --field-selector "spec.nodeName=$stays" -o jsonpath='{.items[0].metadata.uid}')
+	before="$(daemon_identity "${stays#node-}") $(imex_pid "${stays#node-}")"
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=4
 	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
 	eventually 30 domain_field_is compute-domain-0 .status.nodesReady 4
-	eventually 30 condition_is compute-domain-0 PeersConnected True
-	# Those who were there are not disturbed.
-	[[ $(k -n "$driver_ns" get pods -l app=imex-daemon --field-selector "spec.nodeName=$stays" -o jsonpath='{.items[0].metadata.uid}{.items[0].status.containerStatuses[0].restartCount}') == "${before}0" ]]
+	eventually 45 condition_is compute-domain-0 PeersConnected True
+	# The nodes that were there are not disturbed.
+	[[ "$(daemon_identity "${stays#node-}") $(imex_pid "${stays#node-}")" == "$before" ]]
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=1
 	eventually 60 domain_field_is compute-domain-0 .status.nodesReady 1
 	eventually 30 condition_is compute-domain-0 Ready True
@@ -106,6 +113,8 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	run k get pods -n "$driver_ns" -l app=compute-domain-kubelet-plugin -o name
 	[[ $(wc -l <<<"$output") == 4 ]]
 	run k get pods -n "$driver_ns" -l app=imex-daemon -o name
+	[[ $(wc -l <<<"$output") == 4 ]]
+	run k get pods -n "$driver_ns" -l "$uid_label=$(domain_uid watched)" -o name
 	[[ $(wc -l <<<"$output") == 1 ]]
 	told() { [[ $(k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain) == *node-0* ]]; }
 	eventually 10 told
@@ -148,17 +157,20 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	running pod
 	k -n "$ns" delete computedomain doomed --timeout=60s
 	eventually 30 labels_gone
-	eventually 30 daemon_pods_gone
+	eventually 60 daemons_idle 4
 }
 
-@test "a ComputeDomain and its clique are deleted in the foreground" {
+@test "a ComputeDomain and the object of its partition are deleted in the foreground" {
 	domain one
 	worker a one 0
 	running a
-	local old
-	old=$(k -n "$driver_ns" get computedomaincliques -o 'jsonpath={.items[0].metadata.uid}')
-	k -n "$driver_ns" delete computedomaincliques --all --cascade=foreground --timeout=60s >/dev/null
-	eventually 20 eval 'k -n "$driver_ns" get computedomaincliques -o json | jq -e --arg old "'"$old"'" "any(.items[]; .metadata.uid != \$old)"'
+	local old pid
+	old=$(k get computedomainfabrics -o 'jsonpath={.items[0].metadata.uid}')
+	pid=$(imex_pid 0)
+	k delete computedomainfabrics --all --cascade=foreground --timeout=60s >/dev/null
+	eventually 20 eval 'k get computedomainfabrics -o json | jq -e --arg old "'"$old"'" "any(.items[]; .metadata.uid != \$old)" >/dev/null'
+	eventually 30 assigned_are one "node-0 0,"
+	[[ $(imex_pid 0) == "$pid" ]]
 	k -n "$ns" delete pod a --timeout=60s >/dev/null
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
 }
@@ -195,8 +207,8 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	running r1
 	eventually 20 domain_field_is left .status.nodesReady 2
 	eventually 20 domain_field_is right .status.nodesReady 2
-	eventually 20 condition_is left PeersConnected True
-	eventually 20 condition_is right PeersConnected True
+	eventually 45 condition_is left PeersConnected True
+	eventually 45 condition_is right PeersConnected True
 }
 
 # shared_claim NAME DOMAIN: a claim that is made by name, for whoever names it.
@@ -256,7 +268,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 30 claim_is_free one
 	eventually 30 no_claim_file "${node#node-}" "$uid"
 	eventually 30 labels_gone
-	# And comes again for the next.
+	# And it is given again to the next.
 	sharer next one "nodeSelector: {kubernetes.io/hostname: node-3}"
 	running next
 	has_channel next
@@ -270,27 +282,83 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	shared_claim one team
 	sharer works one "nodeSelector: {kubernetes.io/hostname: node-2}"
 	running works
-	daemon=$(daemon_pod team 2)
-	imex=$(pids_of_pod "$driver_ns" "$daemon" nvidia-imex)
+	daemon=$(daemon_identity 2) imex=$(imex_pid 2)
 	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
 	# Without a scheduler, so that the kubelet is the first to miss its second claim.
 	sharer fails one "nodeName: node-2" ", {name: second, resourceClaimName: there-is-none}"
 	eventually 90 event_says Pod/fails "there-is-none"
 	k -n "$ns" delete pod fails
 	gone pod/fails
-	# Whether the kubelet has had the claim unprepared is its version's matter; what runs has its channel, its daemon and its IMEX.
+	# Whether the kubelet has had the claim unprepared is its version's matter; what runs has its channel, its assignment and its IMEX.
 	has_channel works
-	[[ $(k get node node-2 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid team)" ]]
+	assigned_are team "node-2 0,"
 	# The next pod of the claim is prepared, and when both have ended nothing is left.
 	sharer joins one "nodeSelector: {}"
 	running joins
 	has_channel joins
 	has_channel works
 	claim_file 2 "$uid"
-	[[ $(daemon_pod team 2) == "$daemon" && $(pids_of_pod "$driver_ns" "$daemon" nvidia-imex) == "$imex" ]]
+	[[ $(daemon_identity 2) == "$daemon" && $(imex_pid 2) == "$imex" ]]
 	k -n "$ns" delete pod works joins
 	eventually 30 claim_is_free one
 	eventually 30 no_claim_file 2 "$uid"
+}
+
+# bats test_tags=matrix
+@test "two ComputeDomains want one node: Events report why the second one waits" {
+	since 34 "a claim with admin access is behind a gate before 1.34"
+	domain first
+	domain second
+	worker a first 0
+	running a
+	# A claim with admin access gets the channel beside the first's, but no assignment: it moves no node from one domain to another.
+	k label namespace "$ns" resource.kubernetes.io/admin-access=true >/dev/null
+	claimed_by_hand watcher "$(config "$(domain_uid second)")" "" 0 ", adminAccess: true"
+	# Of a claim without, the scheduler reports it: the channel is taken.
+	worker b second 0
+	eventually 30 event_says Pod/b "cannot allocate all claims"
+	eventually 70 event_says Pod/watcher "this node has no assignment in the IMEX domain of ComputeDomain '$ns/second'"
+	k -n "$ns" delete pod watcher a --wait=false
+	running b 90
+	has_channel b
+	assigned_are second "node-0 0,"
+	eventually 20 node_label_is 0 "$(domain_uid second)"
+	eventually 30 condition_is second Ready True
+}
+
+@test "the kubelet is restarted under a running workload" {
+	domain d
+	worker a d 1
+	running a
+	local before
+	before="$(daemon_identity 1) $(imex_pid 1)"
+	"$cluster/kubelet" 1 stop
+	"$cluster/kubelet" 1 start
+	k wait --for=condition=Ready node/node-1 --timeout=60s
+	eventually 30 has_channel a # the kubelet has to find its pods again
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ "$(daemon_identity 1) $(imex_pid 1)" == "$before" ]]
+	k -n "$ns" delete pod a
+	eventually 60 daemons_idle 4
+}
+
+# listening PID: the TCP ports on which this process listens.
+listening() { nsenter -t "$1" -n ss -Hltnp | grep "pid=$1," | awk '{ sub(".*:", "", $4); print $4 }' | sort -nu | paste -sd,; }
+# named_ports POD: those that its containers name.
+named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.containers[].ports[]?.containerPort] | sort | join(",")'; }
+
+@test "each open port of our programs is one that its Pod names" {
+	domain d
+	worker a d 0
+	running a
+	local pod pid
+	for pod in "$(leader_pod)" "$(plugin_pod 0)"; do
+		pid=$(pids_of_pod "$driver_ns" "$pod" 'compute-domain-[a-z-]*')
+		echo "$pod listens on $(listening "$pid"), names $(named_ports "$pod")"
+		[[ -n $(named_ports "$pod") && $(listening "$pid") == "$(named_ports "$pod")" ]]
+	done
+	# The daemon has none; those of its Pod are nvidia-imex's.
+	[[ -z $(listening "$(pids_of_pod "$driver_ns" "$(daemon_pod 0)" compute-domain-daemon)") ]]
 }
 
 # The chart as it is in the cluster now, with the pull policy of the test's own image.
@@ -316,4 +384,59 @@ seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data
 		for label in "" $labels; do eventually 20 seen "$metric" "$label"; done
 	done <"$BATS_TEST_TMPDIR/named"
 	"$cluster/prometheus" stop
+}
+
+# surge_waits SECONDS: for so long a new plugin pod has to be ready before the old one of its node goes.
+surge_waits() { k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\": {\"minReadySeconds\": $1}}" >/dev/null; }
+
+# plugins_at_work: of each plugin pod that is ready and whose process is there its node, its name and how often it was restarted, a line each.
+plugins_at_work() {
+	local node pod count
+	k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json |
+		jq -r '.items[] | select(any(.status.conditions[]; .type == "Ready" and .status == "True")) |
+			"\(.spec.nodeName) \(.metadata.name) \(.status.containerStatuses[0].restartCount)"' | sort |
+		while read -r node pod count; do
+			[[ -z $(pids_of_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin) ]] || echo "$node $pod $count"
+		done
+}
+
+# Last, because the next installation sets it back.
+@test "two plugin processes on each node during an update: claims are prepared and unprepared meanwhile" {
+	domain d
+	worker a d 0
+	worker b d 1
+	running a
+	running b
+	# The new Pod of a node starts before the old one ends.
+	with_surge() {
+		"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \
+			--set kubeletPlugin.updateStrategy.rollingUpdate.maxUnavailable=0 --set kubeletPlugin.updateStrategy.rollingUpdate.maxSurge=100% "$@" >/dev/null
+	}
+	with_surge
+	plugins_settle
+	surge_waits 3600
+	with_surge --set logVerbosity=5
+	two_on_each_node() { [[ $(plugins_at_work | cut -d' ' -f1 | uniq -c | xargs) == "2 node-0 2 node-1 2 node-2 2 node-3" ]]; }
+	eventually 120 two_on_each_node
+	local uid working
+	working=$(plugins_at_work)
+	uid=$(claim_uid a)
+	claim_file 0 "$uid"
+	k -n "$ns" delete pod a --wait=false
+	worker c d 2
+	worker e d 3
+	gone pod/a
+	eventually 30 no_claim_file 0 "$uid"
+	running c 150
+	running e 150
+	has_channel c
+	# All of these at the same time: no plugin ended, and none was restarted.
+	[[ $(plugins_at_work) == "$working" ]]
+	surge_waits 0
+	plugins_settle
+	# What the former process prepared, the new one unprepares.
+	uid=$(claim_uid b)
+	checkpoint_has 1 "$uid" PrepareCompleted
+	k -n "$ns" delete pod b
+	eventually 30 no_claim_file 1 "$uid"
 }

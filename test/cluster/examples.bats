@@ -10,7 +10,11 @@ setup_file() {
 	k apply --server-side -f "$schemas" >/dev/null
 	k wait --for=condition=Established --timeout=30s $(k get -f "$schemas" -o name) >/dev/null
 }
-teardown_file() { k delete --ignore-not-found -f "$schemas" >/dev/null; }
+teardown_file() {
+	k delete --ignore-not-found -f "$schemas" >/dev/null
+	[[ -z $(k get nodes -l $rack_label -o name) ]] || without_racks # of a test that has failed
+}
+rack_label=ds.coreweave.com/nvlink.domain
 setup() { ns_begin; }
 teardown() { ns_end; }
 schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
@@ -19,7 +23,8 @@ schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
 commands() { awk -v title="$1" '/^## / { found = $0 == title } !found { next } /^```sh$/ { inside = 1; next } /^```$/ { exit } inside' "$checkout/README.md"; }
 
 @test "README's commands install the driver on a test cluster, and a first pod gets its channel" {
-	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 300s >/dev/null
+	eventually 60 slices_published 0 # kubelets keep those of a plugin for 30 s after it has left
 	commands '## Install it on the test cluster' | sed "s|^test/cluster/image |& ${CD_IMAGE:-} |" >"$BATS_TEST_TMPDIR/commands.sh"
 	grep -q 'helm upgrade --install' "$BATS_TEST_TMPDIR/commands.sh"
 	run bash -euo pipefail -c 'cd "$1" && . "$2"' - "$checkout" "$BATS_TEST_TMPDIR/commands.sh"
@@ -27,6 +32,7 @@ commands() { awk -v title="$1" '/^## / { found = $0 == title } !found { next } /
 	((status == 0))
 	grep -q '^cr.* channel0$' <<<"$output"
 	eventually 60 slices_published 4
+	daemons_settle
 }
 
 # example NAME: with an image that there is.
@@ -68,7 +74,7 @@ says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 	mpi_operator nvbandwidth
 	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/nvbandwidth-launcher-0 --timeout=60s
 	[[ $(k -n "$ns" logs nvbandwidth-launcher-0 | grep -cx channel0) == 4 ]]
-	eventually 30 condition_is nvbandwidth PeersConnected True
+	eventually 45 condition_is nvbandwidth PeersConnected True
 	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
 }
 
@@ -106,4 +112,32 @@ quota_knows() { [[ $(k -n "$ns" get resourcequota compute-domains -o json | jq -
 	# Its claim is made when the first pod has given its channel back.
 	k -n "$ns" delete pod a >/dev/null
 	running b 90
+}
+
+rack_is_ready() { [[ $(k -n "$ns" get cd "$1" -o jsonpath='{.status.status}') == Ready ]]; }
+running_on() { [[ $(k -n "$ns" get pods -o json | jq -r '[.items[] | select(.status.phase == "Running").spec.nodeName] | sort | join(" ")') == "$1" ]]; }
+without_racks() {
+	"$cluster/clique" 2 1
+	"$cluster/clique" 3 1
+	with_driver 4
+	k label nodes --all "$rack_label-" >/dev/null
+	k delete computedomains -A -l resource.nvidia.com/rack --timeout=60s >/dev/null
+}
+
+# Last, because it installs the driver in another way. More of it: long/racks.bats.
+@test "a rack has a ComputeDomain, and pods by its claim template land on that rack and nowhere else, though the other one has room" {
+	"$cluster/clique" 2 2
+	"$cluster/clique" 3 2
+	k label --overwrite nodes node-0 node-1 "$rack_label=RACK-EAST" >/dev/null
+	k label --overwrite nodes node-2 node-3 "$rack_label=RACK-WEST" >/dev/null
+	with_driver 4 --set resources.computeDomains.rackDomains.enabled=true \
+		--set resources.computeDomains.rackDomains.nameFromNodeLabel="${rack_label//./\\.}"
+	k label namespace "$ns" resource.nvidia.com/rack-domains=enabled >/dev/null
+	eventually 60 rack_is_ready rack-west
+	local pod
+	for pod in a b c; do rack_worker "$pod" rack-west; done
+	eventually 60 running_on "node-2 node-3"
+	for_seconds 3 running_on "node-2 node-3"
+	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
+	without_racks
 }

@@ -9,7 +9,7 @@ kubectl() { k "$@"; }
 go_chart() { echo "$BATS_FILE_TMPDIR/go-chart"; }
 go_driver() { (. "$cluster/lib.bash" && "$own_bin/go-driver" "$@"); }
 
-# The image of the real one, by its name: daemons that ours takes over have it in their pods.
+# The image of the real one, by its name: its daemons have it in their pods.
 go_image() {
 	local root=$BATS_FILE_TMPDIR/go-image program
 	mkdir -p "$root"/usr/bin "$root"/etc "$root"/tmp
@@ -26,8 +26,8 @@ go_is_here() {
 	"$cluster/up" 4
 	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
 	go_image
-	helm uninstall compute-domains --namespace nvidia-compute-domains --ignore-not-found --wait --timeout 60s
-	k delete crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com --ignore-not-found
+	helm uninstall compute-domains --namespace nvidia-compute-domains --ignore-not-found --wait --timeout 180s
+	k delete crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com computedomainfabrics.resource.nvidia.com --ignore-not-found
 	cp -r "$cluster/go-chart" "$(go_chart)"
 	cp "$checkout/test/chart/values/go-chart-defaults.yaml" "$(go_chart)/values.yaml"
 	# As the Go driver's own page says, GPUs and ComputeDomains in one release.
@@ -40,17 +40,27 @@ go_is_here() {
 go_is_gone() {
 	k -n $ns delete computedomains,pods --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
 	k delete namespace $ns --timeout=90s || true
-	helm uninstall dra --namespace $driver_ns --wait --timeout 60s || true
+	# Where a test has failed after the way back: the Go chart removes no daemon of ours, and without its plugin none could end.
+	if [[ $(helm list --namespace $driver_ns -o json | jq -r '.[] | select(.name == "dra").chart') != compute-domains-* ]]; then
+		k -n $driver_ns delete daemonset,resourceclaimtemplate compute-domain-daemon --ignore-not-found --cascade=foreground --timeout=60s || true
+	fi
+	helm uninstall dra --namespace $driver_ns --wait --timeout 180s || true
 	k delete deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com --ignore-not-found # kept by a test that has failed
 	k delete namespace $driver_ns --ignore-not-found --timeout=60s || true
 }
 
-# daemons [NODE]: the IMEX daemons' pods, of either driver: name, UID, restarts and image, a line each.
-daemons() {
-	k -n $driver_ns get pods -l $uid_label ${1:+--field-selector "spec.nodeName=node-$1"} \
+# go_daemons [NODE]: the Pods of the Go driver's daemons: name, UID, restarts and image, a line each. Those of ours have the label while they serve.
+go_daemons() {
+	k -n $driver_ns get pods -l "$uid_label,app!=imex-daemon" ${1:+--field-selector "spec.nodeName=node-$1"} \
 		-o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount} {.spec.containers[0].image}{"\n"}{end}' | sort
 }
-is_ours() { [[ $(daemons "$1") == *" compute-domains/compute-domains:"* ]]; }
-is_go() { [[ $(daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
-no_daemon() { [[ -z $(daemons "$1") ]]; }
+is_go() { [[ $(go_daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
+no_go_daemon() { [[ -z $(go_daemons "$1") ]]; }
+# go_imex_pid NODE: of the nvidia-imex that its daemon runs.
+go_imex_pid() {
+	local pod
+	for pod in $(go_daemons "$1" | cut -d' ' -f1); do pids_of_pod $driver_ns "$pod" nvidia-imex; done
+}
+# own_daemons_are NODES: the nodes, "node-2 node-3", with a daemon of ours that is not being deleted.
+own_daemons_are() { [[ $(reported_daemons | jq -r '[.[] | select(.deleted | not).node] | sort | join(" ")') == "$1" ]]; }
 label_gone() { [[ -z $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # From the Go driver to ours and back, under live workloads, by the commands of docs/from-the-go-driver.md. The Go driver is a stand-in (from_go.bash).
-# Each test goes on where the one before it has ended.
+# Each test continues where the one before it has ended.
 
 bats_require_minimum_version 1.5.0
 load driver
@@ -67,11 +67,11 @@ rolled_out() {
 	is_go 1
 }
 
-@test "helm upgrade --reuse-values by our chart, GPUs left to the Go driver: nobody is disturbed" {
+@test "helm upgrade --reuse-values by our chart, GPUs left to the Go driver: nobody is disturbed, and our daemons come to the other nodes" {
 	local before_one before_two before indices
 	before_one=$(worker_is one)
 	before_two=$(worker_is two)
-	before=$(daemons)
+	before=$(go_daemons)
 	indices=$(indices train)
 	# GPUs stay with the Go driver: in a release of its own, to which their DeviceClasses go without having been away.
 	local uid
@@ -86,56 +86,102 @@ rolled_out() {
 	run follow < <(page '## Is all well?' 1)
 	[[ $(grep -c 'successfully rolled out' <<<"$output") == 2 ]]
 	grep -x 4 <<<"$output" # nodes with a slice
+	eventually 90 own_daemons_are "node-2 node-3"
 	[[ $(worker_is one) == "$before_one" && $(worker_is two) == "$before_two" ]]
-	[[ $(daemons) == "$before" ]]
+	[[ $(go_daemons) == "$before" ]]
 	has_channel one
 	k -n $ns wait --for=condition=Ready computedomain/train --timeout=60s
 	[[ $(indices train) == "$indices" ]]
-	[[ $(condition train PeersConnected reason) == PeersNotReported ]]
+	eventually 20 eval '[[ $(condition train Ready reason) == FormedByGoDriver ]]'
 	checkpoint_has 0 "$(claim_uid one)" PrepareCompleted
 	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
 	# The programs of the Go driver are gone, their roles too.
 	[[ -z $(k get clusterrole compute-domain-daemon-role --ignore-not-found -o name) ]]
 }
 
-@test "a daemon of the Go driver restarts under us" {
-	local pod
-	pod=$(daemons 0 | cut -d' ' -f1)
+@test "a daemon of the Go driver is killed, and the Pod of another one is deleted: both come back, and keep their index" {
+	local pod uid indices
+	indices=$(indices train)
+	pod=$(go_daemons 0 | cut -d' ' -f1)
 	kill_in_pod $driver_ns "$pod" 'compute-domain-daemon -v 4 run'
 	eventually 30 restarted "$pod" 0
 	k -n $driver_ns wait --for=condition=Ready "pod/$pod" --timeout=60s
 	[[ -n $(pids_of_pod $driver_ns "$pod" nvidia-imex) ]]
 	is_go 0
+	uid=$(go_daemons 1 | cut -d' ' -f2)
+	k -n $driver_ns delete pod "$(go_daemons 1 | cut -d' ' -f1)" >/dev/null
+	another_go_daemon() { [[ $(go_daemons 1 | wc -l) == 1 && $(go_daemons 1 | cut -d' ' -f2) != "$uid" && -n $(go_imex_pid 1) ]]; }
+	eventually 120 another_go_daemon
+	own_daemons_are "node-2 node-3"
+	eventually 120 domain_field_is train .status.nodesReady 2
+	[[ $(indices train) == "$indices" ]]
 	k -n $ns wait --for=condition=Ready computedomain/train --timeout=60s
 }
 
-@test "new nodes join with daemons of ours, beside those of the Go driver" {
-	worker three train 2
-	# A Prepare that fails once costs the pod up to a minute and a half until the kubelet's next.
-	running three 150
-	has_channel three
-	is_ours 2
-	eventually 30 domain_field_is train .status.nodesReady 3
-	# They have found each other, under the Go driver's names: its daemons have learned the address of ours at its first appearance.
-	eventually 120 connected_to_both 2
-}
-connected_to_both() {
-	[[ $(k -n $driver_ns get pods -l $uid_label --field-selector "spec.nodeName=node-$1" \
-		-o 'jsonpath={.items[0].metadata.annotations.imex\.resource\.nvidia\.com/peers}') == 2/2 ]]
+# bats test_tags=long
+@test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and domain are well again" {
+	local first indices clique
+	first=$(go_imex_pid 0) indices=$(indices train)
+	"$cluster/power" 1 off
+	"$cluster/power" 1 on
+	back() { [[ $(go_daemons 1 | wc -l) == 1 && -n $(go_imex_pid 1) ]]; }
+	eventually 180 back
+	runs_again() { has_channel two 2>/dev/null; }
+	eventually 150 runs_again
+	# What the clique has of the node is what the Pod has.
+	clique=$(k -n $driver_ns get computedomaincliques -o json | jq -r '.items[].daemons[] | select(.nodeName == "node-1").ipAddress')
+	[[ $clique == "$(k -n $driver_ns get pod "$(go_daemons 1 | cut -d' ' -f1)" -o jsonpath='{.status.podIP}')" ]]
+	eventually 150 domain_field_is train .status.nodesReady 2
+	[[ $(indices train) == "$indices" && $(go_imex_pid 0) == "$first" ]]
+	eventually 60 own_daemons_are "node-2 node-3"
 }
 
-@test "a claim that the Go driver has prepared is unprepared, and its idle node gets a daemon of ours" {
-	local uid
-	uid=$(claim_uid two)
+@test "a new node of the domain waits, and condition and Event report until when; another domain forms there" {
+	worker three train 2
+	eventually 90 event_says Pod/three "one that the Go driver formed takes new nodes after its last pod has ended"
+	local message
+	message=$(condition train Ready message)
+	[[ $message == *node-0* && $message == *node-1* && $message == *"Other nodes join after the last pod of this ComputeDomain has ended" ]]
+	label_gone 2
+	no_go_daemon 2
+	own_daemons_are "node-2 node-3"
+	k -n $ns delete pod three
+	domain ours
+	worker near ours 3
+	running near
+	has_channel near
+	no_go_daemon 3
+	[[ $(daemon_restarts 3) == 0 ]]
+}
+
+# Without controllers, who would take the node for free before the next pod comes.
+@test "a new pod on a node that the Go driver serves gets its channel" {
+	local controller=dra-driver-nvidia-gpu-controller replicas uid
+	replicas=$(k -n $driver_ns get deployment $controller -o jsonpath='{.spec.replicas}')
+	uid=$(go_daemons 1 | cut -d' ' -f2)
+	k -n $driver_ns scale deployment $controller --replicas=0 >/dev/null
+	k -n $driver_ns wait --for=delete pod -l app=compute-domain-controller --timeout=60s
 	k -n $ns delete pod two
+	worker again train 1
+	running again 150
+	has_channel again
+	k -n $driver_ns scale deployment $controller --replicas="$replicas" >/dev/null
+	rolled_out
+	for_seconds 10 is_served_still "$uid"
+	has_channel again
+}
+is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gone 1; }
+
+@test "a claim that the Go driver's daemon has served is unprepared, and its idle node gets a daemon of ours" {
+	local uid
+	uid=$(claim_uid again)
+	k -n $ns delete pod again
 	eventually 30 label_gone 1
-	eventually 30 no_daemon 1
+	eventually 30 no_go_daemon 1
 	eventually 10 no_claim_file 1 "$uid"
 	! checkpoint_has 1 "$uid" PrepareCompleted || false
-	worker four train 1
-	running four
-	has_channel four
-	is_ours 1
+	eventually 90 own_daemons_are "node-1 node-2 node-3"
+	is_go 0
 }
 
 @test "the Go chart for GPUs only lives beside us, in another namespace and by other names" {
@@ -148,56 +194,82 @@ connected_to_both() {
 	CLASSES='gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com' follow <"$BATS_TEST_TMPDIR/after.sh"
 	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
 	[[ $(k get $class -o jsonpath='{.metadata.annotations.meta\.helm\.sh/release-name}') == gpus ]]
-	worker five train 3
+	worker five ours 2
 	running five
-	is_ours 3
 	k -n $ns delete pod five
+	eventually 30 daemon_says 2 IDLE
 }
 
-@test "helm rollback gives it back to the Go driver, which goes on with what we have written" {
-	local before_one before_three before claim
+@test "helm rollback gives it back to the Go driver, which continues with what we have written, with idle nodes and with one that is in use" {
+	local before_one before_near before pid claim daemon
 	before_one=$(worker_is one)
-	before_three=$(worker_is three)
-	eventually 30 no_daemon 3
-	before=$(daemons)
-	claim=$(claim_uid three)
+	before_near=$(worker_is near)
+	before=$(go_daemons 0)
+	pid=$(imex_pid 3) claim=$(claim_uid near)
+	daemon=$(k -n $driver_ns get resourceclaims -o json | jq -r --arg pod "$(daemon_pod 3)" '.items[] | select(.metadata.ownerReferences[0].name == $pod).metadata.uid')
+	checkpoint_has 3 "$daemon" PrepareCompleted
 	judged 0
-	judged 2
+	judged 1
+	judged 3
 	page '## Back' 1 >"$BATS_TEST_TMPDIR/back.sh"
 	grep -q 'helm rollback' "$BATS_TEST_TMPDIR/back.sh"
 	follow <"$BATS_TEST_TMPDIR/back.sh"
 	rolled_out
-	[[ $(worker_is one) == "$before_one" && $(worker_is three) == "$before_three" ]]
-	[[ $(daemons) == "$before" ]]
+	# Idle daemons are gone: the Go driver has unprepared their claims.
+	only_the_busy_one() { [[ $(k -n $driver_ns get pods -l $daemon_selector -o jsonpath='{.items[*].spec.nodeName}') == node-3 ]]; }
+	eventually 90 only_the_busy_one
+	[[ $(worker_is one) == "$before_one" && $(worker_is near) == "$before_near" ]]
+	[[ $(go_daemons 0) == "$before" && $(imex_pid 3) == "$pid" ]]
 	has_channel one
+	has_channel near
 	eventually 30 domain_field_is train .status.status Ready
-	# A claim that we have prepared is unprepared.
-	k -n $ns delete pod three
-	eventually 30 label_gone 2
-	eventually 30 no_daemon 2
-	eventually 10 no_claim_file 2 "$claim"
-	# And the domain goes.
-	k -n $ns delete pod one four
-	page '## Back' 2 | sed "s/<name>/train/; s/<namespace>/$ns/; s/<its UID>/$(domain_uid train)/" >"$BATS_TEST_TMPDIR/delete.sh"
-	grep -q 'delete computedomain train' "$BATS_TEST_TMPDIR/delete.sh"
-	follow <"$BATS_TEST_TMPDIR/delete.sh"
-	eventually 30 labels_gone
-	cliques_gone
-	[[ -z $(k get daemonsets,resourceclaimtemplates -A -l $uid_label -o name) ]]
+	# A new domain forms where a daemon of ours was idle.
 	domain again
 	worker again again 1
-	running again
+	running again 150
+	has_channel again
 	is_go 1
+	# Our claims are unprepared, those of a pod and of its daemon, and the node is free for the next domain.
+	k -n $ns delete pod near
+	eventually 30 no_claim_file 3 "$claim"
+	no_own_daemon() { [[ -z $(k -n $driver_ns get pods -l $daemon_selector -o name) ]]; }
+	eventually 60 no_own_daemon
+	eventually 30 no_claim_file 3 "$daemon"
+	! checkpoint_has 3 "$daemon" PrepareCompleted || false
+	eventually 30 label_gone 3
+	domain other
+	worker other other 3
+	running other 150
+	is_go 3
+	# And the first domain ends.
+	k -n $ns delete pod one
+	k -n $ns delete computedomain train ours --timeout=60s
+	eventually 30 label_gone 0
+	eventually 30 no_go_daemon 0
 }
 
-@test "helm upgrade with the values of the GPU Operator's page: a domain that the Go driver formed can be deleted" {
+@test "helm upgrade with the values of the GPU Operator's page: a domain that the Go driver formed can be deleted, and another one is formed our way after its last pod" {
 	cat "$checkout/test/chart/values/gpu-operator-computedomains.yaml" <(grep altProcDevices "$cluster/driver-values.yaml") >"$BATS_FILE_TMPDIR/mine.yaml"
 	page '## The upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"
 	grep -q -- --reset-values "$BATS_TEST_TMPDIR/upgrade.sh"
 	follow <"$BATS_TEST_TMPDIR/upgrade.sh"
 	rolled_out
+	eventually 90 own_daemons_are "node-0 node-2"
 	has_channel again
+	has_channel other
 	k -n $ns delete computedomain again --timeout=60s
 	k -n $ns delete pod again
+	k -n $ns delete pod other
+	nothing_of_go() { [[ -z $(go_daemons) && -z $(k get daemonsets,resourceclaimtemplates -n $driver_ns -l $uid_label -o name) ]] && cliques_gone && labels_gone; }
+	eventually 60 nothing_of_go
+	eventually 90 daemons_idle 4
+	worker next other 3
+	running next
+	has_channel next
+	[[ $(assignment 3) == */"$(domain_uid other)"/* && -z $(go_daemons) ]]
+	k -n $ns wait --for=condition=Ready computedomain/other --timeout=60s
+	eventually 20 eval '[[ $(condition other Ready reason) == AllNodesReady ]]'
+	k -n $ns delete pod next
+	k -n $ns delete computedomain other --timeout=60s
 	nothing_left
 }

@@ -216,6 +216,7 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	running b
 }
 
+# bats test_tags=long
 @test "a duplicate allocation, made by hand: the second claim is refused, and named" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
@@ -342,6 +343,7 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	eventually 5 device_plugin_metric 0
 }
 
+# bats test_tags=long
 @test "a pod that asks for nvidia.com/gpu of a device plugin and has a claim beside it runs where the device class does not have that name" {
 	install_gpus 4 --set resources.gpus.extendedResourceName=
 	device_plugin

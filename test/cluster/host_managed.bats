@@ -27,7 +27,7 @@ setup() {
 teardown() { ns_end; }
 
 no_daemon_objects() {
-	[[ -z $(k get daemonsets,resourceclaimtemplates -A -o name | grep computedomain-daemon-) ]] && daemon_pods_gone && labels_gone && cliques_gone
+	[[ -z $(k get daemonsets,resourceclaimtemplates -A -o name | grep -E 'compute-?domain-daemon') ]] && no_daemons && labels_gone && cliques_gone
 }
 host_metric() { "$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" | grep -F "$2"; }
 host_state_is() { host_metric "$1" "nvidia_dra_compute_domain_host_imex_state{state=\"$2\"} 1" >/dev/null; }
@@ -286,6 +286,7 @@ END
 	has_channel a
 }
 
+# bats test_tags=long
 @test "unprepare removes the claim's files while host IMEX is down and the API server is away" {
 	domain d
 	worker a d 0
@@ -301,6 +302,7 @@ END
 	"$cluster/host-imex" 0 start
 }
 
+# bats test_tags=long
 @test "nodes_config.cfg differs across nodes: the IMEX domain is degraded, pods start all the same" {
 	"$cluster/node" 2 sh -c 'sed -i 1d /etc/nvidia-imex/nodes_config.cfg'
 	"$cluster/host-imex" 2 restart
@@ -322,6 +324,7 @@ imex_exits_without() {
 	run "$cluster/host-imex" "$1" restart
 	[[ $status -ne 0 && $output == *"has ended"*"$3"* ]] || { echo "$output" && return 1; }
 }
+# bats test_tags=long
 @test "nodes_config.cfg missing, or empty: nvidia-imex.service exits, channel-0 stays published and pods start" {
 	local k
 	imex_exits_without 2 'rm /etc/nvidia-imex/nodes_config.cfg' "Failed to open node configuration file"
@@ -343,37 +346,48 @@ imex_exits_without() {
 	for k in 2 3; do eventually 60 host_state_is $k UP; done
 }
 
-@test "the Go driver's hostManaged variant waits for READY, and runs cliqueless pods without a channel" {
-	with_host_managed --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.mode=hostManaged
+@test "imex.waitForHost: a pod waits until the host's IMEX is READY, and a node without a clique refuses it all the same" {
+	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set resources.computeDomains.imex.waitForHost=true
 	"$cluster/host-imex" 0 stop
 	eventually 20 host_state_is 0 DOWN
 	domain d
 	worker a d 0
-	claim_started() { "$cluster/node" 0 grep -q PrepareStarted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json; }
-	eventually 30 claim_started
+	claim_started() { "$cluster/node" "$1" grep -q PrepareStarted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json; }
+	eventually 30 claim_started 0
 	"$cluster/host-imex" 0 start
 	running a
 	has_channel a
 	"$cluster/gpu" 2 FABRIC_STATE=0
 	plugin_anew 2
 	worker b d 2
-	running b
-	has_no_channel b
-	eventually 20 event_says Pod/b "without an IMEX channel"
+	refused_with b "$NO_CLIQUE"
 	no_daemon_objects
 	"$cluster/gpu" 2 FABRIC_STATE=3
-	k -n "$ns" delete pod a b
+	k -n "$ns" delete pod b
 	plugin_anew 2
+	# A domain that was formed with one spelling continues with the other, and so do its pods. The Go driver's spelling waits, too.
+	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
+	domain_field_is d .status.status Ready
+	"$cluster/host-imex" 1 stop
+	eventually 20 host_state_is 1 DOWN
+	worker c d 1
+	eventually 30 claim_started 1
+	"$cluster/host-imex" 1 start
+	running c
+	has_channel c
+	k -n "$ns" delete pod a c
 }
 
-@test "driver-managed IMEX says that the host's nvidia-imex holds the session, crash-loops nothing, and goes on when that is stopped" {
+# bats test_tags=long
+@test "driver-managed IMEX reports that the host's nvidia-imex holds the session, crash-loops nothing, and continues when that is stopped" {
 	with_driver 4
 	"$cluster/host-imex" 0 status
 	domain d
 	worker a d 0
 	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXInTheWay
 	eventually 30 event_says ComputeDomain/d "owns the driver's only IMEX session"
-	[[ $(k -n "$driver_ns" get pod "$(daemon_pod d 0)" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ $(daemon_restarts 0) == 0 ]]
 	"$cluster/host-imex" 0 stop
 	running a 120
 	has_channel a

@@ -22,7 +22,8 @@ stop_by_hand() {
 	wait "$by_hand" || true
 }
 
-# driver_elsewhere HELM ARGS...: the chart, with plugins everywhere but on node-0.
+# driver_elsewhere HELM ARGS...: the chart, with plugins everywhere but on node-0. What its plugin has to prepare or unprepare there has to be
+# done before: with_driver.
 driver_elsewhere() {
 	k label --overwrite nodes node-1 node-2 node-3 kill-points=elsewhere >/dev/null
 	with_driver 4 --set kubeletPlugin.nodeSelector.kill-points=elsewhere "$@"
@@ -51,7 +52,7 @@ points() {
 	local least=$1 syscalls=$2 n
 	shift 2
 	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" \
-		KILL_AT_LIB="$checkout/build/test/kubelet/libkill-at.so" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
+		KILL_AT_LIB="$checkout/build/test/kubelet/libkill-at.so" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" ASSIGNMENT="${ASSIGNMENT:-}" \
 		STRIDE="$([[ -n ${EVERY_POINT:-} ]] && echo 1 || echo 3)" OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" ID="${ID:-}" \
 		"$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
 	echo "$syscalls: killed at $n points${OTHER:+, and given up}${DAMAGE:+, started after $DAMAGE}"

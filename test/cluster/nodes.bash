@@ -113,7 +113,7 @@ make_mounts() {
 	done
 	# The kernel mounts no /proc in a user namespace where all others have something mounted over their files, as the node has below.
 	mkdir -p "$dir/proc"
-	# A boot of its own, which its kubelet tells; its containers have the machine's.
+	# A boot of its own, which its kubelet and its containers (write_boot_hook) report.
 	cat /proc/sys/kernel/random/uuid >"$dir/boot-id"
 	# Containers that ask for mount propagation need shared mounts; the machine's own must not hear of them.
 	unshare --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --propagation private bash -euc '
@@ -196,6 +196,21 @@ make_gpus() {
 	[[ -e $root/dev/nvidia-uvm ]] || mknod -m 666 "$root/dev/nvidia-uvm" c 235 0
 }
 
+# Containers have a /proc of their own, with the machine's boot ID. A hook gives them the node's, as far as they may mount.
+write_boot_hook() {
+	local dir=$1
+	cat >"$dir/boot-hook" <<-EOF
+		#!/bin/sh
+		bundle=\$(sed 's/.*"bundle":"\([^"]*\)".*/\1/')
+		mount --bind "$dir/boot-id" "\$bundle/rootfs/proc/sys/kernel/random/boot_id" || true
+	EOF
+	chmod +x "$dir/boot-hook"
+	ctr oci spec | python3 -c 'import json, sys
+spec = json.load(sys.stdin)
+spec["hooks"] = {"createContainer": [{"path": sys.argv[1]}]}
+json.dump(spec, sys.stdout)' "$dir/boot-hook" >"$dir/base-spec.json"
+}
+
 write_node_config() {
 	local k=$1 dir=$state/nodes/$1
 	mkdir -p "$dir/etc/cni/net.d" "$dir/etc/containerd"
@@ -221,7 +236,11 @@ write_node_config() {
 		  cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
 		  [plugins."io.containerd.grpc.v1.cri".cni]
 		    bin_dir = "$debian_root/usr/lib/cni"
+		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+		    runtime_type = "io.containerd.runc.v2"
+		    base_runtime_spec = "$dir/base-spec.json"
 	EOF
+	write_boot_hook "$dir"
 	cat >"$dir/kubelet.yaml" <<-EOF
 		apiVersion: kubelet.config.k8s.io/v1beta1
 		kind: KubeletConfiguration

@@ -51,6 +51,9 @@ pod() {
 	YAML
 }
 
+# unprepared UID: the patch by which a kubelet plugin reports which daemon claim it has unprepared; without a UID the report is removed.
+unprepared() { jq -cn --arg uid "${1-}" '{metadata: {annotations: {"imex.resource.nvidia.com/unprepared-daemon-claim": (if $uid == "" then null else $uid end)}}}'; }
+
 # allowed COMMAND...
 allowed() {
 	run "$@"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server accepts and what it refuses: the schemas of our two kinds, the roles of our three programs, and the
-# admission policies that confine a plugin to its node and a daemon to its pod.
+# What the API server accepts and what it refuses: the schemas of our kinds, the roles of our three programs, and the admission policies that
+# confine a plugin to its node and to its pod, and a daemon, ours or one that the Go driver left, to its pod.
 #
 # Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
 # Pods stand on nodes without a kubelet: that is enough for a token that names a node.
@@ -10,13 +10,14 @@ load policy.bash
 ns=policy-test
 plugin=policy-test-service-account-kubeletplugin
 controller=policy-test-service-account-controller
-daemon=compute-domain-daemon-service-account
+daemon=compute-domain-daemon
+go_daemon=compute-domain-daemon-service-account
 
 render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test --set image.repository=compute-domains/compute-domains \
 		--kube-version 1.37.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
 		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
-		--show-only "templates/policy-resourceslices.yaml"
+		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-resourceslices.yaml"
 }
 
 # slice NAME NODE [POOL] [DRIVER] [API VERSION]
@@ -39,19 +40,23 @@ setup_file() {
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
 	render | k apply -f -
-	# Rights to everything in the namespace, subresources too, so that what is denied to a daemon is denied by the policy.
-	k -n $ns create rolebinding everything --clusterrole=cluster-admin --serviceaccount=$ns:$daemon
+	# Rights to everything in the namespace, subresources too, so that what is denied is denied by the policies.
+	k -n $ns create rolebinding everything --clusterrole=cluster-admin --serviceaccount=$ns:$daemon --serviceaccount=$ns:$plugin --serviceaccount=$ns:$go_daemon
 
 	{
 		node policy-a
 		node policy-b
 		pod plugin-a $plugin policy-a
+		pod plugin-b $plugin policy-b
+		pod go-daemon-a $go_daemon policy-a
 		pod daemon-a $daemon policy-a
 		pod daemon-b $daemon policy-b
 		pod workload default policy-a
 	} | k create -f -
 	bound_token plugin $plugin plugin-a
 	bound_token daemon $daemon daemon-a
+	bound_token go-daemon $go_daemon go-daemon-a
+	bound_token tenant default workload
 	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
 	k -n $ns create token $daemon >"$BATS_FILE_TMPDIR/daemon-unbound.token"
 	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
@@ -61,7 +66,9 @@ setup_file() {
 	local end=$((SECONDS + 60))
 	slice b policy-b >"$BATS_FILE_TMPDIR/foreign.yaml"
 	while as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/foreign.yaml" ||
-		as daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y; do
+		as daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
+		as go-daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
+		as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-b x=y; do
 		((SECONDS < end)) || return 1
 	done &>/dev/null
 }
@@ -195,7 +202,7 @@ may() {
 	! may $controller create customresourcedefinitions || false
 }
 
-@test "a plugin may read its node and write nothing of the cluster but slices" {
+@test "a plugin may read its node and write nothing of the cluster but slices, and neither it nor a daemon reaches pods elsewhere" {
 	may $plugin get nodes
 	may $plugin create resourceslices.resource.k8s.io
 	local verb
@@ -203,7 +210,11 @@ may() {
 		! may $plugin $verb nodes || false
 		! may $plugin $verb computedomains.resource.nvidia.com --all-namespaces || false
 	done
-	! may $plugin list pods --all-namespaces || false
+	for verb in list watch patch; do
+		! may $plugin $verb pods --all-namespaces || false
+		! may $daemon $verb pods --all-namespaces || false
+		! may $go_daemon $verb pods --all-namespaces || false
+	done
 	! may $plugin get secrets --all-namespaces || false
 }
 
@@ -268,13 +279,91 @@ may() {
 	allowed k delete resourceslice $ns-b
 }
 
+# --- a plugin's pod
+
+claim_uid=3f0c7d2a-0000-4000-8000-000000000000
+
+# plugin_patch POD JSON: as the plugin of node policy-a.
+plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
+
+# bats test_tags=matrix
+@test "a plugin reports on its own pod which daemon claim it has unprepared" {
+	allowed plugin_patch plugin-a "$(unprepared $claim_uid)"
+	[[ $(k -n $ns get pod plugin-a -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/unprepared-daemon-claim"]') == "$claim_uid" ]]
+	allowed plugin_patch plugin-a "$(unprepared 3f0c7d2a-0000-4000-8000-000000000001)"
+	allowed plugin_patch plugin-a "$(unprepared)"
+}
+
+# bats test_tags=matrix
+@test "a plugin reports it on no other pod" {
+	local name
+	for name in plugin-b daemon-a go-daemon-a workload; do
+		denied "a kubelet plugin may change its own pod only" plugin_patch $name "$(unprepared $claim_uid)"
+	done
+}
+
+@test "a plugin's account without a pod reports nothing" {
+	denied "a kubelet plugin may change its own pod only" as plugin-unbound -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+	denied "a kubelet plugin may change its own pod only" k -n $ns patch --as "system:serviceaccount:$ns:$plugin" pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+}
+
+# What these programs write on their own pods counts for nothing there: the controller reads this annotation of the plugin's pods only.
+# bats test_tags=matrix
+@test "nobody else reports on a plugin's pod which daemon claim is unprepared" {
+	denied "an IMEX daemon may change its own pod only" patch plugin-a "$(unprepared $claim_uid)"
+	denied "an IMEX daemon may change its own pod only" as go-daemon -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+	denied "User \"system:serviceaccount:$ns:default\" cannot" as tenant -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+}
+
+@test "no daemon turns its pod into one of the plugin's" {
+	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"app.kubernetes.io/component": "kubelet-plugin"}}}'
+	denied "may change no label" as go-daemon -n $ns patch pod go-daemon-a --type merge -p '{"metadata": {"labels": {"app.kubernetes.io/component": "kubelet-plugin"}}}'
+}
+
+# Those of host-managed IMEX and of isolation by channel are not its own here.
+@test "a plugin changes no other annotation of its pod, no label, and nothing else" {
+	local key
+	for key in unprepared-daemon-claim2 report state host-state host-channels; do
+		denied "may change no annotation of its pod but imex.resource.nvidia.com/unprepared-daemon-claim" \
+			plugin_patch plugin-a "{\"metadata\": {\"annotations\": {\"imex.resource.nvidia.com/$key\": \"x\"}}}"
+	done
+	denied "may change no annotation" plugin_patch plugin-a '{"metadata": {"annotations": {"example.org/kept": null}}}'
+	denied "may change no label" plugin_patch plugin-a '{"metadata": {"labels": {"new": "label"}}}'
+	denied "labels and annotations of its pod only" plugin_patch plugin-a '{"spec": {"activeDeadlineSeconds": 1}}'
+}
+
 # --- a daemon's pod
 
 # patch POD JSON [ARGUMENT...]: as daemon-a.
 patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
+# A report as model/daemon_report.h has it.
+report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e-0000-4000-8000-000000000000", "fabricUID": "", "seen": 0, "recount": 0}'
+
 # bats test_tags=matrix
-@test "a daemon reports on its own pod" {
+@test "a daemon reports on its own pod, labels it with its ComputeDomain and its clique, and does so on no other" {
+	local json name
+	json=$(jq -cn --arg r "$report" '{metadata: {annotations: {"imex.resource.nvidia.com/report": $r, "imex.resource.nvidia.com/state": "IDLE"},
+		labels: {"resource.nvidia.com/computeDomain.cliqueID": "c.1", "resource.nvidia.com/computeDomain": "other-uid"}}}')
+	allowed patch daemon-a "$json"
+	allowed patch daemon-a '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": null}}}'
+	for name in plugin-a daemon-b go-daemon-a workload; do
+		denied "an IMEX daemon may change its own pod only" patch $name "$json"
+	done
+	denied "a kubelet plugin may change its own pod only" plugin_patch daemon-a "$json"
+}
+
+# bats test_tags=matrix
+@test "a daemon that the Go driver left labels its own pod with its clique, and no other" {
+	local json='{"metadata": {"labels": {"resource.nvidia.com/computeDomain.cliqueID": "c.1"}}}' name
+	allowed as go-daemon -n $ns patch pod go-daemon-a --type merge -p "$json"
+	for name in plugin-a daemon-a workload; do
+		denied "an IMEX daemon may change its own pod only" as go-daemon -n $ns patch pod $name --type merge -p "$json"
+	done
+}
+
+# bats test_tags=matrix
+@test "a daemon reports the state of its IMEX on its own pod" {
 	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY",
 		"imex.resource.nvidia.com/peers": "3/4"}, "labels": {"resource.nvidia.com/computeDomain.cliqueID": "c.1"}}}'
 	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "UNAVAILABLE"},
@@ -283,7 +372,7 @@ patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 }
 
 @test "a daemon changes no other label of its pod" {
-	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "other-uid"}}}'
+	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"app.kubernetes.io/component": "x"}}}'
 	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"app": null}}}'
 	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"new": "label"}}}'
 }
@@ -311,7 +400,7 @@ patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 	denied "its own pod only" patch workload "$report"
 }
 
-@test "a daemon neither makes nor deletes pods" {
+@test "a daemon neither creates nor deletes pods" {
 	denied "its own pod only" as daemon -n $ns delete pod daemon-a
 	denied "its own pod only" as daemon create -f - <<<"$(pod another default policy-a)"
 }
@@ -340,5 +429,5 @@ patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
 # bats test_tags=matrix
 @test "the API server finds no fault with the policies" {
-	no_fault_with policy-test-resourceslices policy-test-daemon-pods
+	no_fault_with policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods
 }

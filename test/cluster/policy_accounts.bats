@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server refuses to our own accounts, whoever has got hold of them, and to everybody about the daemons' device: the
+# What the API server refuses to our own accounts, also when their tokens are stolen, and to everybody about the daemons' device: the
 # policies for the controller's Nodes, DaemonSets and claim templates, for a plugin's Events, and for claims of daemon-0.
 #
 # Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
@@ -110,41 +110,42 @@ patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "
 
 # --- the controller and DaemonSets
 
-# daemonset UID [POD-SPEC [CONTAINER [NAME]]]: as the controller makes it, with more members; "other" is a name of somebody else's.
+# daemonset NAME [POD-SPEC [CONTAINER [NAMESPACE]]]: as the controller creates it, with more members.
+daemon_set=compute-domain-daemon
 daemonset() {
-	local name=computedomain-daemon-$1
-	[[ $1 != other ]] || name=other
 	cat <<-YAML
 		apiVersion: apps/v1
 		kind: DaemonSet
-		metadata: {name: $name, namespace: $ns, labels: {$domain_label: $1}, finalizers: [$domain_label]}
+		metadata: {name: $1, namespace: ${4:-$ns}, labels: {app.kubernetes.io/component: $1}, finalizers: [$domain_label]}
 		spec:
-		  selector: {matchLabels: {$domain_label: $1}}
+		  selector: {matchLabels: {app.kubernetes.io/component: $1}}
 		  updateStrategy: {type: OnDelete}
 		  template:
-		    metadata: {labels: {$domain_label: $1, app: imex-daemon}}
-		    spec: {serviceAccountName: compute-domain-daemon-service-account, nodeSelector: {$domain_label: $1},
+		    metadata: {labels: {app.kubernetes.io/component: $1, app: imex-daemon}}
+		    spec: {serviceAccountName: compute-domain-daemon, nodeSelector: {resource.nvidia.com/imex-daemon: "true"},
+		      resourceClaims: [{name: compute-domain-daemon, resourceClaimTemplateName: compute-domain-daemon}],
 		      volumes: [{name: run, emptyDir: {}}, {name: log, emptyDir: {medium: Memory}}], $2
-		      containers: [{name: compute-domain-daemon, image: "$image", command: [compute-domain-daemon, run],
+		      containers: [{name: compute-domain-daemon, image: "$image", command: [compute-domain-daemon],
 		        env: [{name: A, value: b}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}],
 		        securityContext: {runAsUser: 0, capabilities: {drop: [ALL]}}, $3}]}
 	YAML
 }
 
 # bats test_tags=matrix
-@test "the controller makes, changes and deletes the DaemonSets of ComputeDomains, with any version of its image" {
-	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(daemonset $uid)"
-	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(image=${image%:*}@sha256:${uid//-/} daemonset $uid)"
-	allowed as controller -n $ns patch daemonset computedomain-daemon-$uid --type merge -p '{"metadata": {"finalizers": null}}'
-	allowed as controller -n $ns delete daemonset computedomain-daemon-$uid
+@test "the controller creates, changes and deletes the DaemonSet of the daemons, with any version of its image" {
+	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(daemonset $daemon_set)"
+	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(image=${image%:*}@sha256:${uid//-/} daemonset $daemon_set)"
+	allowed as controller -n $ns patch daemonset $daemon_set --type merge -p '{"metadata": {"finalizers": null}}'
+	allowed as controller -n $ns delete daemonset $daemon_set
 }
 
 @test "the controller starts nothing but daemons without rights" {
-	as_daemonset() { as controller create --dry-run=server -f - <<<"$(daemonset $uid "$@")"; }
+	as_daemonset() { as controller create --dry-run=server -f - <<<"$(daemonset $daemon_set "$@")"; }
 	allowed as_daemonset
-	denied "pods of the account compute-domain-daemon-service-account only" as_daemonset "serviceAccountName: $plugin,"
-	denied "no other volumes than empty folders" as_daemonset 'volumes: [{name: root, hostPath: {path: /}}],'
-	denied "no other volumes than empty folders" as_daemonset 'volumes: [{name: s, secret: {secretName: x}}],'
+	denied "pods of the account compute-domain-daemon only" as_daemonset "serviceAccountName: $plugin,"
+	denied "pods of the account compute-domain-daemon only" as_daemonset "serviceAccountName: compute-domain-daemon-service-account,"
+	denied "no volumes except emptyDir" as_daemonset 'volumes: [{name: root, hostPath: {path: /}}],'
+	denied "no volumes except emptyDir" as_daemonset 'volumes: [{name: s, secret: {secretName: x}}],'
 	local field
 	for field in hostNetwork hostPID hostIPC; do
 		denied "no pods in the namespaces of a host" as_daemonset "$field: true,"
@@ -157,16 +158,23 @@ daemonset() {
 		denied "no pods with SELinux options, or without a seccomp or AppArmor profile" as_daemonset "" "securityContext: {$field}"
 		denied "no pods with SELinux options, or without a seccomp or AppArmor profile" as_daemonset "securityContext: {$field},"
 	done
-	denied "no other devices than those of its own claim templates" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimTemplateName: all-gpus}],'
-	denied "no other devices than those of its own claim templates" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimName: all-gpus}],'
+	denied "no devices except by the claim template compute-domain-daemon" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimTemplateName: all-gpus}],'
+	denied "no devices except by the claim template compute-domain-daemon" as_daemonset 'resourceClaims: [{name: gpu, resourceClaimName: all-gpus}],'
 	denied "no environment from Secrets" as_daemonset "" "envFrom: [{secretRef: {name: x}}]"
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: example.org/other:v1"
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: 'example.org/mirror/compute-domains:5000/evil:v1'"
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "initContainers: [{name: i, image: example.org/other}],"
 }
 
+@test "the controller starts pods by no other DaemonSet, and in no other namespace of the driver" {
+	local sentence="may start pods by the DaemonSet compute-domain-daemon of the driver's namespace only"
+	denied "$sentence" as controller create --dry-run=server -f - <<<"$(daemonset computedomain-daemon-$uid)"
+	k get namespace nvidia-compute-domains &>/dev/null || k create namespace nvidia-compute-domains
+	denied "$sentence" as controller create --dry-run=server -f - <<<"$(daemonset $daemon_set "" "" nvidia-compute-domains)"
+}
+
 @test "the controller touches no DaemonSet of others, the kubelet plugin's neither" {
-	local sentence="may write the DaemonSets of ComputeDomains and of IMEX agents only"
+	local sentence="may write the DaemonSet compute-domain-daemon only, and those of the Go driver"
 	denied "$sentence" as controller create -f - <<<"$(daemonset other)"
 	k create -f - <<<"$(daemonset other)"
 	denied "$sentence" as controller -n $ns patch daemonset other --type merge -p '{"metadata": {"finalizers": null}}'
@@ -175,13 +183,14 @@ daemonset() {
 	k -n $ns delete daemonset other
 }
 
-# A release of another image repository, or the Go driver's: what it made can be let go, and is not made anew with its template.
-@test "a DaemonSet that an earlier release made can be released and deleted" {
-	k create -f - <<<"$(image=example.org/earlier:v1 daemonset $uid 'hostNetwork: true,')"
-	allowed as controller -n $ns annotate daemonset computedomain-daemon-$uid resource.nvidia.com/template-hash=x
-	denied "with the image" as controller -n $ns set image daemonset/computedomain-daemon-$uid compute-domain-daemon=example.org/earlier:v2
-	allowed as controller -n $ns patch daemonset computedomain-daemon-$uid --type merge -p '{"metadata": {"finalizers": null}}'
-	allowed as controller -n $ns delete daemonset computedomain-daemon-$uid
+# What the Go driver made, with another image and another template, can be released, and nothing else is started by it.
+@test "a DaemonSet of the Go driver can be released and deleted" {
+	local go=computedomain-daemon-$uid
+	k create -f - <<<"$(image=example.org/earlier:v1 daemonset $go 'hostNetwork: true,')"
+	allowed as controller -n $ns annotate daemonset $go any=x
+	denied "may start pods by the DaemonSet compute-domain-daemon" as controller -n $ns set image daemonset/$go compute-domain-daemon="$image"
+	allowed as controller -n $ns patch daemonset $go --type merge -p '{"metadata": {"finalizers": null}}'
+	allowed as controller -n $ns delete daemonset $go
 }
 
 # --- the controller and ComputeDomains
@@ -218,7 +227,7 @@ template() {
 }
 
 # bats test_tags=matrix
-@test "the controller makes, repairs and deletes the claim templates of ComputeDomains, in every version of the API" {
+@test "the controller creates, repairs and deletes the claim templates of ComputeDomains, in every version of the API, and creates the daemons'" {
 	local version
 	for version in $(resource_versions); do
 		allowed as controller create --dry-run=server -f - <<<"$(template ours "{$domain_label: $uid}" "" "" $version)"
@@ -231,7 +240,7 @@ template() {
 		k -n $ns-tenant patch resourceclaimtemplate ours --type merge -p '{"metadata": {"finalizers": null}}'
 		k -n $ns-tenant delete resourceclaimtemplate ours
 	done
-	allowed as controller apply --server-side --field-manager compute-domain-controller --dry-run=server -f - <<<"$(template daemon "{$domain_label: $uid}" compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
+	allowed as controller apply --server-side --field-manager compute-domain-controller --dry-run=server -f - <<<"$(template $daemon_set '{}' compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
 }
 
 @test "the controller touches no claim template of others" {
@@ -243,8 +252,18 @@ template() {
 	denied "$sentence" as controller -n $ns-tenant delete resourceclaimtemplate theirs
 	k -n $ns-tenant patch resourceclaimtemplate theirs --type merge -p '{"metadata": {"finalizers": null}}'
 	k -n $ns-tenant delete resourceclaimtemplate theirs
-	denied "for the driver's own devices only" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" gpu.example.com)"
-	denied "for the driver's own devices only" as controller create -f - <<<"$(template ours '{}')"
+	sentence="may create claim templates for channels of ComputeDomains, and the template compute-domain-daemon for the daemons' device, only"
+	denied "$sentence" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" gpu.example.com)"
+	denied "$sentence" as controller create -f - <<<"$(template ours '{}')"
+	# Another template of the driver's namespace.
+	denied "$sentence" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
+	# Two policies refuse the daemons' device in a tenant's namespace, and the API server names either.
+	either() {
+		run as controller create -f - <<<"$(template "$1" "{$domain_label: $uid}" compute-domain-daemon.nvidia.com)"
+		[[ $status != 0 && ($output == *"$sentence"* || $output == *"is for the IMEX daemons that the driver starts itself"*) ]]
+	}
+	either ours
+	either $daemon_set
 }
 
 # --- a plugin's Events
@@ -351,7 +370,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
 	each_way "{name: r, exactly: {deviceClassName: compute-domain-daemon.nvidia.com, allocationMode: All}}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, {name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
-	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig, and ComputeDomainAgentConfig, is for the IMEX daemons that the driver starts itself"
+	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig is for the IMEX daemons that the driver starts itself"
 }
 
 # bats test_tags=matrix

@@ -11,6 +11,7 @@ implicit=deviceclass.resource.kubernetes.io/compute-domain-daemon.nvidia.com
 setup_file() { with_driver $nodes; }
 setup() { ns_begin; }
 teardown() {
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	k delete deviceclass any-of-this-driver --ignore-not-found >/dev/null
 	ns_end
 }
@@ -34,7 +35,7 @@ spec:
 END
 }
 
-# forms_on NODE: a domain forms there, for which its IMEX daemon needs daemon-0.
+# forms_on NODE: a domain forms there, for which the node's daemon needs daemon-0.
 forms_on() {
 	domain "forms-$1"
 	worker "forms-$1" "forms-$1" "$1"
@@ -42,7 +43,25 @@ forms_on() {
 	has_channel "forms-$1"
 }
 
-daemon_claims() { k get resourceclaims -A -o json | jq -r '.items[] | select(any(.status.allocation.devices.results[]?; .device == "daemon-0")) | .metadata.namespace'; }
+# daemon_claims: whose the devices daemon-0 are, "NAMESPACE NODE" a line each.
+daemon_claims() {
+	k get resourceclaims -A -o json | jq -r '.items[] | .metadata.namespace as $ns | .status.allocation.devices.results[]? | select(.device == "daemon-0") | "\($ns) \(.pool)"'
+}
+# free_device NODE: nobody has daemon-0 of that node, not even the daemon there, which the controllers would start again.
+free_device() {
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
+	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s >/dev/null
+	k label node "node-$1" $daemon_label- >/dev/null
+	eventually 60 device_is_free "$1"
+}
+device_is_free() { [[ $(daemon_claims) != *" node-$1"* ]]; }
+# daemon_again NODE: a tenant has not got the device, and the daemon has it again.
+daemon_again() {
+	device_is_free "$1"
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
+	eventually 90 daemons_idle $nodes
+	[[ $(daemon_claims | sort | xargs) == "$driver_ns node-0 $driver_ns node-1" ]]
+}
 
 # not_refused MARK: whatever our programs asked of the API server since then.
 not_refused() {
@@ -71,6 +90,7 @@ not_refused() {
 		metadata: {name: any-of-this-driver}
 		spec: {selectors: [{cel: {expression: "device.driver == 'compute-domain.nvidia.com'"}}]}
 	END
+	free_device 1
 	local is_daemon="device.attributes['compute-domain.nvidia.com'].type == 'daemon'"
 	k -n "$ns" create -f - >/dev/null <<-END
 		apiVersion: resource.k8s.io/v1beta1
@@ -81,8 +101,8 @@ not_refused() {
 	tenant sly 1 "resourceClaims: [{name: d, resourceClaimName: sly}]" "resources: {claims: [{name: d}]}"
 	eventually 60 not_scheduled sly "the device daemon-0 of compute-domain.nvidia.com is for the IMEX daemons that the driver starts itself"
 
+	daemon_again 1
 	forms_on 1
-	[[ $(daemon_claims) == "$driver_ns" ]]
 	[[ $(k -n "$ns" get pod sly -o jsonpath='{.status.phase}') == Pending ]]
 	not_refused "$mark"
 }
@@ -108,12 +128,13 @@ pod_policy_is() {
 	[[ $status != 0 && $output == *"the extended resource $implicit is for the IMEX daemons"* ]]
 	# One that was there before the policy was.
 	pod_policy Audit
+	free_device 0
 	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself"
 	pod_policy Deny
+	daemon_again 0
 	k -n "$ns" delete pod implicit >/dev/null
 	forms_on 0
-	[[ $(daemon_claims) == "$driver_ns" ]]
 	not_refused "$mark"
 }
 
@@ -132,8 +153,9 @@ pod_policy_is() {
 	tenant implicit 0 "" "resources: {limits: {$channel: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain"
 	pod_policy Deny
-	forms_on 0
+	[[ -z $(k -n "$ns" get resourceclaims -o name) ]]
 	k -n "$ns" delete pod implicit >/dev/null
+	forms_on 0
 }
 
 # As when the new image cannot be pulled: the new policies are there, and the programs are still the old ones.
@@ -144,7 +166,7 @@ pod_policy_is() {
 		--set image.tag=v99 --set image.pullPolicy=Never --set kubeletPlugin.updateStrategy.type=OnDelete --set kubeletPlugin.updateStrategy.rollingUpdate=null >/dev/null
 	eventually 60 upgrade_is_stuck
 	forms_on 0
-	[[ $(k -n "$driver_ns" get pods -l app=imex-daemon -o jsonpath='{.items[0].spec.containers[0].image}') == *:v0.1.0 ]]
+	[[ $(daemon_field 0 '.spec.containers[0].image') == *:v0.1.0 ]]
 	k -n "$ns" delete pod forms-0 --wait=false >/dev/null
 	k -n "$ns" delete computedomain forms-0 --timeout=60s >/dev/null
 	not_refused "$mark"

@@ -78,6 +78,15 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 	allowed patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": null}}}'
 }
 
+# The policy allows it in every mode.
+@test "a plugin reports which daemon claim it has unprepared on its own pod here, too, and on no other" {
+	allowed patch plugin-a "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
+	allowed patch plugin-a "$(unprepared)"
+	denied "a kubelet plugin may change its own pod only" patch plugin-b "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
+	denied "a kubelet plugin may change its own pod only" patch workload "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
+	denied "its own pod only" as plugin-unbound -n $ns patch pod plugin-a --type merge -p "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
+}
+
 @test "a plugin changes no other pod" {
 	denied "a kubelet plugin may change its own pod only" patch plugin-b "$report"
 	denied "a kubelet plugin may change its own pod only" patch workload "$report"
@@ -86,6 +95,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 @test "a plugin changes no other annotation of its pod" {
 	denied "may change no annotation" patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY"}}}'
 	denied "may change no annotation" patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state2": "UP"}}}'
+	denied "may change no annotation" patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/unprepared-daemon-claims": "x"}}}'
 	denied "may change no annotation" patch plugin-a '{"metadata": {"annotations": {"example.org/kept": null}}}'
 }
 
@@ -176,7 +186,7 @@ refuses_modes() {
 	local mode
 	for mode in All foo single; do
 		each_way "$(parameters "$channel, \"allocationMode\": \"$mode\"")" "[$(request)]" \
-			denied "allocationMode \"$mode\": with HostManagedIMEX a pod gets channel 0 and no other"
+			denied "allocationMode \"$mode\": with host-managed IMEX a pod gets channel 0 and no other"
 	done
 }
 
@@ -241,7 +251,7 @@ computedomain() {
 }
 
 @test "a ComputeDomain whose claim template would be refused is refused at kubectl apply" {
-	denied 'allocationMode "All": with HostManagedIMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
+	denied 'allocationMode "All": with host-managed IMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain)"
 }

@@ -95,11 +95,12 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	worker b d 1
 	running a
 	running b
-	eventually 30 condition_is d PeersConnected True
+	eventually 45 condition_is d PeersConnected True
+	eventually 20 labelled 0 1
 	before=$(standing 0 1)
 	pods=$(our_pods name)
 	pids=$(ours)
-	[[ $(wc -w <<<"$pids") -ge 8 ]]
+	[[ $(wc -w <<<"$pids") -ge 10 ]]
 	since=$(date -u +%FT%TZ)
 	audit=$("$cluster/audit" mark)
 	log=$(front_mark)
@@ -153,11 +154,16 @@ answer_is() {
 	(. "$cluster/lib.bash" && . "$cluster/control.bash" && [[ $2 == "$(curl -s -o /dev/null -w '%{http_code}' --cacert "$pki/ca.crt" \
 		--cert "$1/client.crt" --key "$1/client.key" "https://$server_address/api")" ]])
 }
+fabric_policy() { k patch validatingadmissionpolicybinding compute-domains-fabrics --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null; }
+fabric_writable() { k --as=outside patch "$1" --type=merge -p '{"rack": "tried"}' --dry-run=server >/dev/null; }
 # start_outside PID: with the environment of this one, which is a controller in a pod.
 start_outside() {
 	local env
 	k create clusterrolebinding outside --user=outside --clusterrole=compute-domains-clusterrole-controller >/dev/null
 	k -n "$driver_ns" create rolebinding outside --user=outside --role=compute-domains-role-controller >/dev/null
+	# The objects of partitions are written by no other account than the controller's, whose name is too long for a certificate.
+	fabric_policy Audit
+	eventually 30 fabric_writable "$(k get computedomainfabrics -o name | sed -n 1p)"
 	mapfile -d '' -t env <"/proc/$1/environ"
 	(
 		. "$cluster/lib.bash" && . "$cluster/control.bash"
@@ -179,8 +185,10 @@ nobody_outside() {
 	[[ ! -e $outside.pid ]] || (. "$cluster/lib.bash" && stop "$outside.pid")
 	rm -rf "$outside" "$outside.log"
 	k -n "$driver_ns" delete --ignore-not-found clusterrolebinding,rolebinding outside >/dev/null
+	fabric_policy Deny
 }
 
+# bats test_tags=long
 @test "a controller's client certificate and its authority are replaced" {
 	local old new audit transitions
 	mkdir "$outside"

@@ -2,18 +2,18 @@
 # For tests of a Prepare that is broken off or fails. What follows differs: the tests of each change ask in the kubelet's place, or go on with
 # another pod; long/next_look.bats waits for the kubelet. A .bats file loads it after driver.bash.
 
-daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o jsonpath='{.status.phase}') == Running ]]; }
-plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null; }
+# daemon_serves K DOMAIN: the daemon of a node has begun with the domain, whether its IMEX is READY or not.
+daemon_serves() { [[ $(assignment "$1") == */"$(domain_uid "$2")"/* ]]; }
 
-# mend_unprepared: what a test that failed halfway may have left broken.
-mend_unprepared() {
+# repair_unprepared: what a test that failed halfway may have left broken.
+repair_unprepared() {
 	"$cluster/apiserver" start
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	knob 0 START_DELAY_MS=
 	"$cluster/node" 2 umount -l "$plugin_dir" 2>/dev/null || true
 }
 
-# plugin_killed_in_prepare: on node-0, while it waits for the daemon of pod a; the daemon is ready soon afterwards.
+# plugin_killed_in_prepare: on node-0, while it waits for the IMEX of pod a, which is ready soon afterwards.
 plugin_killed_in_prepare() {
 	local pod before
 	domain d
@@ -21,7 +21,7 @@ plugin_killed_in_prepare() {
 	worker a d 0
 	eventually 20 allocated a
 	eventually 30 checkpoint_has 0 "$(claim_uid a)" PrepareStarted
-	eventually 30 daemon_pod_runs d 0
+	eventually 30 daemon_serves 0 d
 	pod=$(plugin_pod 0)
 	before=$(restarts "$pod")
 	kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
@@ -29,11 +29,11 @@ plugin_killed_in_prepare() {
 	checkpoint_has 0 "$(claim_uid a)" PrepareStarted
 	# It is read at the start.
 	knob 0 START_DELAY_MS=
-	kill_in_pod "$driver_ns" "$(daemon_pod d 0)" nvidia-imex
+	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
 }
 
-# server_stops_in_prepare: the API server is gone, for pod a, which is unprepared without it, pod b, which has its claim, but neither index nor
-# daemon yet (claim is its name), and pod c, which runs; stopped is when. server_is_back SECONDS: all is well afterwards; b may take so long.
+# server_stops_in_prepare: the API server is gone, for pod a, which is unprepared without it, pod b, which has its claim, but no assignment yet
+# (claim is its name), and pod c, which runs; stopped is when. server_is_back SECONDS: all is well afterwards; b may take so long.
 server_stops_in_prepare() {
 	local uid
 	domain d
@@ -64,11 +64,10 @@ server_is_back() {
 	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
-# disk_full_in_prepare: that of node-2, and pod a says so; then there is room. disk_as_before POD: what was mounted for it goes, after the pod.
+# disk_full_in_prepare: that of node-2, and pod a reports it; then there is room. disk_as_before POD: what was mounted for it goes, after the pod.
 disk_full_in_prepare() {
 	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	plugins_settle
+	plugin_and_daemon_again 2
 	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
 	domain d
 	worker a d 2
@@ -77,8 +76,17 @@ disk_full_in_prepare() {
 }
 disk_as_before() {
 	k -n "$ns" delete pod "$1"
-	eventually 60 daemon_pods_gone
+	eventually 60 daemons_are_there
+	eventually 60 daemon_says 2 IDLE
 	"$cluster/node" 2 umount -l "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugin_and_daemon_again 2
+}
+# plugin_and_daemon_again K: both have the folder that is there now.
+plugin_and_daemon_again() {
+	local daemon
+	k -n "$driver_ns" delete pod "$(plugin_pod "$1")"
 	plugins_settle
+	daemon=$(daemon_pod "$1")
+	k -n "$driver_ns" delete pod "$daemon" --timeout=60s
+	eventually 60 daemons_are_there
 }

@@ -5,11 +5,14 @@
  *
  *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     done, and printed, or refused, and why
  *     dra-call SOCKET register                                 tells a registration socket that all is well
- *     dra-call ready FOLDER CLAIM_UID                          writes the READY of the daemon with this
- * claim, holds it until it is ended
+ *     dra-call ready FOLDER CLAIM_UID ASSIGNMENT               writes the READY of the daemon with this
+ * claim, and holds it until it is ended
+ *
+ * DRA_TIMEOUT is how long the plugin may take for a call, as gRPC writes it; 45S, as a kubelet has it.
  *
  * Exits with 0: done; 1: refused; 2: the plugin is not there. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -57,8 +60,9 @@ static int call_once(const char *socket_path, const char *method, const uint8_t 
         size_t n_message;
         _cleanup_(freep) uint8_t *message = h2_message(packed, n, &n_message);
         struct h2_client *c = h2_new();
+        const char *timeout = str_or(getenv("DRA_TIMEOUT"), "45S");
         struct h2_call *call =
-                h2_call(c, method, message, n_message, &(struct h2_options){ .timeout = "45S" });
+                h2_call(c, method, message, n_message, &(struct h2_options){ .timeout = timeout });
         int r = !talk(fd, c, call) || call->close_code ? NOT_THERE : show(h2_reply(call));
         h2_free(c);
         close(fd);
@@ -122,12 +126,13 @@ static int tell_registered(const char *path) {
                          pluginregistration__registration_status__pack(&status, packed), show_registered);
 }
 
-static int play_daemon(const char *folder, const char *claim_uid) {
+static int play_daemon(const char *folder, const char *claim_uid, const char *assignment) {
         struct imex_state s = { .ready = true, .status = "READY" };
         struct err e;
         int lock = -1;
         snprintf(s.claim_uid, sizeof s.claim_uid, "%s", claim_uid);
         snprintf(s.pod_uid, sizeof s.pod_uid, "%s", claim_uid);
+        snprintf(s.assignment, sizeof s.assignment, "%s", assignment);
         if (file_boot_id(FILE_BOOT_ID_PATH, s.boot_id, &e) < 0 ||
             imex_state_write(folder, &s, &lock, &e) < 0) {
                 fprintf(stderr, "%s\n", e.msg);
@@ -140,15 +145,15 @@ static int play_daemon(const char *folder, const char *claim_uid) {
 }
 
 int main(int argc, char **argv) {
-        if (argc == 4 && streq(argv[1], "ready"))
-                return play_daemon(argv[2], argv[3]);
+        if (argc == 5 && streq(argv[1], "ready"))
+                return play_daemon(argv[2], argv[3], argv[4]);
         if (argc == 3 && streq(argv[2], "register"))
                 return tell_registered(argv[1]);
         if (argc == 6 && (streq(argv[2], "prepare") || streq(argv[2], "unprepare")))
                 return ask(argv[1], streq(argv[2], "prepare"), argv + 3);
         fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call SOCKET register | "
               "dra-call "
-              "ready FOLDER CLAIM_UID\n",
+              "ready FOLDER CLAIM_UID ASSIGNMENT\n",
               stderr);
         return USAGE;
 }

@@ -9,7 +9,7 @@ load ../cluster/channels
 setup_file() {
 	"$cluster/up" 4
 	"$cluster/host-imex" all start
-	with_own_channels
+	with_new_channels
 }
 teardown_file() {
 	"$cluster/host-imex" all stop
@@ -30,7 +30,7 @@ controllers_are() {
 controllers_run() { [[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o json | jq '[.items[] | select(.status.phase == "Running")] | length') == "$1" ]]; }
 table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 
-@test "an old copy of the table is put back under running pods: nobody believes it, who runs keeps his channel, and a new ComputeDomain gets another one" {
+@test "an old copy of the table is put back under running pods: it is ignored, running pods keep their channel, and a new ComputeDomain gets another one" {
 	domain one
 	worker a one 0
 	running a
@@ -64,7 +64,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
 }
 
-@test "a node whose IMEX comes and goes offers no places until it is stable, and a restart is over before it counts" {
+@test "a node whose IMEX starts and stops offers no channels until IMEX is stable, and a short restart withholds nothing" {
 	"$cluster/host-imex" 2 stop
 	eventually 30 places 2 0
 	"$cluster/host-imex" 2 start
@@ -94,7 +94,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 100 entry_is "$uid" ''
 }
 
-@test "a channel is taken back while the node that held it is silent: it stays taken, the fabric names the node, and it goes when the node is back" {
+@test "a channel is taken back while the node that held it is silent: it stays taken, the fabric names the node, and it is free when the node is back" {
 	domain gone
 	worker a gone 3
 	running a
@@ -117,7 +117,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 200 entry_is "$uid" ''
 }
 
-@test "a node is cut off with a channel that it has not reported: it is given to nobody until the node has shown life and said that it has none" {
+@test "a node is cut off with a channel that it has not reported: no other ComputeDomain gets it until the node is back and reports that it has none" {
 	# The node's plugin cannot tell anything, as when it is cut off in the second between a Prepare and its report.
 	mute node-3
 	domain gone

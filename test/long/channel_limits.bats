@@ -13,7 +13,7 @@ channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeD
 setup_file() {
 	"$cluster/up" 4
 	"$cluster/host-imex" all start
-	with_own_channels
+	with_new_channels
 }
 teardown_file() {
 	all_count ''
@@ -58,14 +58,12 @@ plugins_anew() {
 	k -n "$driver_ns" rollout restart daemonset/compute-domains-kubelet-plugin >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
 }
-id_of() { entry "$1" | cut -d' ' -f1; }
-has_entry() { [[ -n $(entry "$1") ]]; }
 
 @test "a node whose driver has no channels but 0 offers no places, and the fabric goes by the others" {
 	channel_count 3 1
 	plugins_anew
 	eventually 60 offers 3 0
-	offers 2 16
+	eventually 60 offers 2 16
 	eventually 60 counted 2048
 	domain d
 	worker a d 0
@@ -75,7 +73,7 @@ has_entry() { [[ -n $(entry "$1") ]]; }
 	eventually 90 offers 3 16
 }
 
-@test "channels run out: one namespace has no more than half, who gets none is told why, and gets one when another is given back" {
+@test "channels run out: one namespace has no more than half, an Event reports why a pod waits, and it gets a channel when another is given back" {
 	local uid
 	# 1 to 4: two are half of them, and half of the three that another namespace's one leaves.
 	all_count 5
@@ -90,7 +88,7 @@ has_entry() { [[ -n $(entry "$1") ]]; }
 	running a
 	running b
 	worker c three 2
-	eventually 90 fabric_says ChannelsExhausted "$ns"
+	eventually 90 fabric_says ChannelsExhausted 'their namespace has half'
 	eventually 90 event_says Pod/c 'no channel has been assigned'
 	# What it has no right to is another one's.
 	k create namespace "$ns-other" >/dev/null
@@ -161,7 +159,7 @@ claim_allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(k -n "$ns" get pod "
 # Nobody can be asked but the node itself.
 runs_still() { "$cluster/node" 0 sh -c 'grep -l "domain $1 " /var/run/cdi/*claim_*' sh "$1" >/dev/null; }
 
-@test "one node has a plugin of an earlier version: it refuses such a claim, and gives it no channel; the other nodes go on" {
+@test "one node has a plugin of an earlier version: it refuses such a claim, and gives it no channel; the other nodes continue" {
 	domain d
 	worker near d 1
 	running near

@@ -1,53 +1,113 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The chart is upgraded to an image whose daemons, or agents, end as soon as they start.
+# A new template reaches the daemons: one idle daemon first, then at most a tenth of the idle ones (at least one), and the rest when these have run
+# for a minute. An image whose daemons crash therefore stops at the first.
 
 load ../cluster/driver
-load ../cluster/agents
+load ../cluster/domains
+nodes=4
 
-setup_file() { with_driver 2; }
+setup_file() { with_driver $nodes; }
 setup() { ns_begin; }
 teardown() {
-	with_driver 2 --reset-values
-	eventually 120 no_agents
-	forget_agents
+	with_driver $nodes --reset-values
 	ns_end
 }
 
-# upgrade_to_crashing_image: the controller starts its daemons with an image that lacks their program.
+# upgrade ARGS...: without a wait for the daemons.
+upgrade() {
+	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --reuse-values --wait --timeout 120s "$@" >/dev/null
+}
+# upgrade_to_crashing_image: the controller starts daemons with an image that lacks their program.
 upgrade_to_crashing_image() {
-	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --reuse-values --wait --timeout 120s \
-		--set 'controller.containers.computeDomain.env[0].name=IMAGE_NAME' \
-		--set 'controller.containers.computeDomain.env[0].value=compute-domains/busybox:test' >/dev/null
+	upgrade --set 'controller.containers.computeDomain.env[0].name=IMAGE_NAME' \
+		--set 'controller.containers.computeDomain.env[0].value=compute-domains/busybox:test'
 }
 roll_back() { "$cluster/helm" rollback compute-domains --namespace "$driver_ns" --wait --timeout 120s >/dev/null; }
-# crashing N SELECTOR: so many pods have a container that was started and ended.
+# hashes: of which template the daemons are, "<node> <hash>" a line; replaced BEFORE N: so many of them are of another one than before.
+hashes() {
+	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -r '.items[] | select(.metadata.deletionTimestamp | not) |
+		"\(.spec.nodeName) \(.metadata.annotations["resource.nvidia.com/template-hash"])"' | sort
+}
+replaced() { [[ $(comm -13 <(echo "$1") <(hashes) | wc -l) == "$2" ]]; }
+# crashing N: so many daemons have a container that was started and ended.
 crashing() {
-	k -n "$driver_ns" get pods -l "$2" -o json | jq -e --argjson n "$1" '[.items[] | select(.metadata.deletionTimestamp | not) |
-		select(.status.containerStatuses[0].restartCount > 0)] | length == $n' >/dev/null
+	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -e --argjson n "$1" '[.items[] | select(.metadata.deletionTimestamp | not) |
+		select(.status.containerStatuses[0].restartCount > 0 or (.status.containerStatuses[0].state.waiting.reason // "" | test("CrashLoopBackOff|RunContainerError")))] |
+		length == $n' >/dev/null
 }
 
-@test "helm rollback alone repairs an upgrade to an image whose daemons crash" {
-	upgrade_to_crashing_image
-	domain d
-	worker w d 0
-	eventually 60 crashing 1 app=imex-daemon,$uid_label
-	roll_back
-	running w
+@test "a new template is tried on one idle daemon for a minute, and then reaches the other idle ones; one that is in use waits until its domain has ended" {
+	formed busy 0
+	local before pid
+	before=$(hashes) pid=$(imex_pid 0)
+	upgrade --set daemon.podLabels.version=next
+	eventually 30 replaced "$before" 1
+	for_seconds 45 replaced "$before" 1
+	eventually 90 replaced "$before" 3
+	[[ $(imex_pid 0) == "$pid" ]]
+	k -n "$ns" delete pod busy-0 >/dev/null
+	eventually 90 replaced "$before" 4
+	eventually 60 daemons_idle $nodes
 }
 
-@test "helm rollback alone repairs an upgrade to an image whose agents crash" {
-	with_driver 2 --set resources.computeDomains.imex.agents=true
-	eventually 60 agents_idle 2
+@test "an image whose daemons crash reaches one of the idle daemons, an Event reports it, and helm rollback alone repairs it" {
+	formed busy 0
+	local before pid
+	before=$(hashes) pid=$(imex_pid 0)
 	upgrade_to_crashing_image
-	eventually 60 crashing 1 $agents
-	eventually 30 eval 'k -n "$driver_ns" get events --field-selector reason=AgentsCrash -o name | grep -q .'
-	agents_idle 1 # the other one was left alone
+	eventually 60 crashing 1
+	eventually 30 eval 'k -n "$driver_ns" get events --field-selector reason=DaemonsCrash -o name | grep -q .'
+	# Longer than a daemon has to run until it counts as healthy.
+	for_seconds 90 replaced "$before" 1
+	crashing 1
+	[[ $(imex_pid 0) == "$pid" ]]
+	has_channel busy-0
+	# What the others can do, they still do.
+	local other
+	other=$(comm -12 <(echo "$before") <(hashes) | sed -n 's/^node-\([1-3]\) .*/\1/p' | head -1)
+	worker joins busy "$other"
+	running joins
 	roll_back
-	eventually 60 agents_idle 2
-	domain d
-	worker a d 0
-	worker b d 1
-	running a
-	running b
+	eventually 60 eval '[[ $(hashes) == "$before" ]]'
+	eventually 60 crashing 0
+	[[ $(imex_pid 0) == "$pid" ]]
+	local i
+	for i in 1 2 3; do [[ $i == "$other" ]] || worker "after-$i" busy "$i"; done
+	for i in 1 2 3; do [[ $i == "$other" ]] || running "after-$i" 90; done
+	ready busy
+	[[ $(imex_pid 0) == "$pid" ]]
+}
+
+@test "a daemon that is deleted during such an upgrade comes back with the new template, and no other idle one is replaced" {
+	local before
+	before=$(hashes)
+	upgrade_to_crashing_image
+	eventually 60 crashing 1
+	local first victim
+	first=$(comm -13 <(echo "$before") <(hashes) | cut -d' ' -f1)
+	for victim in 1 2 3; do [[ node-$victim == "$first" ]] || break; done
+	# The DaemonSet controller creates it from the newest template.
+	k -n "$driver_ns" delete pod "$(daemon_pod "$victim")" >/dev/null
+	eventually 60 crashing 2
+	for_seconds 75 replaced "$before" 2
+	roll_back
+	eventually 60 eval '[[ $(hashes) == "$before" ]]'
+	eventually 60 daemons_idle $nodes
+}
+
+@test "two upgrades in a row, both to images that crash: the second one reaches only the daemon that crashes already, and an upgrade to a good one repairs it" {
+	local before bad
+	before=$(hashes)
+	upgrade_to_crashing_image
+	eventually 60 crashing 1
+	bad=$(comm -13 <(echo "$before") <(hashes))
+	upgrade --set daemon.podLabels.version=next
+	# What crashes is idle, and is replaced at once.
+	second_try() { replaced "$before" 1 && [[ $(comm -13 <(echo "$before") <(hashes)) != "$bad" ]]; }
+	eventually 60 second_try
+	for_seconds 75 replaced "$before" 1
+	with_driver $nodes --reset-values
+	eventually 120 daemons_idle $nodes
+	formed after 0 1 2 3
 }

@@ -52,7 +52,7 @@ setup() { ns_begin; }
 teardown() { ns_end; }
 
 # prepared: how many claims of workloads the plugin there has recorded. The daemon's pod is as critical as the plugin's, and its claim may stay
-# until the next start.
+# until the next start. The daemon serves until the workload's claim is unprepared.
 prepared() { "$cluster/node" 1 cat "$plugin_dir/checkpoint.json" | jq '[.v2.preparedClaims[]? | select(tostring | contains("\"channel-0\""))] | length'; }
 
 @test "the plugin unprepares the workload's claims before it ends when its node is shut down, and the pods run after the next start" {

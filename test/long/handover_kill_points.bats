@@ -1,20 +1,19 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 before any request of the controller while a node goes from one domain of agents to the next (imex.agents=true): each domain comes to
-# be ready there, in a place that nobody else has, and nothing is left. Of the agent: unit/daemon/test_agent_kill_points.c. The controller runs by hand.
+# kill -9 before any request of the controller while a node changes from one domain to the next: each domain becomes ready there, with an index
+# that no other node has, and nothing is left. The same for the daemon is unit/daemon/test_kill_points.c. The controller runs by hand.
 
 load ../cluster/driver
-load ../cluster/agents
+load ../cluster/domains
 load ../cluster/kill_points
 nodes=2
 
 setup_file() {
-	with_agents
-	eventually 90 agents_idle $nodes
+	with_driver $nodes
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
 	eventually 60 no_controller
 }
-teardown_file() { without_agents; }
+teardown_file() { with_driver $nodes; }
 setup() {
 	controller=''
 	ns_begin
@@ -25,19 +24,19 @@ teardown() {
 	k -n "$ns" delete computedomains,resourceclaims --all --wait=false >/dev/null 2>&1 || true
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	k delete namespace "$ns" --timeout=90s >/dev/null
-	eventually 60 domains_gone
+	eventually 90 domains_gone
 }
-no_controller() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
-# ready_on_node_0 UID: the agent there is ready in that domain, in the very place that the fabric's object names; no other domain lists the node,
-# and no epoch is there twice.
+# ready_on_node_0 UID: the daemon there is ready in that domain, with the assignment that the fabric's object has; no other domain lists the node,
+# and no epoch occurs twice.
 ready_on_node_0() {
-	local seat
-	seat=$(k -n "$driver_ns" get pods -l $agents --field-selector spec.nodeName=node-0 -o json |
-		jq -r '.items[0].metadata.annotations | select(.["imex.resource.nvidia.com/ready"] == "true") | .["imex.resource.nvidia.com/seat"] // ""')
-	k get computedomainfabrics -o json | jq -e --arg uid "$1" --arg seat "$seat" '.items[0] | .metadata.name as $name |
-		[.domains[] | .owner.uid as $d | .seats[] | {d: $d, node, index, epoch}] as $all |
+	local assignment
+	assignment=$(k -n "$driver_ns" get pods -l $daemon_selector --field-selector spec.nodeName=node-0 -o json |
+		jq -r '.items[0].metadata.annotations | select(.["imex.resource.nvidia.com/ready"] == "true") |
+			.["imex.resource.nvidia.com/report"] // "{}" | fromjson | .assignment // ""')
+	k get computedomainfabrics -o json | jq -e --arg uid "$1" --arg assignment "$assignment" '.items[0] | .metadata.name as $name |
+		[.domains[] | .owner.uid as $d | .assignments[] | {d: $d, node, index, epoch, state}] as $all |
 		[$all[] | select(.node == "node-0")] as $here | ($all | length == (map(.epoch) | unique | length)) and
-		($here | length == 1 and .[0].d == $uid and $seat == "\($name)/\($uid)/\(.[0].index)/\(.[0].epoch)")' >/dev/null
+		($here | length == 1 and .[0].d == $uid and (.[0].state // "") == "" and $assignment == "\($name)/\($uid)/\(.[0].index)/\(.[0].epoch)")' >/dev/null
 }
 
 handed_over() {
@@ -53,9 +52,9 @@ handed_over() {
 	k -n "$ns" delete resourceclaim/two computedomain/first computedomain/second --wait=false >/dev/null
 	gone computedomain/first
 	gone computedomain/second
-	eventually 60 domains_gone
-	eventually 30 agents_idle $nodes
+	eventually 90 domains_gone
+	eventually 30 daemons_idle $nodes
 }
-@test "the controller is killed before its requests while a node goes from one domain of agents to the next" {
+@test "the controller is killed before its requests while a node changes from one domain to the next" {
 	killed_at_each 8 handed_over
 }

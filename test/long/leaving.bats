@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Pods leave their nodes, and domains end, while others than the driver act on Nodes and ComputeDomains.
+# Pods leave their nodes, and domains end, while other clients act on Nodes and ComputeDomains.
 
 load ../cluster/driver
 
@@ -35,21 +35,21 @@ spec: {numNodes: 0, channel: {resourceClaimTemplate: {name: held}}}
 END
 	worker w held 1
 	running w
-	local daemon imex mark
-	daemon=$(daemon_pod held 1)
-	imex=$(pids_of_pod "$driver_ns" "$daemon" nvidia-imex)
+	local imex mark
+	imex=$(imex_pid 1)
 	[[ $imex ]]
 	k -n "$ns" delete computedomain held --wait=false >/dev/null
 	eventually 20 event_says ComputeDomain/held example.com/keep
 	mark=$("$cluster/audit" mark)
-	for_seconds 65 daemon_is_ready "$daemon" # deletion waits for daemon pods at most a minute
-	[[ $(pids_of_pod "$driver_ns" "$daemon" nvidia-imex) == "$imex" ]]
+	for_seconds 65 daemon_is_ready 1
+	[[ $(imex_pid 1) == "$imex" ]]
 	[[ $("$cluster/audit" "$mark" | grep -c 'compute-domain-controller.*computedomains') -le 1 ]]
 	k -n "$ns" delete pod w --wait=false >/dev/null
 	gone pod/w 30
 	k -n "$ns" patch computedomain held --type=json -p '[{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/keep"},
 		{"op": "remove", "path": "/metadata/finalizers/0"}]' >/dev/null
 	gone computedomain/held 60
+	eventually 30 daemon_says 1 IDLE
 }
 
 labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.metadata.labels[$key] // ""') == "$2" ]]; }
@@ -64,7 +64,7 @@ labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.
 	eventually 20 labelled 1 ""
 	worker w d 1
 	running w
-	labelled 1 "$uid"
+	eventually 20 labelled 1 "$uid"
 }
 
 @test "a script writes the label of another ComputeDomain over that of a running pod: an Event of the Node reports it, and the label is restored" {
@@ -75,6 +75,7 @@ labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.
 	local a b
 	a=$(domain_uid a)
 	b=$(domain_uid b)
+	eventually 20 labelled 1 "$b"
 	k label node node-1 "$uid_label=$a" --overwrite >/dev/null
 	eventually 20 node_event 1 "$uid_label was set to $a" ComputeDomainLabelChanged
 	eventually 20 labelled 1 "$b"

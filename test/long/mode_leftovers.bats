@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What one mode leaves on Nodes and ComputeDomains stops nothing in another mode.
+# What one mode, or an earlier release, leaves on Nodes and ComputeDomains stops nothing in another mode.
 
 load ../cluster/driver
-load ../cluster/agents
 
 setup_file() { "$cluster/up" 2; }
 setup() { ns_begin; }
@@ -12,37 +11,63 @@ teardown() {
 	ns_end
 	k apply --server-side --force-conflicts -f "$checkout/deploy/chart/compute-domains/crds" >/dev/null
 	with_driver 2 --reset-values
-	eventually 120 no_agents
-	forget_agents
 }
 
-@test "one helm upgrade goes from agents to hosts that run IMEX: labels and agents go, and a new domain runs" {
-	with_driver 2 --set resources.computeDomains.imex.agents=true
-	eventually 60 agents_idle 2
+@test "one helm upgrade goes from our daemons to hosts that run IMEX, and one goes back: labels and daemons disappear and come back, and a new domain runs" {
+	with_driver 2
 	domain one
 	worker a one 0
 	running a
 	k -n "$ns" delete pod a --timeout=60s >/dev/null
 	k -n "$ns" delete computedomain one --timeout=90s >/dev/null
 	"$cluster/host-imex" all start
-	with_driver 2 --set resources.computeDomains.imex.agents=false --set featureGates.HostManagedIMEX=true
-	eventually 60 no_agents
+	with_driver 2 --set featureGates.HostManagedIMEX=true
+	eventually 60 no_daemons
 	domain two
 	worker b two 1
 	running b
+	k -n "$ns" delete pod b --timeout=60s >/dev/null
+	k -n "$ns" delete computedomain two --timeout=90s >/dev/null
+	"$cluster/host-imex" all stop
+	with_driver 2
+	eventually 60 daemons_idle 2
+	domain three
+	worker c three 0
+	worker d three 1
+	running c
+	running d
 }
 
-@test "without the definition of fabrics, as after an upgrade from the Go driver, an annotation of agents stops no other domain" {
+@test "an upgrade to hosts that run IMEX while a domain is in use: its daemons serve until its pods have ended, and are gone then" {
+	with_driver 2
+	domain used
+	worker a used 0
+	running a
+	local pid
+	pid=$(imex_pid 0)
+	with_driver 2 --set featureGates.HostManagedIMEX=true
+	eventually 60 eval '[[ -z $(daemon_pod 1) ]]'
+	for_seconds 10 test -d "/proc/$pid"
+	has_channel a
+	k -n "$ns" delete pod a --timeout=60s >/dev/null
+	k -n "$ns" delete computedomain used --timeout=90s >/dev/null
+	eventually 90 no_daemons
+}
+
+@test "an annotation of a mode that no longer exists, and the deleted definition of fabrics, stop no other domain" {
 	with_driver 2 --reset-values
-	k delete crd computedomainfabrics.resource.nvidia.com --timeout=60s >/dev/null
 	domain mine
 	k -n "$ns" annotate --overwrite computedomain mine resource.nvidia.com/imex-mode=driverManagedAgents >/dev/null
 	domain other
 	worker a other 0
 	running a
+	k -n "$ns" delete pod a --timeout=60s >/dev/null
+	eventually 60 daemons_idle 2
+	k delete crd computedomainfabrics.resource.nvidia.com --timeout=60s >/dev/null
+	# A controller that starts creates it.
 	k -n "$driver_ns" rollout restart deployment/compute-domains-controller >/dev/null
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s >/dev/null
 	domain third
 	worker b third 1
-	running b
+	running b 150
 }

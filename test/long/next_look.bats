@@ -9,7 +9,7 @@ load ../cluster/unprepared
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() {
-	[[ -n ${BATS_TEST_COMPLETED:-} ]] || mend_unprepared
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || repair_unprepared
 	ns_end
 }
 
@@ -28,7 +28,7 @@ teardown() {
 	server_is_back 300 # Kubernetes' own controllers take a minute to come back to a server that was away for one
 }
 
-@test "the disk is full while a claim is journaled: the pod says so, and starts by itself when there is room" {
+@test "the disk is full while a claim is recorded: an Event of the pod reports it, and the pod starts by itself when there is room" {
 	disk_full_in_prepare
 	running a 150
 	has_channel a

@@ -12,6 +12,6 @@ teardown() {
 	ns_end
 }
 
-@test "twelve minutes of 404, so that sweeps come twice, and then of 403 and 503: nothing is touched, and all goes on when they end" {
+@test "twelve minutes of 404, so that sweeps come twice, and then of 403 and 503: nothing is changed, and everything continues when they end" {
 	pages_for 720 90 90 patiently
 }

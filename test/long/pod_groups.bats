@@ -57,7 +57,7 @@ END
 # group_says TEXT: an Event of the PodGroup.
 group_says() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$1"; }
 
-@test "a gang on two nodes whose PodGroup names the claim stays Pending, and an Event of the PodGroup says why" {
+@test "a gang on two nodes whose PodGroup names the claim stays Pending, and an Event of the PodGroup reports why" {
 	pod_group '{name: channel, resourceClaimTemplateName: d}'
 	gang_pod 0
 	gang_pod 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The IMEX domain that stands for a whole rack (imex.agents=true with imex.isolation=channel): the chart is rolled back under it, it has no place
-# left, nodes join it later.
+# The IMEX domain that stands for a whole rack (imex.isolation=channel): the chart is rolled back under it, it is full, nodes fail in it (docs/failures.md,
+# "What happens to a node"), nodes join it later.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -15,15 +15,15 @@ setup_file() {
 	with_standing
 	eventually 90 all_joined $nodes
 }
-teardown_file() {
-	with_driver $nodes
-	eventually 90 no_agents
-	forget_agents
-}
+teardown_file() { with_driver $nodes; }
 setup() { ns_begin; }
 teardown() {
 	k uncordon node-0 node-1 node-2 >/dev/null
-	[[ -n ${BATS_TEST_COMPLETED:-} ]] || k get computedomainfabrics -o json | jq -c '.items[] | {domains, conditions}' | cut -c1-2000
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
+		k get computedomainfabrics -o json | jq -c '.items[] | {domains, conditions}' | cut -c1-2000
+		"$cluster/power" 2 off
+		"$cluster/power" 2 on
+	}
 	local clean=0
 	ns_end || clean=1
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
@@ -32,10 +32,14 @@ teardown() {
 	}
 	return $clean
 }
-# room_for_all: what those words say, without pods that have channels.
-room_for_all() {
+# all_leave: nobody has a place any more, so that the next node that joins brings the number of slots that is set now. There may be no pods with
+# channels. room_for_all: as the message advises.
+all_leave() {
 	k cordon node-0 node-1 node-2 >/dev/null
-	eventually 60 seated_are ""
+	eventually 60 assigned_are ""
+}
+room_for_all() {
+	all_leave
 	k uncordon node-0 node-1 node-2 >/dev/null
 	eventually 90 all_joined $nodes
 	slots_are 18
@@ -63,32 +67,31 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	[[ $(imex_pids 0 1 2) == "$pids" ]]
 }
 
-@test "the domain is full: whoever is in it goes on, a Prepare on the node without a place says the remedy, and that heals it" {
-	# The room for nodes is written with the first one.
-	with_driver $nodes
-	eventually 90 no_agents
-	forget_agents
-	k cordon node-0 >/dev/null
+@test "the domain is full: its nodes are not disturbed, a Prepare on the node without a place names the remedy, and that repairs it" {
 	with_standing --set resources.computeDomains.imex.maxNodesPerDomain=2
-	eventually 90 seated_are "node-1 node-2 "
+	slots_are 18
+	all_leave
+	k uncordon node-1 node-2 >/dev/null
+	eventually 90 assigned_are "node-1 node-2 "
+	slots_are 2
 	k uncordon node-0 >/dev/null
-	eventually 60 fabric_says DomainFull "room for 2 nodes" "get no place: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
+	eventually 60 fabric_says DomainFull "has 2 slots" "get no index: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
 	eventually 30 node_event 0 IMEXNoPlace ComputeDomainDevicesWithheld
-	eventually 30 plugin_says 0 "this node offers no devices" "get no place: node-0. Set imex.maxNodesPerDomain to the number of nodes"
+	eventually 30 plugin_says 0 "this node offers no devices" "get no index: node-0. Set imex.maxNodesPerDomain to the number of nodes"
 	local uid
 	domain one
 	worker a one 0
 	worker b one 1
 	running b
 	eventually 30 event_says Pod/a "cannot allocate all claims"
-	# The node may have had a place when the scheduler looked. What its kubelet is told then is the pod's Event.
+	# The node may have had a place when the scheduler looked. What its kubelet gets then is the pod's Event.
 	channel_given "$(domain_uid one)" held ', isolation: Channel'
 	uid=$(k -n "$ns" get resourceclaim held -o jsonpath='{.metadata.uid}')
 	run "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" "$plugin_dir/dra.sock" prepare "$ns" held "$uid"
 	[[ $status == 1 && $output == *"Set imex.maxNodesPerDomain to the number of nodes"* ]]
 	"$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" "$plugin_dir/dra.sock" unprepare "$ns" held "$uid"
-	seated_are "node-1 node-2 "
+	assigned_are "node-1 node-2 "
 	has_channel_of_one b
 	k -n "$ns" delete pod/b resourceclaim/held >/dev/null
 	with_standing
@@ -99,14 +102,92 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 }
 has_channel_of_one() { [[ $(channels_of "$1") == "$(entry "$(domain_uid one)" | cut -d' ' -f1)" ]]; }
 
-@test "a10: a node that is new joins, and elsewhere IMEX goes on" {
+# joined_again K BEFORE: the daemon of the node serves with another assignment than that one, with the same index.
+joined_again() {
+	local now
+	now=$(assignment_of "$1")
+	[[ -n $now && $now != "$2" && $(jq .index <<<"$now") == "$(jq .index <<<"$2")" ]] && daemon_is_ready "$1"
+}
+channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
+
+@test "a node is rebooted under a pod with a channel: it gets a new epoch with its index, its pod has the same channel, and IMEX of the other nodes continues" {
+	domain one
+	worker a one 0
+	worker b one 2
+	running a && running b
+	local pids before channel
+	pids=$(imex_pids 0 1) before=$(assignment_of 2) channel=$(channels_of b)
+	"$cluster/power" 2 off
+	"$cluster/power" 2 on
+	eventually 150 joined_again 2 "$before"
+	eventually 90 all_joined $nodes
+	eventually 90 channels_are b "$channel"
+	[[ $(imex_pids 0 1) == "$pids" ]]
+}
+
+@test "a node is powered off under a pod with a channel: it keeps its index, the other nodes take new pods and keep their IMEX, and it joins again after the power" {
+	domain one
+	worker a one 0
+	worker b one 2
+	running a && running b
+	local pids before
+	pids=$(imex_pids 0 1) before=$(assignment_of 2)
+	eventually 20 condition_is one IMEXHealthy True
+	"$cluster/power" 2 off
+	eventually 120 condition_is one IMEXHealthy Unknown
+	[[ $(assignment_of 2) == "$before" ]]
+	worker c one 1
+	running c
+	channels_are c "$(channels_of a)"
+	"$cluster/power" 2 on
+	eventually 150 joined_again 2 "$before"
+	eventually 90 all_joined $nodes
+	eventually 120 condition_is one IMEXHealthy True
+	[[ $(imex_pids 0 1) == "$pids" ]]
+}
+
+@test "a node is cut off under a pod with a channel: pod and IMEX continue, its index and its channel are kept, and all is healthy with the same processes when it is back" {
+	domain one
+	worker b one 2
+	running b
+	local pids before channel
+	pids=$(imex_pids 0 1 2) before=$(assignment_of 2) channel=$(channels_of b)
+	eventually 20 condition_is one IMEXHealthy True
+	"$cluster/link" 2 down
+	eventually 120 condition_is one IMEXHealthy Unknown
+	[[ $(assignment_of 2) == "$before" && $(imex_pids 0 1 2) == "$pids" ]]
+	"$cluster/link" 2 up
+	eventually 120 condition_is one IMEXHealthy True
+	[[ $(assignment_of 2) == "$before" && $(imex_pids 0 1 2) == "$pids" ]]
+	channels_are b "$channel"
+}
+
+@test "the Pod of a daemon is force-deleted under a pod with a channel: no other node gets its index, its successor joins again, and IMEX of the other nodes continues" {
+	domain one
+	worker a one 0
+	running a
+	local pids before
+	pids=$(imex_pids 1 2) before=$(assignment_of 0)
+	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --grace-period=0 --force >/dev/null 2>&1
+	for_seconds 10 has_index node-0 "$(jq .index <<<"$before")"
+	k -n "$ns" delete pod a >/dev/null
+	eventually 150 all_joined_after 0 "$before"
+	worker b one 0
+	running b 150
+	[[ $(imex_pids 1 2) == "$pids" ]]
+}
+# has_index NODE INDEX: the node and no other one has it, in whatever state its assignment is.
+has_index() { standing | jq -e --arg node "$1" --argjson index "$2" '[.assignments[] | select(.index == $index).node] == [$node]' >/dev/null; }
+all_joined_after() { [[ $(assignment_of "$1") != "$2" ]] && all_joined $nodes; }
+
+@test "a10: a new node joins, and IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
 	running a
 	local pids
 	pids=$(imex_pids 0 1 2)
 	"$cluster/up" 4
-	# A kubelet that has not met the plugin yet looks at the agent's Pod again after a minute or more.
+	# A kubelet whose plugin was not registered yet looks at the daemon's Pod again after a minute or more.
 	eventually 180 all_joined 4
 	worker d one 3
 	running d

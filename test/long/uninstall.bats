@@ -1,16 +1,15 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The driver goes: by the commands of docs/uninstall.md, word for word, and in the wrong order.
+# The driver is removed: by the commands of docs/uninstall.md, word for word, and in the wrong order.
 
 load ../cluster/driver
 load ../cluster/gpus
 
 setup_file() { with_driver 3; }
 setup() { ns_begin; }
-# Whatever is left, only the driver takes away; but what agents leave for the next ones stays.
+# Only the driver removes what is left.
 teardown() {
 	with_driver 3
-	forget_agents
 	ns_end
 }
 kubectl() { k "$@"; }
@@ -27,45 +26,73 @@ follow() {
 	. "$BATS_TEST_TMPDIR/commands.sh"
 }
 no_slices() { slices_published 0; }
+none_of_the_cluster() {
+	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
+}
+no_driver_namespace() { ! k get namespace "$driver_ns" 2>/dev/null; }
+no_daemon_claims() {
+	local i
+	for i in 0 1 2; do [[ -z $("$cluster/node" "$i" ls /var/run/cdi) ]] || return 1; done
+}
 
-@test "in the manual's order nothing is left but what the manual says" {
+@test "in the manual's order nothing is left but what the manual lists" {
 	domain d
 	worker w d 1
 	running w
 	k -n "$ns" delete pod w >/dev/null
 	eventually 30 clique_label_is 1 1
-	eventually 30 daemon_pods_gone
 	follow '## Removing it' 1
 	eventually 60 no_slices
-	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
-	! k get namespace "$driver_ns" || false
-	k get crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com
+	none_of_the_cluster
+	no_driver_namespace
+	k get crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com computedomainfabrics.resource.nvidia.com
 	labels_gone
+	no_daemon_claims
 	follow '## What stays' 1
 	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
-	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock' ]]
+	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock released-daemon-claims' ]]
 	follow '## Removing it' 2
 	! k get computedomains -A || false
 	! k get computedomainfabrics || false
 }
 
-@test "with agents, which are switched off first as the manual says, nothing is left of them either" {
-	with_driver 3 --set resources.computeDomains.imex.agents=true
+@test "helm uninstall waits for idle daemons only: the daemon of a domain that is in use serves on, and carries on under the next release" {
 	domain d
 	worker w d 1
 	running w
+	local pid begin=$SECONDS
+	pid=$(imex_pid 1)
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 400s >/dev/null
+	((SECONDS < begin + 120))
+	test -d "/proc/$pid"
+	has_channel w
+	[[ -z $(k -n "$driver_ns" get daemonsets -l $daemon_selector -o name) ]]
+	[[ $(k -n "$driver_ns" get pods -l $daemon_selector -o jsonpath='{.items[*].spec.nodeName}') == node-1 ]]
+	# The daemon may still report.
+	daemon_is_ready 1
+	with_driver 3
+	[[ $(imex_pid 1) == "$pid" ]]
 	k -n "$ns" delete pod w >/dev/null
+	another() { [[ $(imex_pid 1) != "$pid" ]] && daemon_says 1 IDLE; }
+	eventually 90 another
+}
+
+@test "without hooks, by the manual's commands before helm uninstall, no daemon is left either" {
+	domain d
+	worker w d 1
+	running w
+	k -n "$ns" delete pod w --timeout=60s >/dev/null
 	k -n "$ns" delete computedomain d --timeout=60s >/dev/null
-	cd "$checkout"
-	follow '## With agents' 1
-	[[ -z $(k get nodes -l resource.nvidia.com/imex-agent -o name) ]]
-	follow '## Removing it' 1
-	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
-	! k get namespace "$driver_ns" || false
+	follow '## Without hooks' 1
+	[[ -z $(k -n "$driver_ns" get pods -l $daemon_selector -o name) ]]
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --no-hooks --wait --timeout 120s >/dev/null
+	k delete namespace "$driver_ns" --timeout=60s >/dev/null
+	no_driver_namespace
+	no_daemon_claims
 }
 
 no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
-@test "with GPUs on, nothing is left of them but their folder, as the manual says, and a driver that is put back goes on" {
+@test "with GPUs on, nothing is left of them but their folder, as the manual says, and a driver that is put back carries on" {
 	with_driver 3 --set resources.gpus.enabled=true
 	eventually 60 slices_published 3 gpu.nvidia.com
 	gpu_image=compute-domains/busybox:test
@@ -109,7 +136,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	worker w d 1
 	running w
 	k -n "$ns" delete pod w >/dev/null
-	eventually 30 daemon_pods_gone
+	eventually 30 daemons_idle 3
 	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
 	k -n "$ns" delete computedomain d --wait=false >/dev/null
 	[[ $(k -n "$ns" get computedomain d -o jsonpath='{.metadata.finalizers}') == *resource.nvidia.com/computeDomain* ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Manifests and values that people have written for the Go driver, its main branch or NVIDIA's own charts, on a cluster.
+# Manifests and values that were written for the Go driver, its main branch or NVIDIA's own charts, on a cluster.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -9,14 +9,14 @@ setup_file() { with_gpus 2 --set-string resources.computeDomains.imex.config.IME
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# imexd_config NODE: that of the daemon of "d" there.
-imexd_config() { cat "/proc/$(pids_of_pod "$driver_ns" "$(daemon_pod d "$1")" nvidia-imex)/root/imexd/imexd.cfg"; }
+# imexd_config NODE: that of the nvidia-imex of "d" there.
+imexd_config() { cat "/proc/$(imex_pid "$1")/root/imexd/$(domain_uid d)/imexd.cfg"; }
 
 # What the chart refuses: test/chart/values.bats.
-@test "a setting of nvidia-imex is in the configuration of a daemon once" {
+@test "a setting of nvidia-imex is in its configuration once" {
 	domain d
 	worker w d 1
-	running w
+	running w 120 # a new partition object waits for up to a minute after Nodes were deleted, here those of the file before
 	[[ $(imexd_config 1 | grep '^IMEX_NODE_DISCONNECTED_GRACE_TIME=') == IMEX_NODE_DISCONNECTED_GRACE_TIME=60 ]]
 }
 

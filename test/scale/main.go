@@ -5,7 +5,7 @@
 //	scale run --nodes N --out FILE ...   all steps with so many nodes; what was measured goes into the file, as JSON
 //	scale table FILE...                  the table of several of them
 //
-// It writes what kubelets, the plugin, the scheduler and daemons would write, starts controllers as the chart would, and waits by watches.
+// It writes what kubelets, the plugins, the scheduler and the daemons would write, starts controllers as the chart would, and waits by watches.
 package main
 
 import (
@@ -148,15 +148,15 @@ func (b *bench) allocate(first, n, size int, uids []string) float64 {
 	})
 }
 
-// formed waits until each domain has its nodes labelled, then until its cliques have written them, then until it is Ready.
+// labelled waits until each domain has its nodes labelled, assigned until they have assignments, readied until it is Ready.
 func (b *bench) labelled(uids []string, size int) time.Time {
 	return b.w.until("all nodes labelled", time.Hour, func() bool {
 		return all(uids, func(uid string) bool { return len(b.w.carriers[uid]) == size })
 	})
 }
-func (b *bench) written(uids []string, size int) time.Time {
-	return b.w.until("all cliques written", time.Hour, func() bool {
-		return all(uids, func(uid string) bool { return b.w.members[uid] == size })
+func (b *bench) assigned(uids []string, size int) time.Time {
+	return b.w.until("all nodes assigned", time.Hour, func() bool {
+		return all(uids, func(uid string) bool { return b.w.active[uid] == size })
 	})
 }
 func (b *bench) readied(uids []string, size int) time.Time {
@@ -182,28 +182,43 @@ func (b *bench) remove(first, n int, names, uids []string) (float64, float64) {
 	each("ComputeDomains", len(names), b.atOnce, func(i int) error { return b.admin.remove(domainsPath + "/" + names[i]) })
 	asked := time.Now()
 	end := b.w.until("nothing left", time.Hour, func() bool {
-		return b.w.daemons == 0 && all(uids, func(uid string) bool {
+		return all(uids, func(uid string) bool {
 			_, domain := b.w.domains[uid]
-			_, set := b.w.sets[uid]
-			return !domain && !set && len(b.w.carriers[uid]) == 0 && b.w.members[uid] == 0
+			return !domain && len(b.w.carriers[uid]) == 0 && b.w.listed[uid] == 0
 		})
 	})
 	return end.Sub(begin).Seconds(), end.Sub(asked).Seconds()
 }
 
-// The first start: all nodes get the label of their clique.
+// adopted waits until the controller has done what a new ComputeDomain gets before any claim.
+func (b *bench) adopted(uid string, limit time.Duration) {
+	b.w.until("finalizer of a new domain", limit, func() bool { return len(b.w.domains[uid].Metadata.Finalizers) > 0 })
+}
+
+// The first start: all nodes get the labels of their clique and of the daemons, and each partition its object. Then the daemons come.
 func (b *bench) firstStart() *controller {
 	say("%d nodes: the controller starts for the first time", b.nodes)
 	a := b.start(0)
 	leading := a.says("leading", 10*time.Minute)
 	b.set("first sync: start to leading s", leading.Sub(a.begun).Seconds())
-	end := b.w.until("clique labels", time.Hour, func() bool { return b.w.gpuLabels == b.nodes })
+	end := b.w.until("labels and fabrics", time.Hour, func() bool {
+		return b.w.gpuLabels == b.nodes && b.w.daemonLabels == b.nodes && len(b.w.fabrics) == (b.nodes+rack-1)/rack && b.w.set.Metadata.UID != ""
+	})
 	b.set("first labels of all nodes: after leading s", end.Sub(leading).Seconds())
 	u := a.idle()
 	b.set("nodes and slices: private dirty idle MB", float64(u.Dirty)/1000)
 	b.set("nodes and slices: peak MB", float64(u.Peak)/1000)
 	b.since("first start", usage{}, u)
 	b.phase("first start")
+	say("%d nodes: their daemons come", b.nodes)
+	before, begin := a.usage(), time.Now()
+	b.p.hold(false)
+	end = b.w.until("daemons", time.Hour, func() bool { return b.w.reported == b.nodes })
+	b.set("load: daemons come s", end.Sub(begin).Seconds())
+	u = a.idle()
+	b.set("nodes and daemons: private dirty idle MB", float64(u.Dirty)/1000)
+	b.since("daemons come", before, u)
+	b.phase("daemons")
 	return a
 }
 
@@ -232,13 +247,13 @@ func (b *bench) bar(n int) {
 	label(nil)
 }
 
-// One large domain. The controller goes while the claims are allocated, so that it has all of them when it leads again, and daemons come
+// One large domain. The controller ends before the claims are allocated, so that it has all of them when it leads again, and daemons report
 // when it has written everything: so its own time is seen alone.
 func (b *bench) large(a *controller, n int) *controller {
 	say("%d nodes: a domain of %d forms", b.nodes, n)
 	uids := []string{b.domain("large")}
 	b.claims(0, n, n, uids)
-	b.w.until("DaemonSet", time.Minute, func() bool { _, there := b.w.sets[uids[0]]; return there })
+	b.adopted(uids[0], time.Minute)
 	b.p.hold(true)
 	a.end(syscall.SIGTERM)
 	b.bar(n)
@@ -247,17 +262,17 @@ func (b *bench) large(a *controller, n int) *controller {
 	a = b.start(0)
 	begin := a.says("leading", 10*time.Minute)
 	before := a.usage()
+	assigned := b.assigned(uids, n)
 	labels := b.labelled(uids, n)
-	cliques := b.written(uids, n)
-	b.phase("large domain: labels, cliques")
+	b.phase("large domain: assignments, labels")
 	daemons := time.Now()
 	b.p.hold(false)
 	ready := b.readied(uids, n)
+	b.set("large domain: leading to all assigned s", assigned.Sub(begin).Seconds())
 	b.set("large domain: leading to all labelled s", labels.Sub(begin).Seconds())
-	b.set("large domain: leading to cliques written s", cliques.Sub(begin).Seconds())
 	own := b.result.Figures["load: label patches of the large domain s"]
-	b.set("the same, in times of the load program's", cliques.Sub(begin).Seconds()/own)
-	b.set("large domain: daemons come to Ready s", ready.Sub(daemons).Seconds())
+	b.set("all assigned, in times of the load program's label patches", assigned.Sub(begin).Seconds()/own)
+	b.set("large domain: first report to Ready s", ready.Sub(daemons).Seconds())
 	b.since("large domain formed", before, a.idle())
 	b.phase("large domain: Ready")
 	say("%d nodes: the domain of %d goes", b.nodes, n)
@@ -286,12 +301,12 @@ func (b *bench) many(a *controller) ([]string, []string) {
 	begin := time.Now()
 	b.allocate(0, n*size, size, uids)
 	asked := time.Now()
+	assigned := b.assigned(uids, size)
 	labels := b.labelled(uids, size)
-	cliques := b.written(uids, size)
 	ready := b.readied(uids, size)
 	b.set("many domains: allocations s", asked.Sub(begin).Seconds())
 	b.set("many domains: last allocation to all labelled s", labels.Sub(asked).Seconds())
-	b.set("many domains: last allocation to cliques written s", cliques.Sub(asked).Seconds())
+	b.set("many domains: last allocation to all assigned s", assigned.Sub(asked).Seconds())
 	b.set("many domains: last allocation to all Ready s", ready.Sub(asked).Seconds())
 	u := a.idle()
 	b.since("many domains formed", before, u)
@@ -317,7 +332,7 @@ func (b *bench) failover(a *controller) *controller {
 	a.end(syscall.SIGKILL)
 	late := b.domain("late")
 	leading := s.says("leading", 2*time.Minute)
-	b.w.until("DaemonSet of the late domain", 10*time.Minute, func() bool { _, there := b.w.sets[late]; return there })
+	b.adopted(late, 10*time.Minute)
 	b.set("failover: kill to lease s", leading.Sub(killed).Seconds())
 	after := s.idle()
 	b.since("failover", u, after)
@@ -401,6 +416,7 @@ func runCommand(arguments []string) {
 		ours:   newClient(*server, *pki+"/ca.crt", "", "", strings.TrimSpace(string(text)), atOnce),
 		result: result{*nodes, map[string]float64{"conflicts": 0, "leases lost": 0}, map[string]map[string]int{}}}
 	b.p = newPlayer(b.admin, b.w, *nodes, atOnce)
+	b.p.hold(true)
 	b.env = environment(b.admin)
 	b.from = b.log.position()
 	b.run()

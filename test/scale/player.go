@@ -3,14 +3,15 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"strconv"
 	"sync"
 )
 
-// The player is the DaemonSet controller, the claims' controller, the scheduler, the kubelets and the daemons: a node that gets a domain's
-// label gets a daemon Pod with its claim, which runs and has an address at once, and says READY when its clique has a place for it; the Pod
-// and its claim go with the label. What concerns one node happens in its order.
+// The player is the DaemonSet controller, the claims' controller, the scheduler, the kubelets and the daemons: a node that gets the daemons' label
+// gets a daemon Pod with its claim, which runs and has an address at once. The daemon reports READY in each assignment, and what it has left, at
+// once too. What concerns one node happens in its order.
 type player struct {
 	c     *client
 	w     *world
@@ -28,8 +29,8 @@ type lane struct {
 }
 
 type daemonPod struct {
-	domain, name string
-	told         seat
+	name, claim string
+	reported    standing
 }
 
 func newPlayer(c *client, w *world, nodes, atOnce int) *player {
@@ -43,12 +44,11 @@ func newPlayer(c *client, w *world, nodes, atOnce int) *player {
 		p.lanes = append(p.lanes, l)
 		go p.play(l)
 	}
-	w.onLabel = func(node, _ string) { p.look(node) }
-	w.onSeat = p.look
+	w.onNode = p.look
 	return p
 }
 
-// hold keeps the daemons from coming until it is called with false: what our controller does alone is then to be seen alone.
+// hold keeps daemons from starting and from reporting until it is called with false, so that what our controller does alone can be seen.
 func (p *player) hold(held bool) {
 	for _, l := range p.lanes {
 		l.mu.Lock()
@@ -59,6 +59,9 @@ func (p *player) hold(held bool) {
 }
 
 func (p *player) look(node string) {
+	if _, known := p.index[node]; !known {
+		return // the last rack is not full
+	}
 	h := fnv.New32a()
 	h.Write([]byte(node))
 	l := p.lanes[int(h.Sum32()%uint32(len(p.lanes)))]
@@ -85,48 +88,38 @@ func (p *player) play(l *lane) {
 	}
 }
 
-// compare makes of a node's daemon what its label and its clique say.
+// compare makes of a node's daemon what its label and its fabric say. No node loses the label here.
 func (p *player) compare(l *lane, node string) {
+	clique := cliqueOf(p.index[node])
 	p.w.mu.Lock()
-	domain, place := p.w.label[node], p.w.seats[node]
-	set, made := p.w.sets[domain]
+	set, wanted, now := p.w.set, p.w.withDaemon[node], p.w.stands(clique, node)
 	p.w.mu.Unlock()
+	if !wanted || set.Metadata.UID == "" || now.fabric == "" {
+		return // what is missing brings the node here again
+	}
 	pod := l.pods[node]
-	if pod != nil && pod.domain != domain {
-		check(p.c.remove(podsPath+"/"+pod.name), "daemon Pod")
-		check(p.c.remove(daemonPath+"/"+pod.name), "daemon claim")
-		delete(l.pods, node)
-		pod = nil
-		p.count(-1)
-	}
-	if domain == "" {
-		return
-	}
 	if pod == nil {
-		if !made {
-			return // its DaemonSet is on its way, and brings all its nodes here again
-		}
-		pod = &daemonPod{domain: domain, name: set.Metadata.Name + "-" + node[len(node)-5:]}
-		p.begin(pod, set, node)
+		pod = p.begin(set, node)
 		l.pods[node] = pod
-		p.count(1)
-		p.look(node) // its place may have come meanwhile
-		return
+		p.report(pod, clique, now)
+		p.w.mu.Lock()
+		p.w.reported++
+		p.w.changed.Broadcast()
+		p.w.mu.Unlock()
+	} else if concerns(pod.reported, now) {
+		p.report(pod, clique, now)
 	}
-	if place.domain == domain && place != pod.told {
-		p.report(pod, place)
-		pod.told = place
-	}
+	pod.reported = now
 }
 
-func (p *player) count(by int) {
-	p.w.mu.Lock()
-	p.w.daemons += by
-	p.w.changed.Broadcast()
-	p.w.mu.Unlock()
+// concerns: what others in the fabric do changes no report.
+func concerns(was, is standing) bool {
+	was.epoch = is.epoch
+	return was != is
 }
 
-func (p *player) begin(pod *daemonPod, set setObject, node string) {
+func (p *player) begin(set setObject, node string) *daemonPod {
+	pod := &daemonPod{name: daemonObject + "-" + node[len(node)-5:]}
 	metadata, spec := dict{"name": pod.name}, dict{"nodeName": node}
 	for k, v := range set.Spec.Template.Metadata {
 		metadata[k] = v
@@ -142,12 +135,16 @@ func (p *player) begin(pod *daemonPod, set setObject, node string) {
 		Metadata meta `json:"metadata"`
 	}
 	check(p.c.create(podsPath, dict{"metadata": metadata, "spec": spec}, &made), "daemon Pod")
-	claim := aClaim(pod.name, "daemon", "compute-domain-daemon.nvidia.com", "ComputeDomainDaemonConfig", pod.domain)
+	claim := aClaim(pod.name, "daemon", "compute-domain-daemon.nvidia.com", "ComputeDomainDaemonConfig", daemonDomain)
 	claim["metadata"].(dict)["ownerReferences"] = list{dict{"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": made.Metadata.UID,
 		"controller": true}}
-	check(p.c.create(daemonPath, claim, nil), "daemon claim")
+	var claimed struct {
+		Metadata meta `json:"metadata"`
+	}
+	check(p.c.create(daemonPath, claim, &claimed), "daemon claim")
+	pod.claim = claimed.Metadata.UID
 	check(p.c.patch(daemonPath+"/"+pod.name+"/status",
-		allocated(node, "daemon", "ComputeDomainDaemonConfig", pod.domain, pod.name, made.Metadata.UID)), "daemon claim")
+		allocated(node, "daemon", "ComputeDomainDaemonConfig", daemonDomain, pod.name, made.Metadata.UID)), "daemon claim")
 	ip := address(p.index[node])
 	conditions, statuses := list{}, list{}
 	for _, kind := range []string{"PodScheduled", "Initialized", "ContainersReady", "Ready"} {
@@ -159,16 +156,24 @@ func (p *player) begin(pod *daemonPod, set setObject, node string) {
 	}
 	check(p.c.patch(podsPath+"/"+pod.name+"/status", dict{"status": dict{"phase": "Running", "podIP": ip, "podIPs": list{dict{"ip": ip}},
 		"conditions": conditions, "containerStatuses": statuses}}), "daemon Pod")
+	return pod
 }
 
-// The daemon's peers are all connected from the first: it reports once, and again when its clique has grown, which costs more than in
-// reality, where they gather what changed.
-func (p *player) report(pod *daemonPod, place seat) {
-	prefix := "imex.resource.nvidia.com/"
-	peers := place.members - 1
-	index := strconv.Itoa(place.index)
-	check(p.c.patch(podsPath+"/"+pod.name, dict{"metadata": dict{
-		"labels": dict{uidLabel + ".cliqueID": place.clique},
-		"annotations": dict{prefix + "state": "READY", prefix + "ready": "true", prefix + "index": index, prefix + "node-id": index,
-			prefix + "peers": strconv.Itoa(peers) + "/" + strconv.Itoa(peers)}}}), "daemon's report")
+// The daemon's peers are all connected from the first: it reports once in an assignment, and again when its domain has grown, which costs more
+// than in reality, where they gather what changed.
+func (p *player) report(pod *daemonPod, clique string, now standing) {
+	prefix, a := "imex.resource.nvidia.com/", now.active
+	report := dict{"claimUID": pod.claim, "bootID": bootID, "fabricUID": now.fabric, "infix": a.infix, "ready": a.domain != "", "left": now.leaving,
+		"seen": now.epoch, "recount": now.recount, "served": a.domain != "", "held": ""}
+	labels := dict{uidLabel + ".cliqueID": clique, uidLabel: nil}
+	annotations := dict{prefix + "state": "IDLE", prefix + "ready": "false", prefix + "index": nil, prefix + "node-id": nil, prefix + "peers": nil}
+	if a.domain != "" {
+		report["assignment"] = fmt.Sprintf("%s/%s/%d/%d", clique, a.domain, a.index, a.epoch)
+		labels[uidLabel] = a.domain
+		index := strconv.FormatInt(a.index, 10)
+		annotations = dict{prefix + "state": "READY", prefix + "ready": "true", prefix + "index": index, prefix + "node-id": index,
+			prefix + "peers": fmt.Sprintf("%d/%d", a.members-1, a.members-1)}
+	}
+	annotations[prefix+"report"] = string(encode(report))
+	check(p.c.patch(podsPath+"/"+pod.name, dict{"metadata": dict{"labels": labels, "annotations": annotations}}), "daemon's report")
 }

@@ -20,13 +20,17 @@ var rows = []struct{ name, bar string }{
 	{"nodes and slices: peak MB", ""},
 	{"first start: CPU s", ""},
 	{"first start: MB read", ""},
+	{"load: daemons come s", ""},
+	{"daemons come: CPU s", ""},
+	{"daemons come: MB read", ""},
+	{"nodes and daemons: private dirty idle MB", ""},
 	{"a foreign change of a Node: ms of CPU", ""},
 	{"a foreign change of a Node: KB read", ""},
 	{"load: label patches of the large domain s", ""},
+	{"large domain: leading to all assigned s", ""},
 	{"large domain: leading to all labelled s", ""},
-	{"large domain: leading to cliques written s", ""},
-	{"the same, in times of the load program's", "<= 2"},
-	{"large domain: daemons come to Ready s", ""},
+	{"all assigned, in times of the load program's label patches", "<= 2"},
+	{"large domain: first report to Ready s", ""},
 	{"large domain formed: CPU s", ""},
 	{"large domain formed: MB read", ""},
 	{"large domain: deletion s", ""},
@@ -35,7 +39,7 @@ var rows = []struct{ name, bar string }{
 	{"large domain deleted: MB read", ""},
 	{"many domains: allocations s", ""},
 	{"many domains: last allocation to all labelled s", ""},
-	{"many domains: last allocation to cliques written s", ""},
+	{"many domains: last allocation to all assigned s", ""},
 	{"many domains: last allocation to all Ready s", ""},
 	{"many domains formed: CPU s", ""},
 	{"many domains formed: MB read", ""},
@@ -59,7 +63,7 @@ var rows = []struct{ name, bar string }{
 	{"conflicts", "0"},
 }
 
-var phases = []string{"first start", "foreign changes", "large domain: claims", "large domain: labels, cliques", "large domain: Ready",
+var phases = []string{"first start", "daemons", "foreign changes", "large domain: claims", "large domain: assignments, labels", "large domain: Ready",
 	"large domain: deletion", "many domains: formation", "sync with everything", "failover", "many domains: deletion"}
 
 func line(cells ...string) { fmt.Println("| " + strings.Join(cells, " | ") + " |") }

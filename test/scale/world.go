@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +20,22 @@ const (
 	ns          = "scale"
 	uidLabel    = "resource.nvidia.com/computeDomain"
 	cliqueLabel = "nvidia.com/gpu.clique"
-	fabric      = "6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e91"
-	rack        = 18
-	group       = "/apis/resource.nvidia.com/v1beta1"
-	dra         = "/apis/resource.k8s.io/v1"
-	podsPath    = "/api/v1/namespaces/" + driverNS + "/pods"
-	nodesPath   = "/api/v1/nodes"
-	cliquesPath = group + "/namespaces/" + driverNS + "/computedomaincliques"
-	domainsPath = group + "/namespaces/" + ns + "/computedomains"
-	claimsPath  = dra + "/namespaces/" + ns + "/resourceclaims"
-	daemonPath  = dra + "/namespaces/" + driverNS + "/resourceclaims"
-	setsPath    = "/apis/apps/v1/namespaces/" + driverNS + "/daemonsets"
+	daemonLabel = "resource.nvidia.com/imex-daemon"
+	bootID      = "11111111-2222-4333-8444-555555555555"
+	// The daemons' DaemonSet, and the domainID of their claims (src/api/names.h).
+	daemonObject = "compute-domain-daemon"
+	daemonDomain = "818fb0f3-f5f0-4334-937e-f52c07a0c01e"
+	fabric       = "6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e91"
+	rack         = 18
+	group        = "/apis/resource.nvidia.com/v1beta1"
+	dra          = "/apis/resource.k8s.io/v1"
+	podsPath     = "/api/v1/namespaces/" + driverNS + "/pods"
+	nodesPath    = "/api/v1/nodes"
+	fabricsPath  = group + "/computedomainfabrics"
+	domainsPath  = group + "/namespaces/" + ns + "/computedomains"
+	claimsPath   = dra + "/namespaces/" + ns + "/resourceclaims"
+	daemonPath   = dra + "/namespaces/" + driverNS + "/resourceclaims"
+	setsPath     = "/apis/apps/v1/namespaces/" + driverNS + "/daemonsets"
 )
 
 func nodeName(i int) string { return fmt.Sprintf("gb200-rack-%04d-node-%05d", i/rack, i) }
@@ -69,7 +75,7 @@ func aNode() string {
 		"status": dict{"capacity": resources, "allocatable": resources, "conditions": conditions, "images": images,
 			"addresses": list{dict{"type": "Hostname", "address": "@NODE@"}},
 			"nodeInfo": dict{"machineID": "0123456789abcdef0123456789abcdef", "systemUUID": "0123456789abcdef0123456789abcdef",
-				"bootID": "11111111-2222-4333-8444-555555555555", "kernelVersion": "6.8.0-1024-nvidia-64k", "osImage": "Ubuntu 24.04.2 LTS",
+				"bootID": bootID, "kernelVersion": "6.8.0-1024-nvidia-64k", "osImage": "Ubuntu 24.04.2 LTS",
 				"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.36.3", "kubeProxyVersion": "", "operatingSystem": "linux",
 				"architecture": "arm64"}},
 	}))
@@ -120,15 +126,26 @@ type meta struct {
 	UID         string            `json:"uid"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+	Finalizers  []string          `json:"finalizers"`
 }
 
-type cliqueObject struct {
-	Metadata meta `json:"metadata"`
-	Daemons  []struct {
-		NodeName  string `json:"nodeName"`
-		IPAddress string `json:"ipAddress"`
-		Index     int    `json:"index"`
-	} `json:"daemons"`
+// A ComputeDomainFabric: the assignments of the nodes of one NVLink partition.
+type fabricObject struct {
+	Metadata meta  `json:"metadata"`
+	Epoch    int64 `json:"epoch"`
+	Recount  int64 `json:"recount"`
+	Domains  []struct {
+		Owner struct {
+			UID string `json:"uid"`
+		} `json:"owner"`
+		Infix       string `json:"infix"`
+		Assignments []struct {
+			Node  string `json:"node"`
+			Index int64  `json:"index"`
+			Epoch int64  `json:"epoch"`
+			State string `json:"state"`
+		} `json:"assignments"`
+	} `json:"domains"`
 }
 
 type domainObject struct {
@@ -151,33 +168,44 @@ type setObject struct {
 	} `json:"spec"`
 }
 
-// A seat is a node's place in a clique, as the clique says.
-type seat struct {
-	domain, clique string
-	index, members int
+// An assignment is a node's place in a domain, as the fabric's object says.
+type assignment struct {
+	domain, infix string
+	index, epoch  int64
+	members       int
+}
+
+// A standing is what a daemon has to know of its fabric: the object's UID, what it asks, the node's active assignment, and the epochs that the
+// node is to leave, "3,7".
+type standing struct {
+	fabric         string
+	epoch, recount int64
+	active         assignment
+	leaving        string
 }
 
 // The world is what the watches have shown, and counts of it by which to wait.
 type world struct {
-	mu         sync.Mutex
-	changed    *sync.Cond
-	gpuLabels  int                        // nodes with the clique's label
-	label      map[string]string          // node to the domain that it carries
-	carriers   map[string]map[string]bool // domain to the nodes that carry it
-	cliques    map[string]cliqueObject
-	seats      map[string]seat // by node
-	members    map[string]int  // domain to how many seats there are
-	domains    map[string]domainObject
-	sets       map[string]setObject // by domain
-	daemons    int                  // pods that are there
-	onLabel    func(node, domain string)
-	onSeat     func(node string)
-	withClique map[string]bool
+	mu           sync.Mutex
+	changed      *sync.Cond
+	gpuLabels    int                        // nodes with the clique's label
+	daemonLabels int                        // nodes with the daemons' label
+	label        map[string]string          // node to the domain that it carries
+	carriers     map[string]map[string]bool // domain to the nodes that carry it
+	fabrics      map[string]fabricObject    // by clique
+	active       map[string]int             // domain to how many active assignments it has
+	listed       map[string]int             // domain to how many assignments it has, of whatever state
+	domains      map[string]domainObject
+	set          setObject // of the daemons
+	reported     int       // daemons that have reported
+	onNode       func(node string)
+	withClique   map[string]bool
+	withDaemon   map[string]bool
 }
 
 func newWorld() *world {
-	w := &world{label: map[string]string{}, carriers: map[string]map[string]bool{}, cliques: map[string]cliqueObject{}, seats: map[string]seat{},
-		members: map[string]int{}, domains: map[string]domainObject{}, sets: map[string]setObject{}, withClique: map[string]bool{}}
+	w := &world{label: map[string]string{}, carriers: map[string]map[string]bool{}, fabrics: map[string]fabricObject{}, active: map[string]int{},
+		listed: map[string]int{}, domains: map[string]domainObject{}, withClique: map[string]bool{}, withDaemon: map[string]bool{}}
 	w.changed = sync.NewCond(&w.mu)
 	return w
 }
@@ -193,12 +221,12 @@ func (w *world) watch(c *client) {
 		w.nodeChanged(o.Metadata, kind == "DELETED")
 		w.changed.Broadcast()
 	})
-	c.follow(cliquesPath, plainJSON, func(kind string, object []byte) {
-		var o cliqueObject
-		check(json.Unmarshal(object, &o), "ComputeDomainClique")
+	c.follow(fabricsPath, plainJSON, func(kind string, object []byte) {
+		var o fabricObject
+		check(json.Unmarshal(object, &o), "ComputeDomainFabric")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.cliqueChanged(o, kind == "DELETED")
+		w.fabricChanged(o, kind == "DELETED")
 		w.changed.Broadcast()
 	})
 	c.follow(domainsPath, plainJSON, func(kind string, object []byte) {
@@ -218,13 +246,10 @@ func (w *world) watch(c *client) {
 		check(json.Unmarshal(object, &o), "DaemonSet")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		domain := o.Metadata.Labels[uidLabel]
-		if kind == "DELETED" {
-			delete(w.sets, domain)
-		} else if _, known := w.sets[domain]; !known {
-			w.sets[domain] = o
-			for node := range w.carriers[domain] {
-				w.onLabel(node, domain)
+		if o.Metadata.Name == daemonObject && w.set.Metadata.UID != o.Metadata.UID {
+			w.set = o
+			for node := range w.withDaemon {
+				w.onNode(node)
 			}
 		}
 		w.changed.Broadcast()
@@ -233,13 +258,9 @@ func (w *world) watch(c *client) {
 
 func (w *world) nodeChanged(m meta, gone bool) {
 	was, is := w.label[m.Name], m.Labels[uidLabel]
-	if w.withClique[m.Name] != (m.Labels[cliqueLabel] != "") {
-		w.withClique[m.Name] = !w.withClique[m.Name]
-		if w.withClique[m.Name] {
-			w.gpuLabels++
-		} else {
-			w.gpuLabels--
-		}
+	counted(w.withClique, m.Name, m.Labels[cliqueLabel] != "", &w.gpuLabels)
+	if counted(w.withDaemon, m.Name, m.Labels[daemonLabel] != "", &w.daemonLabels) {
+		w.onNode(m.Name)
 	}
 	if gone {
 		is = ""
@@ -260,28 +281,63 @@ func (w *world) nodeChanged(m meta, gone bool) {
 		}
 		w.carriers[is][m.Name] = true
 	}
-	w.onLabel(m.Name, is)
 }
 
-func (w *world) cliqueChanged(o cliqueObject, gone bool) {
-	domain := o.Metadata.Labels[uidLabel]
-	for _, d := range w.cliques[o.Metadata.Name].Daemons {
-		delete(w.seats, d.NodeName)
-		w.members[domain]--
+// counted notes whether a node has something, and returns whether that is new.
+func counted(of map[string]bool, node string, has bool, count *int) bool {
+	if of[node] == has {
+		return false
 	}
-	if w.members[domain] == 0 {
-		delete(w.members, domain)
+	of[node] = has
+	if has {
+		*count++
+	} else {
+		*count--
 	}
-	delete(w.cliques, o.Metadata.Name)
-	if gone {
-		return
+	return true
+}
+
+func (w *world) fabricChanged(o fabricObject, gone bool) {
+	clique := o.Metadata.Name
+	count := func(f fabricObject, by int) {
+		for _, d := range f.Domains {
+			for _, a := range d.Assignments {
+				w.listed[d.Owner.UID] += by
+				if a.State == "" {
+					w.active[d.Owner.UID] += by
+				}
+			}
+		}
 	}
-	w.cliques[o.Metadata.Name] = o
-	for _, d := range o.Daemons {
-		w.seats[d.NodeName] = seat{domain, o.Metadata.Labels[uidLabel+".cliqueID"], d.Index, len(o.Daemons)}
-		w.members[domain]++
-		w.onSeat(d.NodeName)
+	count(w.fabrics[clique], -1)
+	delete(w.fabrics, clique)
+	if !gone {
+		w.fabrics[clique] = o
+		count(o, 1)
 	}
+	number, err := strconv.Atoi(clique[strings.LastIndexByte(clique, '.')+1:])
+	check(err, clique)
+	for i := rack * number; i < rack*(number+1); i++ {
+		w.onNode(nodeName(i))
+	}
+}
+
+// stands is called with the world locked.
+func (w *world) stands(clique, node string) standing {
+	f := w.fabrics[clique]
+	s := standing{fabric: f.Metadata.UID, epoch: f.Epoch, recount: f.Recount}
+	for _, d := range f.Domains {
+		for _, a := range d.Assignments {
+			switch {
+			case a.Node != node:
+			case a.State == "":
+				s.active = assignment{d.Owner.UID, d.Infix, a.Index, a.Epoch, len(d.Assignments)}
+			default:
+				s.leaving = strings.TrimPrefix(s.leaving+","+strconv.FormatInt(a.Epoch, 10), ",")
+			}
+		}
+	}
+	return s
 }
 
 // until waits for a condition of the world and returns the time at which it was seen to hold.

@@ -9,7 +9,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "daemon.h"
 #include "hostile.h"
+#include "model/fabric.h"
 #include "model/mode.h"
 #include "sim.h"
 #include "world.h"
@@ -18,12 +20,13 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 #define LEASES "kube-node-lease"
 #define DEVICE "/dev/nvidia-caps-imex-channels/channel"
 
-static bool used;
+static bool used, stands;
 static unsigned count;
 
 /* A namespace may have half of what others leave free. */
-void channels_use(unsigned n_domains) {
+void channels_use(unsigned n_domains, bool standing) {
         used = true;
+        stands = standing;
         count = (hostile_used() ? 6 : 2) * n_domains + 1;
 }
 
@@ -35,28 +38,44 @@ bool channels_used(void) {
         return used;
 }
 
+bool channels_of_host(void) {
+        return used && !stands;
+}
+
+bool channels_standing(void) {
+        return stands;
+}
+
+const char *channels_imex_domain(const char *domain_uid, const char *clique) {
+        static char uid[37];
+        if (!stands)
+                return domain_uid;
+        fabric_standing_uid(clique, uid);
+        return uid;
+}
+
 unsigned channels_seats(void) {
         return used ? MODE_SEATS : 1;
 }
 
 /* ---- what a node tells beside its Node ---- */
 
-static const char *now_text(void) {
+const char *channels_now_text(int64_t ahead_s) {
         static char text[32];
-        time_t now = (time_t)sim_wall_s();
+        time_t now = (time_t)(sim_wall_s() + ahead_s);
         struct tm tm;
         gmtime_r(&now, &tm);
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000000Z", &tm);
         return text;
 }
 
-static void renew(const char *node) {
+static void renew(const char *node, int64_t ahead_s) {
         const struct version *v = store_get(K_LEASE, LEASES, node);
         static const char spec[] = "'spec':{'holderIdentity':'%s','renewTime':'%s'}";
         char text[160];
         if (v && sim_wall_s() - strtoll(version_annotation(v, "renewed"), NULL, 10) < LEASE_S)
                 return;
-        snprintf(text, sizeof text, spec, node, now_text());
+        snprintf(text, sizeof text, spec, node, channels_now_text(ahead_s));
         if (v)
                 world_patch(K_LEASE, v, false, "{'metadata':{'annotations':{'renewed':'%" PRId64 "'}},%s}",
                             sim_wall_s(), text);
@@ -66,7 +85,7 @@ static void renew(const char *node) {
                              sim_wall_s(), text);
 }
 
-enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms) {
+enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms, int64_t ahead_s) {
         char name[64];
         snprintf(name, sizeof name, CHANNELS_POD, node);
         const struct version *pod = store_get(K_POD, DRIVER_NS, name);
@@ -77,7 +96,7 @@ enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t
                 return CHANNELS_POD_GOES;
         }
         if (heard)
-                renew(node);
+                renew(node, ahead_s);
         if (!pod) {
                 world_create(K_POD, DRIVER_NS,
                              "{'metadata':{'name':'%s','labels':{'app':'" CHANNELS_LABEL
@@ -91,7 +110,7 @@ enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t
                         K_POD, pod, true,
                         "{'status':{'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]"
                         "}}",
-                        status, now_text());
+                        status, channels_now_text(ahead_s));
         return CHANNELS_POD_STAYS;
 }
 

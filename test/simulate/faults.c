@@ -108,7 +108,7 @@ static void blind(struct fault *f) {
         static const enum kind seen[] = { K_CLAIM, K_CLAIM,  K_DOMAIN,   K_NODE,  K_POD,
                                           K_SET,   K_CLIQUE, K_TEMPLATE, K_FABRIC };
         f->program = some_replica();
-        f->k = seen[sim_draw(ARRAY_LEN(seen) - !agents_used())];
+        f->k = seen[sim_draw(ARRAY_LEN(seen))];
         f->percent = sim_chance(50) ? 100 : 0; /* of lists too */
         lasts(f, 5, 120);
         /* A standby that is blind shows nothing until it leads. */
@@ -124,7 +124,7 @@ static void forbidden(const struct fault *f, bool watch, bool writes, struct fat
 
 static void lag(struct fault *f) {
         f->program = some_program();
-        f->k = sim_chance(50) ? ALL : (int)sim_draw(agents_used() ? K_COUNT : K_NAMESPACE);
+        f->k = sim_chance(50) ? ALL : (int)sim_draw(K_COUNT);
         f->lag_ms = sim_between(50, 20000);
         lasts(f, 3, 60);
 }
@@ -149,14 +149,14 @@ static void internal(const struct fault *f, bool watch, bool writes, struct fate
 
 static void admission(struct fault *f) {
         static const enum kind written[] = {
-                K_NODE, K_NODE, K_DOMAIN, K_SET, K_CLIQUE, K_TEMPLATE, K_FABRIC
+                K_NODE, K_NODE, K_DOMAIN, K_SET, K_TEMPLATE, K_FABRIC, K_FABRIC
         };
         static const struct {
                 int status;
                 const char *reason;
         } answers[] = { { 403, "Forbidden" }, { 422, "Invalid" }, { 500, "InternalError" } };
         size_t i = sim_draw(ARRAY_LEN(answers));
-        f->k = written[sim_draw(ARRAY_LEN(written) - !agents_used())];
+        f->k = written[sim_draw(ARRAY_LEN(written))];
         f->status = answers[i].status;
         f->reason = answers[i].reason;
         lasts(f, 2, 60);
@@ -180,8 +180,8 @@ static void hanging(const struct fault *f, bool watch, bool writes, struct fate 
 
 /* Calls of one kind hang, as in a webhook that does not answer. */
 static void webhook(struct fault *f) {
-        static const enum kind written[] = { K_NODE, K_DOMAIN, K_CLIQUE, K_EVENT, K_FABRIC };
-        f->k = written[sim_draw(ARRAY_LEN(written) - !agents_used())];
+        static const enum kind written[] = { K_NODE, K_DOMAIN, K_EVENT, K_FABRIC, K_FABRIC };
+        f->k = written[sim_draw(ARRAY_LEN(written))];
         lasts(f, 5, 60);
 }
 
@@ -252,19 +252,17 @@ static const struct sort sorts[] = {
         { "rack_deleted", in_world, NULL, true },
         { "rack_moved", in_world, NULL, true },
         { "rack_namespace", in_world, NULL, true },
-        /* With channels, and with agents: where there are fabrics. */
         { "fabric_deleted", in_world, NULL, true },
         { "fabric_restored", in_world, NULL, true },
         { "forced", in_world, NULL, true },
 };
 enum { OF_RACKS = 3, OF_FABRICS = 3 };
 
-/* Those that there are in this world; racks and fabrics are not in one. */
+/* Those that there are in this world. */
 static const struct sort *some_sort(void) {
         size_t n = ARRAY_LEN(sorts) - OF_FABRICS - OF_RACKS;
-        bool fabrics = channels_used() || agents_used();
-        size_t i = sim_draw(n + (racks_used() ? OF_RACKS : fabrics ? OF_FABRICS : 0));
-        return &sorts[i >= n && fabrics ? i + OF_RACKS : i];
+        size_t i = sim_draw(n + OF_FABRICS + (racks_used() ? OF_RACKS : 0));
+        return &sorts[i >= n && !racks_used() ? i + OF_RACKS : i];
 }
 static const struct sort restore = { "restored", restored, refused, false };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
@@ -388,6 +386,7 @@ static void back_up(void *u) {
 
 void faults_use_restores(void) {
         all.restores = true;
+        store_back_up_fabrics();
 }
 
 bool faults_restores_used(void) {

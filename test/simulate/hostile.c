@@ -17,15 +17,14 @@
 #include "world.h"
 #include "world_state.h"
 
-/* The most ComputeDomains of the tenant: MOST_ROWS where each takes no more than a row of an object,
- * MOST_FORMED where each may have daemons. OLD_NAME: length of a name that an earlier definition accepts; an
- * object with it fits into the store, and a message with it is longer than a condition may have. */
-enum { MOST_ROWS = 400, MOST_FORMED = 24, OLD_NAME = 40000, NAME_MOST = 253 };
+/* MOST_ROWS: the most ComputeDomains of the tenant; each takes a row of an object. OLD_NAME: length of a name
+ * that an earlier definition accepts; an object with it fits into the store, and a message with it is longer
+ * than a condition may have. */
+enum { MOST_ROWS = 400, OLD_NAME = 40000, NAME_MOST = 253 };
 #define FOREIGN_FINALIZER "hostile.example.com/x"
 #define TENANT "hostile"
 
 static bool used, calm, greedy;
-static int fabrics_refused;
 static unsigned serial, moves;
 
 void hostile_use(void) {
@@ -38,10 +37,6 @@ bool hostile_used(void) {
 
 bool hostile_greedy(void) {
         return greedy;
-}
-
-int hostile_fabrics_refused(void) {
-        return fabrics_refused;
 }
 
 /* ---- what the tenant knows ---- */
@@ -89,39 +84,36 @@ static const char *some_rack(void) {
 
 static void add_annotation(struct jw *j, const struct version *of) {
         /* Those of model/mode.h, and others. */
-        static const char *const modes[] = { "driverManaged",
-                                             "driverManagedAgents",
-                                             "driverManagedChannel",
-                                             "hostManaged",
-                                             "hostManagedChannel",
-                                             "none",
-                                             "" };
+        static const char *const modes[] = { "driverManaged", "driverManagedChannel",
+                                             "hostManaged",   "hostManagedChannel",
+                                             "none",          "" };
         static const char *const times[] = { "2001-01-01T00:00:00Z", "2099-01-01T00:00:00Z", "yesterday" };
-        const struct version *node = any(K_NODE), *clique = any(K_CLIQUE);
+        const struct version *node = any(K_NODE);
         /* What the driver writes on objects that are not the tenant's. */
         static const char *const others[] = {
-                CD_ANNOTATION_INFIX,         CD_ANNOTATION_NUM_NODES,       CD_ANNOTATION_FREED,
-                CD_ANNOTATION_GPU_CLIQUE,    CD_ANNOTATION_TEMPLATE,        CD_ANNOTATION_SLICE_CLIQUE,
-                CD_ANNOTATION_FABRIC_EMPTY,  IMEX_ANNOTATION_STATE,         IMEX_ANNOTATION_REASON,
-                IMEX_ANNOTATION_NODE_ID,     IMEX_ANNOTATION_INDEX,         IMEX_ANNOTATION_PEERS,
-                IMEX_ANNOTATION_READY,       IMEX_ANNOTATION_AWAITED,       IMEX_ANNOTATION_SEAT,
-                IMEX_ANNOTATION_SEAT_INFIX,  IMEX_ANNOTATION_LEFT,          IMEX_ANNOTATION_SEEN,
-                IMEX_ANNOTATION_FABRIC,      IMEX_ANNOTATION_HELD,          IMEX_ANNOTATION_HOST_STATE,
-                IMEX_ANNOTATION_HOST_REASON, IMEX_ANNOTATION_HOST_CHANNELS,
+                CD_ANNOTATION_GPU_CLIQUE,      CD_ANNOTATION_TEMPLATE,     CD_ANNOTATION_SLICE_CLIQUE,
+                CD_ANNOTATION_FABRIC_EMPTY,    IMEX_ANNOTATION_STATE,      IMEX_ANNOTATION_REASON,
+                IMEX_ANNOTATION_NODE_ID,       IMEX_ANNOTATION_INDEX,      IMEX_ANNOTATION_PEERS,
+                IMEX_ANNOTATION_READY,         IMEX_ANNOTATION_AWAITED,    IMEX_ANNOTATION_REPORT,
+                IMEX_ANNOTATION_UNPREPARED,    IMEX_ANNOTATION_HOST_STATE, IMEX_ANNOTATION_HOST_REASON,
+                IMEX_ANNOTATION_HOST_CHANNELS,
         };
         static const char *const values[] = {
-                "", "0", "-1", "true", "READY", "9223372036854775807", "{\"clique.0\":{}}"
+                "",
+                "0",
+                "-1",
+                "true",
+                "READY",
+                "9223372036854775807",
+                "{\"clique.0\":{}}",
+                "{\"claimUID\":\"00000000-0000-4000-8000-000000000000\",\"bootID\":"
+                "\"00000000-0000-4000-8000-000000000000\",\"left\":\"0,1\",\"seen\":9}"
         };
-        char text[256];
         switch (sim_draw(10)) {
         case 0:
         case 1:
-                jw_str(j, CD_ANNOTATION_MODE, modes[sim_draw(ARRAY_LEN(modes))]);
-                return;
         case 2:
-                snprintf(text, sizeof text, "%s:%s", of ? of->uid : some_uid(),
-                         clique ? clique->name : "clique.0");
-                jw_str(j, CD_ANNOTATION_ADOPTED, text);
+                jw_str(j, CD_ANNOTATION_MODE, modes[sim_draw(ARRAY_LEN(modes))]);
                 return;
         case 3:
                 jw_str(j, CD_ANNOTATION_RACK_UID, of ? of->uid : some_uid());
@@ -134,7 +126,6 @@ static void add_annotation(struct jw *j, const struct version *of) {
                 return;
         case 6:
                 jw_str(j, CD_ANNOTATION_NAME, some_uid());
-                jw_str(j, CD_ANNOTATION_NAMESPACE, USER_NS);
                 return;
         case 7:
         case 8:
@@ -156,10 +147,10 @@ static void add_label(struct jw *j) {
                         jw_str(j, CD_LABEL_TARGET, sim_chance(50) ? CD_TARGET_DAEMON : CD_TARGET_WORKLOAD);
                 return;
         case 2:
-                jw_str(j, CD_LABEL_AGENT, "true");
+                jw_str(j, CD_LABEL_DAEMON, "true");
                 return;
         case 3:
-                jw_str(j, CD_LABEL_COMPONENT, CD_AGENT_OBJECT);
+                jw_str(j, CD_LABEL_COMPONENT, CD_DAEMON_OBJECT);
                 return;
         case 4:
                 jw_str(j, sim_chance(50) ? CD_LABEL_CLIQUE : GPU_CLIQUE_LABEL, "clique.0");
@@ -251,7 +242,7 @@ static void make_template(void) {
         if (wanted && sim_chance(50))
                 snprintf(name, sizeof name, "%s", wanted);
         else if (sim_chance(50))
-                snprintf(name, sizeof name, CD_DAEMON_OBJECT_PREFIX "%s", some_uid());
+                snprintf(name, sizeof name, CD_GO_OBJECT_PREFIX "%s", some_uid());
         else
                 snprintf(name, sizeof name, "%s", "t-d0");
         jw_obj(&j, NULL);
@@ -308,28 +299,22 @@ static void release_all(void) {
 }
 
 void hostile_begin(void) {
-        static const int refusals[] = { 0, 403, 404 };
         if (!used)
                 return;
-        if (!channels_used() && !agents_used())
-                fabrics_refused = refusals[sim_draw(ARRAY_LEN(refusals))];
-        else
-                greedy = sim_chance(30);
+        greedy = sim_chance(30);
         schema_set_old(sim_chance(30));
         for (int i = 0; i < 4; i++)
                 make_domain(NULL);
         schema_set_old(false);
-        sim_log("the server answers %d about fabrics", fabrics_refused);
 }
 
 void hostile_step(void) {
-        const size_t most = channels_used() || agents_used() ? MOST_ROWS : MOST_FORMED;
         if (!used || calm || !sim_chance(greedy ? 100 : 20))
                 return;
         switch (sim_draw(10)) {
         case 0:
         case 1:
-                if (count_own(K_DOMAIN) < most)
+                if (count_own(K_DOMAIN) < MOST_ROWS)
                         make_domain(NULL);
                 return;
         case 2:
@@ -345,7 +330,7 @@ void hostile_step(void) {
                 change(K_DOMAIN);
                 return;
         case 7:
-                if (count_own(K_TEMPLATE) < 2 * most)
+                if (count_own(K_TEMPLATE) < 2 * MOST_ROWS)
                         make_template();
                 return;
         case 8:
@@ -392,19 +377,9 @@ void hostile_empty(void) {
         empty_kind(K_TEMPLATE);
 }
 
-bool hostile_keeps(const struct version *v) {
-        if (!fabrics_refused || streq(v->ns, HOSTILE_NS))
-                return fabrics_refused;
-        for (size_t i = 0; v->domain && i < store_count(K_DOMAIN); i++)
-                if (streq(store_nth(K_DOMAIN, i)->ns, HOSTILE_NS) &&
-                    streq(store_nth(K_DOMAIN, i)->uid, v->domain))
-                        return true;
-        return false;
-}
-
 const char *hostile_misses(void) {
         static char text[128];
-        for (size_t i = 0; used && !fabrics_refused && i < store_count(K_DOMAIN); i++) {
+        for (size_t i = 0; used && i < store_count(K_DOMAIN); i++) {
                 const struct version *v = store_nth(K_DOMAIN, i);
                 if (!streq(v->ns, HOSTILE_NS) || version_deleted(v) || version_str(v, "/status/status"))
                         continue;

@@ -11,15 +11,12 @@
 
 void hostile_use(void);
 bool hostile_used(void);
-/* After the seed is set. In some worlds the definition of ComputeDomains is an earlier one at first; in some
- * the server does not know fabrics, or forbids them. */
+/* After the seed is set. In some worlds the definition of ComputeDomains is an earlier one at first. */
 void hostile_begin(void);
-/* In some worlds where IMEX domains, or channels, are rows of a fabric's object, the tenant does everything
+/* In some worlds the tenant does everything
  * faster, and uses most nodes: one ComputeDomain after the other gets a row. Others use few nodes there, and
  * nobody deletes the object, which would forget the rows. */
 bool hostile_greedy(void);
-/* The status with which the server refuses each request about fabrics; 0: it accepts them. */
-int hostile_fabrics_refused(void);
 void hostile_step(void);
 /* How often a claim of the tenant has come to a node or left it: each time the node's fabric changes. */
 unsigned hostile_moves(void);
@@ -27,11 +24,5 @@ unsigned hostile_moves(void);
 void hostile_calm(void);
 /* The tenant deletes everything. */
 void hostile_empty(void);
-/* Is this an object of a ComputeDomain of the tenant that cannot end? Where the server refuses requests about
- * fabrics, the controllers cannot find out what is left of one whose annotation says that it was formed
- * there. */
-struct version;
-bool hostile_keeps(const struct version *v);
-/* NULL: each of the tenant's ComputeDomains has a status. Else which has none. Where the server refuses
- * requests about fabrics, none needs one. */
+/* NULL: each of the tenant's ComputeDomains has a status. Else which has none. */
 const char *hostile_misses(void);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 #include "daemon.h"
+#include "looks.h"
 #include "sim.h"
 #include "world.h"
 
@@ -21,7 +22,7 @@ struct process {
         LIST_ENTRY(process) entry;
         struct process_options o;
         pid_t pid;
-        bool ctl, freed, ending;
+        bool ctl, freed, ending, crashes;
         unsigned node;
         char domain[48], ip[32], question[8];
         int64_t id, started_ms, ready_ms; /* id -1: it found none */
@@ -68,6 +69,8 @@ const char *imex_domain(unsigned node) {
 
 static void on_end(void *u) {
         struct process *p = u;
+        if (p->crashes && is_ready(p))
+                looks_ended(p->node, p->domain, "imex_killed");
         sim_cancel(p->next);
         LIST_REMOVE(p, entry);
         if (!p->ctl)
@@ -88,8 +91,7 @@ void imex_crash(unsigned node, const char *domain) {
         struct process *p = living(node, domain);
         if (!p || p->ending)
                 return;
-        if (is_ready(p))
-                world_served(node, domain);
+        p->crashes = true;
         end_in(p, 0, -1, SIGSEGV);
 }
 
@@ -97,7 +99,6 @@ void imex_crash(unsigned node, const char *domain) {
 static void judge_end(const struct process *p) {
         if (p->ctl || p->ending || !is_ready(p))
                 return;
-        world_served(p->node, p->domain);
         world_ends_imex(p->node, p->domain);
 }
 
@@ -165,7 +166,7 @@ static void find_id(struct process *p, const char *config) {
         char path[256];
         _cleanup_(freep) char *text = text_of(config);
         const char *ip = text ? strstr(text, key) : NULL;
-        snprintf(path, sizeof path, IMEX_HOSTS(p->node, agents_used() ? IMEX_HOSTS_OF_AGENT : p->domain));
+        snprintf(path, sizeof path, IMEX_HOSTS(p->node));
         _cleanup_(freep) char *hosts = text_of(path);
         if (ip)
                 sscanf(ip + sizeof key - 1, "%31[^\n]", p->ip);
@@ -203,10 +204,11 @@ static void begin_imex(struct process *p, const char *config) {
                         sim_broken("index %" PRId64
                                    " of domain %s has two holders that live: node-%u and node-%u",
                                    p->id, p->domain, o->node, p->node);
-                if (agents_used() && o->node == p->node && !o->freed)
-                        sim_broken("an agent runs nvidia-imex of %s and of %s on node-%u", o->domain,
+                if (o->node == p->node && !o->freed)
+                        sim_broken("the daemon runs nvidia-imex of %s and of %s on node-%u", o->domain,
                                    p->domain, p->node);
         }
+        world_begins_imex(p->node, p->ip, p->domain);
         p->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
         p->next = sim_at(sim_now_ms() + sim_between(1, 20), on_begun, p);
 }
@@ -257,6 +259,14 @@ static void begin_ctl(struct process *p) {
         p->next = sim_at(sim_now_ms() + ms, on_answer, p);
 }
 
+/* Somebody asks for its version; no node is known by that. */
+static void on_version(void *u) {
+        struct process *p = u;
+        p->next = NULL;
+        print(p, "IMEX version is: 580.95.05\n");
+        end_in(p, 1, 0, 0);
+}
+
 size_t process_stuck(void) {
         return 0;
 }
@@ -264,7 +274,13 @@ size_t process_stuck(void) {
 int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e) {
         struct process *p = xnew(struct process);
         *p = (struct process){ .o = *o, .pid = ++last_pid, .started_ms = sim_now_ms(), .id = -1 };
-        p->ctl = streq(o->argv[0], "nvidia-imex-ctl");
+        p->ctl = streq(o->argv[0], "nvidia-imex-ctl") || streq(o->argv[1], "--version");
+        if (streq(o->argv[1], "--version")) {
+                LIST_INSERT_HEAD(&processes, p, entry);
+                p->next = sim_at(sim_now_ms() + sim_between(5, 500), on_version, p);
+                *ret = p;
+                return 0;
+        }
         if (sscanf(o->argv[2], "/proc/self/cwd/node-%u/plugin/domains/%47[^/]/", &p->node, p->domain) != 2)
                 sim_broken("nobody knows '%s'", o->argv[2]);
         LIST_INSERT_HEAD(&processes, p, entry);

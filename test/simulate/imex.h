@@ -7,10 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the hosts file of a domain's pod on a node is. */
-#define IMEX_HOSTS(node, domain) "/proc/self/cwd/node-%u/hosts-%s", (node), (domain)
-/* An agent has one for all domains. */
-#define IMEX_HOSTS_OF_AGENT "agent"
+/* Where the hosts file of the daemon's Pod on a node is. */
+#define IMEX_HOSTS(node) "/proc/self/cwd/node-%u/hosts", (node)
 
 /* The id of the one that lives there; -1: none. */
 int64_t imex_id(unsigned node, const char *domain);

@@ -10,14 +10,19 @@
 #include "base/file.h"
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/isolation.h"
+#include "cd_plugin/may_prepare.h"
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
+#include "cd_plugin/own_pod.h"
+#include "cd_plugin/standing.h"
 #include "channels.h"
 #include "daemon.h"
-#include "daemon/agent_folder.h"
-#include "daemon/agent_memory.h"
+#include "daemon/folder.h"
+#include "daemon/memory.h"
 #include "disks.h"
 #include "imex.h"
+#include "imex/imex_grants.h"
+#include "looks.h"
 #include "model/rack.h"
 #include "node/batch.h"
 #include "node/claims.h"
@@ -51,6 +56,7 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
 struct life {
         unsigned node;
         bool over, serves; /* serves: the kubelet finds its sockets */
+        bool judged;       /* whether its devices are offered; before that it publishes nothing */
         char name[16], boot_id[37], pod[32];
         char *plugin_dir, *cdi_root;
         struct facts_sampler facts;
@@ -58,7 +64,9 @@ struct life {
         struct event_recorder *events;
         struct slice_publisher *slices;
         struct claims *claims;
+        struct own_pod *own_pod;
         struct isolation *isolation; /* with channels only */
+        struct offering offering;    /* what it judged last */
         struct plugin_metrics metrics;
 };
 
@@ -86,9 +94,9 @@ void plugins_begin(uv_loop_t *l) {
         struct err e;
         loop = l;
         gates_init(&gates);
-        if (channels_used())
+        if (channels_of_host())
                 BUG_ON(gates_parse(&gates, "HostManagedIMEX=true", &e) < 0);
-        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", agents_used(), &mode, &e) < 0);
+        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", &mode, &e) < 0);
         put("root/usr/lib64/libnvidia-ml.so.1", "x");
         put("root/usr/bin/nvidia-imex", "x");
         put("root/usr/bin/nvidia-imex-ctl", "x");
@@ -135,6 +143,7 @@ static void end_claims(struct life *l) {
         plugins[l->node].now = NULL;
         claims_free(l->claims);
         isolation_free(l->isolation);
+        own_pod_free(l->own_pod);
         slice_publisher_free(l->slices);
 }
 
@@ -172,10 +181,42 @@ bool plugins_buried(void) {
         return living == 0;
 }
 
+static void publish(const struct life *l) {
+        char rack[RACK_MAX + 1];
+        const char *clique = l->facts.facts.fabric.clique_id;
+        struct slice_content content = offer_content(
+                &(struct offer){ .channels = l->offering.offered,
+                                 .seats = mode_seats(mode),
+                                 .daemon = mode_runs_daemons(mode),
+                                 .clique_id = clique,
+                                 .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
+        slice_set(l->slices, &content);
+}
+
 static void on_isolation(void *u) {
         struct life *l = u;
+        struct offering now;
+        if (isolation_judge(l->isolation, &l->facts.facts, &now)) {
+                bool news = now.offered != l->offering.offered;
+                l->offering = now;
+                if (news || !l->judged)
+                        publish(l);
+                l->judged = true;
+        }
         if (l->claims)
                 claims_reevaluate(l->claims);
+}
+
+static void on_standing(void *u) {
+        struct life *l = u;
+        isolation_standing(l->isolation);
+}
+
+static void get_standing(void *u, struct standing *ret) {
+        const struct life *l = u;
+        *ret = (struct standing){ 0 };
+        if (l->claims)
+                standing_get(l->claims->o.u, ret);
 }
 
 static void on_started(void *u, const struct err *e) {
@@ -200,7 +241,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         snprintf(plugins[node].boot_id, sizeof plugins[node].boot_id, "%s", boot_id);
         snprintf(l->boot_id, sizeof l->boot_id, "%s", boot_id);
         l->plugin_dir = xasprintf(PLUGIN_DIR(l->name));
-        l->cdi_root = xasprintf("%s/cdi", l->name);
+        l->cdi_root = xasprintf(PLUGIN_CDI(l->name));
         BUG_ON(file_mkdirs(l->plugin_dir, 0750, &e) < 0 || file_mkdirs(l->cdi_root, 0750, &e) < 0);
         l->facts.facts = (struct facts){ .known = true,
                                          .usable = true,
@@ -218,8 +259,9 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);
         l->slices = slice_publisher_new(l->client, CD_DRIVER, l->name);
+        snprintf(l->pod, sizeof l->pod, CHANNELS_POD, l->name);
+        l->own_pod = own_pod_new(l->client, DRIVER_NS, l->pod);
         if (channels_used()) {
-                snprintf(l->pod, sizeof l->pod, CHANNELS_POD, l->name);
                 plugin_metrics_own_channels(&l->metrics);
                 l->isolation = isolation_new(&(struct isolation_options){
                         .loop = loop,
@@ -227,25 +269,20 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                         .events = l->events,
                         .metrics = &l->metrics,
                         .node = l->name,
-                        .ns = DRIVER_NS,
-                        .pod = l->pod,
+                        .own_pod = l->own_pod,
                         .cdi_root = l->cdi_root,
                         .root = { .host = "/run/nvidia/driver", .here = "root" },
                         .host_root = "",
                         .trust_toolkit = true,
                         .facts = &l->facts,
+                        .standing = channels_standing() ? get_standing : NULL,
                         .changed = on_isolation,
                         .u = l,
                 });
         }
-        char rack[RACK_MAX + 1];
-        struct slice_content content = offer_content(
-                &(struct offer){ .channels = true,
-                                 .seats = mode_seats(mode),
-                                 .daemon = mode_runs_daemons(mode),
-                                 .clique_id = clique,
-                                 .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
-        slice_set(l->slices, &content);
+        l->offering.offered = !l->isolation; /* else when it is known */
+        if (!l->isolation)
+                publish(l);
         slice_start(l->slices);
         sim_log("the plugin of %s starts", l->name);
         const struct cd_options cd = {
@@ -264,6 +301,9 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .channel_nodes = "", /* none are made: the host is the machine's own */
                 .fabric = l->isolation ? isolation_fabric(l->isolation) : NULL,
                 .holdings = l->isolation ? isolation_holdings(l->isolation) : NULL,
+                .own_pod = l->own_pod,
+                .standing_changed = channels_standing() ? on_standing : NULL,
+                .u = l,
         };
         const struct claims_options o = {
                 .loop = loop,
@@ -296,7 +336,8 @@ struct dra_op {
         struct life *life;
         void *data;
         bool unprepare;
-        bool again; /* the claim was prepared already when it began */
+        bool again;     /* the claim was prepared already when it began */
+        uint64_t began; /* looks_now() */
         struct sim_event *deadline;
 };
 static LIST_HEAD(, dra_op) calls = LIST_HEAD_INITIALIZER(calls);
@@ -345,6 +386,23 @@ static void look_at_channel(struct held *h, const char *clique) {
         }
 }
 
+/* cd_plugin/may_prepare.h, as the plugin's last look before it records a claim. */
+bool __real_may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg,
+                        size_t n);
+bool __wrap_may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg,
+                        size_t n);
+bool __wrap_may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg,
+                        size_t n) {
+        bool may = __real_may_prepare(q, d, msg, n);
+        const struct held *h;
+        LIST_FOREACH (h, &helds, entry)
+                if (may && streq(h->uid, d->claim_uid)) {
+                        looks_ready(h->node, q->imex_uid);
+                        world_pod_serves(h->node, h->uid, q->imex_uid);
+                }
+        return may;
+}
+
 static void end_call(struct dra_op *op) {
         LIST_REMOVE(op, entry);
         sim_cancel(op->deadline);
@@ -360,6 +418,15 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
         return KUBELET_WAITS_MS;
 }
 
+/* A claim that was prepared before keeps its channel, whatever IMEX is like. */
+static void look_at_imex(const struct dra_op *op) {
+        const struct held *h = op->held;
+        const char *domain = channels_imex_domain(h->domain, plugins[h->node].clique);
+        if (!op->again && !imex_serves(h->node, domain) && !looks_excuse(h->node, domain, op->began))
+                sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
+                           h->ns, h->name, h->domain, op->life->name);
+}
+
 void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t n) {
         struct held *h = op->held;
         sim_log("%s: %s/%s is prepared", op->life->name, h->ns, h->name);
@@ -368,9 +435,8 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
                            op->life->name);
         if (h->channel && channels_used())
                 look_at_channel(h, plugins[h->node].clique);
-        else if (h->channel && !op->again && !world_serves(h->node, h->domain))
-                sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
-                           h->ns, h->name, h->domain, op->life->name);
+        if (h->channel && !channels_of_host())
+                look_at_imex(op);
         h->state = HELD_PREPARED;
         end_call(op);
 }
@@ -427,6 +493,7 @@ static void call(struct held *h, bool unprepare) {
         struct dra_op *op = xnew(struct dra_op);
         *op = (struct dra_op){ .held = h, .life = l, .unprepare = unprepare };
         op->again = recorded(l, h->uid) != NULL;
+        op->began = looks_now();
         op->deadline = sim_at(sim_now_ms() + KUBELET_WAITS_MS, on_deadline, op);
         LIST_INSERT_HEAD(&calls, op, entry);
         h->call = op;
@@ -502,19 +569,22 @@ struct look {
         char *found; /* the first; NULL: none */
 };
 
-/* An agent has the folders of all domains: of the one it runs, and of those that pods of its node use. */
-static bool is_of_agent(const struct held *h, const char *name) {
-        return agents_used() && (streq(name, AGENT_FABRIC_FILE) || streq(name, AGENT_EDITS_FILE) ||
-                                 streq(name, AGENT_MEMORY_FILE) || streq(name, h->domain) ||
-                                 streq(name, imex_domain(h->node)));
+/* The daemon has the folders of all domains: of the one it runs, and of those that pods of its node use. */
+static bool is_of_daemon(const struct held *h, const char *name) {
+        return !channels_of_host() &&
+               (streq(name, FOLDER_FABRIC_FILE) || streq(name, FOLDER_EDITS_FILE) ||
+                streq(name, MEMORY_FILE) ||
+                streq(name, channels_imex_domain(h->domain, plugins[h->node].clique)) ||
+                streq(name, imex_domain(h->node)));
 }
 
 static int look_at_file(void *u, int folder, const char *name, struct err *e) {
         struct look *l = u;
         const struct held *h;
+        if (streq(name, IMEX_GRANTS_LOCK))
+                return 0; /* as long as there is a plugin */
         LIST_FOREACH (h, &helds, entry)
-                if (h->node == l->node &&
-                    (strstr(name, h->uid) || (!h->channel && streq(name, h->domain)) || is_of_agent(h, name)))
+                if (h->node == l->node && (strstr(name, h->uid) || is_of_daemon(h, name)))
                         return 0;
         if (!l->found)
                 l->found = xasprintf("%s/%s", l->dir, name);

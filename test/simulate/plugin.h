@@ -11,6 +11,7 @@
 
 /* Absolute, as CDI wants it, and the same each time. */
 #define PLUGIN_DIR(node) "/proc/self/cwd/%s/plugin", (node)
+#define PLUGIN_CDI(node) "/proc/self/cwd/%s/cdi", (node)
 
 /* The files of a driver that all nodes share. */
 void plugins_begin(uv_loop_t *loop);

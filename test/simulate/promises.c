@@ -9,14 +9,13 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "hostile.h"
+#include "model/fabric.h"
 #include "racks.h"
 #include "sim.h"
 #include "transport.h"
 #include "world.h"
 
-/* The server's word that a claim is not there holds for ten seconds. A pod that came within them may find its
- * daemon leaving; it gets another. */
-enum { JUST_CAME_MS = 12000, WINDOW_MS = 10000, MOST_WRITES = 40 };
+enum { WINDOW_MS = 10000, MOST_WRITES = 40 };
 
 struct written {
         UT_hash_handle hh;
@@ -32,13 +31,6 @@ static bool by_controller(void) {
         return str_starts(store_writer(), "controller-");
 }
 
-/* A pod of the domain was running there for long when the controller decided. What hangs in a webhook
- * meanwhile is done all the same. */
-static bool was_used(const char *node, const char *uid) {
-        int64_t since = by_controller() ? sim_now_ms() - transport_sent_ms() : 0;
-        return world_runs_ms(node, uid) > since + JUST_CAME_MS;
-}
-
 /* A living domain, or NULL. */
 static const struct version *living(const char *uid) {
         for (size_t i = 0; uid && i < store_count(K_DOMAIN); i++)
@@ -47,106 +39,137 @@ static const struct version *living(const char *uid) {
         return NULL;
 }
 
-static void look_at_label(const struct change *c) {
-        const char *was = c->was->domain;
-        if (was && !c->gone && !streq(was, c->now->domain) && living(was) && was_used(c->now->name, was))
-                sim_broken("%s takes the label of domain %s from %s, where a pod of it runs", store_writer(),
-                           was, c->now->name);
-}
-
 /* What a living domain has is not for us to delete. */
 static void look_at_deletion(enum kind k, const struct change *c) {
-        const char *uid = c->now->domain, *node = c->now->node;
+        const char *uid = c->now->domain;
         const struct version *cd = living(uid);
-        if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
+        if (k != K_TEMPLATE || version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
                 return;
         /* A label of the ComputeDomain is a part of its claim template. A template of the tenant's namespace
          * is not that of another tenant's ComputeDomain, whatever its label names. */
-        if (k == K_TEMPLATE && (streq(cd->ns, HOSTILE_NS) || streq(c->now->ns, HOSTILE_NS)))
-                return;
-        if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS
-                       : k == K_SET || k == K_TEMPLATE || k == K_CLIQUE)
+        if (!streq(cd->ns, HOSTILE_NS) && !streq(c->now->ns, HOSTILE_NS))
                 sim_broken("%s deletes %s %s of domain %s, which lives", store_writer(), kinds[k].kind,
                            c->now->name, uid);
 }
 
-static int64_t index_in(const struct version *clique, const char *node) {
-        size_t i, max;
-        yyjson_val *d;
-        yyjson_arr_foreach (yyjson_obj_get(clique->root, "daemons"), i, max, d)
-                if (streq(yyjson_get_str(yyjson_obj_get(d, "nodeName")), node))
-                        return yyjson_get_sint(yyjson_obj_get(d, "index"));
-        return -1;
+/* ---- assignments ---- */
+
+static const char *text_of(yyjson_val *object, const char *member) {
+        return str_or(yyjson_get_str(yyjson_obj_get(object, member)), "");
 }
 
-static void look_at_clique(const struct change *c) {
-        size_t i, max, k, max_k;
-        yyjson_val *d, *o, *daemons = yyjson_obj_get(c->now->root, "daemons");
-        yyjson_arr_foreach (daemons, i, max, d) {
-                const char *node = yyjson_get_str(yyjson_obj_get(d, "nodeName"));
-                int64_t index = yyjson_get_sint(yyjson_obj_get(d, "index")),
-                        was = c->was ? index_in(c->was, node) : -1;
-                if (was >= 0 && was != index)
-                        sim_broken("clique %s: the index of %s changes from %" PRId64 " to %" PRId64,
-                                   c->now->name, node, was, index);
-                yyjson_arr_foreach (daemons, k, max_k, o)
-                        if (k < i && yyjson_get_sint(yyjson_obj_get(o, "index")) == index)
-                                sim_broken("clique %s gives index %" PRId64 " to two nodes", c->now->name,
-                                           index);
-        }
+static const char *owner_of(yyjson_val *domain) {
+        return str_or(yyjson_get_str(yyjson_ptr_get(domain, "/owner/uid")), "");
+}
+
+/* It has its index for itself: it is active or reserved. */
+static bool is_exclusive(yyjson_val *assignment) {
+        const char *state = text_of(assignment, "state");
+        return !streq(state, FABRIC_LEAVING) && !streq(state, FABRIC_ENDING);
+}
+
+static bool is_active(yyjson_val *assignment) {
+        return !*text_of(assignment, "state");
 }
 
 /* "": of a node that another domain lists yet. */
-static bool has_address(yyjson_val *seat) {
-        return *str_or(yyjson_get_str(yyjson_obj_get(seat, "ip")), "");
+static bool has_address(yyjson_val *assignment) {
+        return *text_of(assignment, "ip");
 }
 
-static bool seat_has_address(const struct version *fabric, const char *domain, const char *node) {
+static bool had_address(const struct version *fabric, const char *domain, const char *node) {
         size_t i, max, k, max_k;
-        yyjson_val *d, *s;
+        yyjson_val *d, *x;
         yyjson_arr_foreach (yyjson_obj_get(fabric->root, "domains"), i, max, d)
-                yyjson_arr_foreach (yyjson_obj_get(d, "seats"), k, max_k, s)
-                        if (streq(yyjson_get_str(yyjson_ptr_get(d, "/owner/uid")), domain) &&
-                            streq(yyjson_get_str(yyjson_obj_get(s, "node")), node))
-                                return has_address(s);
+                yyjson_arr_foreach (yyjson_obj_get(d, "assignments"), k, max_k, x)
+                        if (streq(owner_of(d), domain) && streq(text_of(x, "node"), node))
+                                return has_address(x);
         return false;
 }
 
-/* What an agent could not say before the object was lost nobody knows. */
+/* What a daemon could not report before the object was lost nobody knows. */
 static bool has_reported_to(const struct version *fabric, const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (streq(p->target, node) &&
-                    streq(version_annotation(p, IMEX_ANNOTATION_FABRIC), fabric->uid))
+                const char *report = version_annotation(p, IMEX_ANNOTATION_REPORT);
+                if (streq(p->target, node) && report && strstr(report, fabric->uid))
                         return true;
         }
         return false;
 }
 
-/* The places in an IMEX domain that agents run. */
-static void look_at_seats(const struct change *c, yyjson_val *domain) {
-        size_t i, max, k, max_k;
-        yyjson_val *s, *o, *seats = yyjson_obj_get(domain, "seats");
-        const char *uid = yyjson_get_str(yyjson_ptr_get(domain, "/owner/uid"));
-        yyjson_arr_foreach (seats, i, max, s) {
-                int64_t index = yyjson_get_sint(yyjson_obj_get(s, "index"));
-                const char *node = yyjson_get_str(yyjson_obj_get(s, "node")), *runs = world_runs_imex(node);
-                yyjson_arr_foreach (seats, k, max_k, o)
-                        if (k < i && yyjson_get_sint(yyjson_obj_get(o, "index")) == index)
-                                sim_broken("fabric %s gives index %" PRId64 " of domain %s to two nodes",
-                                           c->now->name, index, uid);
-                if (runs && !streq(runs, uid) && has_address(s) && has_reported_to(c->now, node) &&
-                    (!c->was || !seat_has_address(c->was, uid, node)))
-                        sim_broken("fabric %s tells domain %s the address of %s, which runs domain %s",
-                                   c->now->name, uid, node, runs);
-        }
+static void look_at_assignment(const struct change *c, const char *uid, yyjson_val *x) {
+        const char *node = text_of(x, "node"), *runs = world_runs_imex(node);
+        if (is_active(x) && (!*text_of(x, "claimUID") || !*text_of(x, "bootID")))
+                sim_broken("fabric %s assigns %s to domain %s, and names no claim or no boot", c->now->name,
+                           node, uid);
+        if (!is_active(x) && has_address(x))
+                sim_broken("fabric %s shows the address of %s, which is not active in domain %s",
+                           c->now->name, node, uid);
+        if (runs && !streq(runs, uid) && has_address(x) && has_reported_to(c->now, node) &&
+            (!c->was || !had_address(c->was, uid, node)))
+                sim_broken("fabric %s shows domain %s the address of %s, which runs domain %s", c->now->name,
+                           uid, node, runs);
 }
 
+/* Two assignments of one object. */
+static void compare(const struct change *c, const char *uid, yyjson_val *x, const char *other,
+                    yyjson_val *y) {
+        int64_t index = yyjson_get_sint(yyjson_obj_get(x, "index"));
+        const char *node = text_of(x, "node");
+        if (yyjson_get_sint(yyjson_obj_get(x, "epoch")) == yyjson_get_sint(yyjson_obj_get(y, "epoch")))
+                sim_broken("fabric %s has the epoch of %s twice", c->now->name, node);
+        if (streq(uid, other) && is_exclusive(x) && is_exclusive(y) &&
+            index == yyjson_get_sint(yyjson_obj_get(y, "index")))
+                sim_broken("fabric %s gives index %" PRId64 " of domain %s to %s and %s", c->now->name, index,
+                           uid, node, text_of(y, "node"));
+        if (streq(uid, other) && streq(node, text_of(y, "node")))
+                sim_broken("fabric %s lists %s twice in domain %s", c->now->name, node, uid);
+        if (is_active(x) && is_active(y) && streq(node, text_of(y, "node")))
+                sim_broken("fabric %s has %s active in domains %s and %s", c->now->name, node, uid, other);
+        if (!streq(uid, other) && has_address(x) && streq(text_of(x, "ip"), text_of(y, "ip")))
+                sim_broken("fabric %s shows the address %s in domains %s and %s", c->now->name,
+                           text_of(x, "ip"), uid, other);
+}
+
+/* What holds of each object of a partition that a controller writes. */
 static void look_at_fabric(const struct change *c) {
+        size_t i, max, j, max_j, k, max_k, l, max_l;
+        yyjson_val *d, *e, *x, *y, *domains = yyjson_obj_get(c->now->root, "domains");
+        yyjson_arr_foreach (domains, i, max, d)
+                yyjson_arr_foreach (yyjson_obj_get(d, "assignments"), k, max_k, x) {
+                        look_at_assignment(c, owner_of(d), x);
+                        yyjson_arr_foreach (domains, j, max_j, e)
+                                yyjson_arr_foreach (yyjson_obj_get(e, "assignments"), l, max_l, y)
+                                        if (j < i || (j == i && l < k))
+                                                compare(c, owner_of(d), x, owner_of(e), y);
+                }
+}
+
+static bool is_marked_in(const struct version *fabric, const char *uid) {
         size_t i, max;
-        yyjson_val *d;
-        yyjson_arr_foreach (yyjson_obj_get(c->now->root, "domains"), i, max, d)
-                look_at_seats(c, d);
+        yyjson_val *x;
+        yyjson_arr_foreach (yyjson_obj_get(fabric->root, "removals"), i, max, x)
+                if (streq(text_of(x, "podUID"), uid))
+                        return true;
+        return false;
+}
+
+/* A daemon that may have an assignment is marked in the object of its partition before its Pod is deleted. */
+static void look_at_removal(const struct change *c) {
+        const struct change *list;
+        size_t n = store_history(K_FABRIC, &list);
+        bool marked = false;
+        if (version_deleted(c->was) || !by_controller() || !c->now->target ||
+            !version_annotation(c->was, IMEX_ANNOTATION_REPORT) || (!c->gone && !version_deleted(c->now)))
+                return;
+        for (size_t i = 0; i < store_count(K_FABRIC) && !marked; i++)
+                marked = is_marked_in(store_nth(K_FABRIC, i), c->now->uid);
+        for (size_t i = n; i > 0 && !marked; i--)
+                marked = is_marked_in(list[i - 1].now, c->now->uid);
+        if (!marked && !store_compacted())
+                sim_broken("%s deletes Pod %s of a daemon that no fabric marks", store_writer(),
+                           c->now->name);
 }
 
 static void count(enum kind k, const struct change *c) {
@@ -173,12 +196,10 @@ static void count(enum kind k, const struct change *c) {
 }
 
 void promises_look(enum kind k, const struct change *c) {
-        if (k == K_NODE && c->was)
-                look_at_label(c);
         if (c->was)
                 look_at_deletion(k, c);
-        if (k == K_CLIQUE && !c->gone)
-                look_at_clique(c);
+        if (c->was && k == K_POD)
+                look_at_removal(c);
         if (k == K_FABRIC && !c->gone && by_controller())
                 look_at_fabric(c);
         racks_look(k, c);

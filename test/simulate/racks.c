@@ -214,7 +214,7 @@ const char *racks_misses(void) {
 const char *racks_unaware(void) {
         for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
                 const struct version *cd = store_nth(K_DOMAIN, i);
-                if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY) && !hostile_keeps(cd))
+                if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
                         return say("does not say since when no node of it is left", cd->ns, cd->name);
         }
         return NULL;

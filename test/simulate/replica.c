@@ -11,12 +11,13 @@
 #include "faults.h"
 #include "kube/leader.h"
 #include "channels.h"
+#include "clocks.h"
 #include "daemon.h"
 #include "racks.h"
 #include "sim.h"
 #include "world.h"
 
-enum { EVENTS_FLUSH_MS = 1500, LEASE_EXCUSE_MS = 20000 };
+enum { EVENTS_FLUSH_MS = 1500, LEASE_EXCUSE_MS = 20000, UPGRADE_MS = 200000 };
 
 static const char *const arguments[] = { "controller",
                                          "--pod-name=controller",
@@ -26,12 +27,12 @@ static const char *const arguments[] = { "controller",
                                          "--image-name=image",
                                          "--log-verbosity-cd-daemon=2",
                                          "--apply-crds=false",
-                                         "--imex-agents=false",
                                          "--max-nodes-per-imex-domain=18",
                                          "--imex-isolation=domain",
                                          "--feature-gates=",
                                          "--kubelet-plugin-selector=",
-                                         "--rack-domains=false" };
+                                         "--rack-domains=false",
+                                         "--fresh-pod-per-domain=false" };
 
 struct life {
         unsigned i;
@@ -51,7 +52,15 @@ static struct {
         unsigned lives, pods;
         uv_loop_t *loop;
 } replicas[REPLICAS];
-static bool ending;
+static bool ending, fresh_pods;
+
+void replicas_use_fresh_pods(void) {
+        fresh_pods = true;
+}
+
+bool replicas_fresh_pods(void) {
+        return fresh_pods;
+}
 
 /* ---- ends ---- */
 
@@ -189,10 +198,20 @@ static void say(struct life *l, const char *flag, const char *value) {
                 }
 }
 
-void replica_start(unsigned i, uv_loop_t *loop) {
+static unsigned versions(void) {
+        static unsigned n;
+        static int64_t next_ms;
+        if (sim_now_ms() >= next_ms && !world_is_calm()) {
+                n++;
+                next_ms = sim_now_ms() + UPGRADE_MS;
+        }
+        return n;
+}
+
+static void start(unsigned i, uv_loop_t *loop) {
         struct life *l = xnew(struct life);
         struct err e;
-        char server[32], slots[16];
+        char server[32], slots[16], image[32];
         snprintf(server, sizeof server, "http://controller-%u", i);
         struct kube_config kc = { .server = server };
         replicas[i].now = l;
@@ -206,18 +225,23 @@ void replica_start(unsigned i, uv_loop_t *loop) {
                 l->arguments[k] = xstrdup(arguments[k]);
         if (racks_used())
                 say(l, "--rack-domains", "true");
-        if (agents_used()) {
-                say(l, "--imex-agents", "true");
+        if (fresh_pods)
+                say(l, "--fresh-pod-per-domain", "true");
+        if (!channels_of_host()) {
                 /* No more than have to be, so that an index is soon given again. */
                 snprintf(slots, sizeof slots, "%u",
                          world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
                 say(l, "--max-nodes-per-imex-domain", slots);
+                /* The chart is upgraded now and then, and each replica has the version with which it started.
+                 */
+                snprintf(image, sizeof image, "image:%u", versions());
+                say(l, "--image-name", image);
         }
-        if (channels_used()) {
+        if (channels_used())
                 say(l, "--imex-isolation", "channel");
+        if (channels_of_host())
                 say(l, "--feature-gates", "HostManagedIMEX=true");
-                say(l, "--kubelet-plugin-selector", "app=" CHANNELS_LABEL);
-        }
+        say(l, "--kubelet-plugin-selector", "app=" CHANNELS_LABEL);
         BUG_ON(config_load(&l->config, ARRAY_LEN(arguments), l->arguments, &e) < 0);
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,
@@ -229,4 +253,10 @@ void replica_start(unsigned i, uv_loop_t *loop) {
         l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
         sim_log("controller-%u starts", i);
         kube_discover(l->client, &kube_resource_claims, on_resource_api, l);
+}
+
+void replica_start(unsigned i, uv_loop_t *loop) {
+        int64_t before = sim_clock_set(clocks_ahead_s(i));
+        start(i, loop);
+        sim_clock_set(before);
 }

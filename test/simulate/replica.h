@@ -9,6 +9,9 @@
 
 enum { REPLICAS = 2 };
 
+/* Before the first one starts: a daemon is replaced between two ComputeDomains. */
+void replicas_use_fresh_pods(void);
+bool replicas_fresh_pods(void);
 void replica_start(unsigned i, uv_loop_t *loop);
 /* It ends without a word, and its next life begins a moment later. */
 void replica_kill(unsigned i);

@@ -18,7 +18,7 @@
 
 /* Beginnings that no machine of ours has: neither clock is near 0, nor near each other. */
 static const int64_t first_ns = 1000000000000;
-static int64_t first_wall_s = 1800000000, now_ns = 1000000000000;
+static int64_t first_wall_s = 1800000000, now_ns = 1000000000000, clock_ahead_s;
 
 /* ---- time ---- */
 
@@ -34,6 +34,16 @@ void sim_skip_s(int64_t s) {
         first_wall_s += s;
 }
 
+int64_t sim_clock(void) {
+        return clock_ahead_s;
+}
+
+int64_t sim_clock_set(int64_t ahead_s) {
+        int64_t before = clock_ahead_s;
+        clock_ahead_s = ahead_s;
+        return before;
+}
+
 int64_t sim_real_s(void) {
         struct timespec t;
         syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
@@ -41,13 +51,15 @@ int64_t sim_real_s(void) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t) {
-        int64_t ns = clock == CLOCK_REALTIME ? first_wall_s * 1000000000 + (now_ns - first_ns) : now_ns;
+        int64_t ns = clock == CLOCK_REALTIME
+                             ? (first_wall_s + clock_ahead_s) * 1000000000 + (now_ns - first_ns)
+                             : now_ns;
         *t = (struct timespec){ ns / 1000000000, ns % 1000000000 };
         return 0;
 }
 
 time_t time(time_t *ret) {
-        time_t now = sim_wall_s();
+        time_t now = sim_wall_s() + clock_ahead_s;
         if (ret)
                 *ret = now;
         return now;
@@ -119,7 +131,7 @@ enum { SOON_MS = 1000 };
 
 struct sim_event {
         TAILQ_ENTRY(sim_event) entry;
-        int64_t ms;
+        int64_t ms, clock_ahead_s;
         sim_fn *fn;
         void *u;
 };
@@ -142,7 +154,9 @@ static void on_timer(uv_timer_t *t) {
         struct sim_event *e = TAILQ_FIRST(&agenda);
         if (e && e->ms <= sim_now_ms()) {
                 TAILQ_REMOVE(&agenda, e, entry);
+                int64_t before = sim_clock_set(e->clock_ahead_s);
                 e->fn(e->u);
+                sim_clock_set(before);
                 free(e);
         }
         set_timer();
@@ -150,7 +164,7 @@ static void on_timer(uv_timer_t *t) {
 
 struct sim_event *sim_at(int64_t ms, sim_fn *fn, void *u) {
         struct sim_event *e = xnew(struct sim_event), *before, *after;
-        *e = (struct sim_event){ .ms = ms, .fn = fn, .u = u };
+        *e = (struct sim_event){ .ms = ms, .clock_ahead_s = clock_ahead_s, .fn = fn, .u = u };
         if (ms - sim_now_ms() < SOON_MS) {
                 TAILQ_FOREACH (after, &agenda, entry)
                         if (after->ms > ms)
@@ -258,4 +272,6 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
                         buf_addf(b, " %s=%lld", kvs->key, (long long)kvs->v.i);
         }
         say(buf_str(b));
+        if (str_starts(msg, "a decision about the assignments of a partition is wrong"))
+                sim_broken("%s", buf_str(b));
 }

@@ -11,10 +11,14 @@
 
 /* Virtual milliseconds since the world began. */
 int64_t sim_now_ms(void);
-/* Seconds since 1970, as the programs see them. */
+/* Seconds since 1970, by the world's clock. */
 int64_t sim_wall_s(void);
 /* Their clock is set forward; what they wait for is not. */
 void sim_skip_s(int64_t s);
+/* By how many seconds the clock of who runs now is ahead of the world's; what is put on the agenda meanwhile
+ * runs by the same clock. sim_clock_set() returns the one before. */
+int64_t sim_clock(void);
+int64_t sim_clock_set(int64_t ahead_s);
 /* Seconds of the machine that we run on, from some moment: for how long to go on. */
 int64_t sim_real_s(void);
 

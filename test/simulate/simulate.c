@@ -18,9 +18,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "channels.h"
+#include "clocks.h"
 #include "daemon.h"
 #include "faults.h"
 #include "hostile.h"
+#include "looks.h"
 #include "plugin.h"
 #include "promises.h"
 #include "racks.h"
@@ -33,13 +35,15 @@
 /* How long after the last fault all that lives must have formed, and after the last deletion everything be
  * gone; how long nothing happens before nobody may write, and for how long then. */
 enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
+/* What waits for the time of another machine may wait for longer by as much as their clocks differ. */
+static int64_t patience_ms;
 
 struct options {
         uint64_t first, last;
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, agents, hostile, restores;
+        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -74,15 +78,16 @@ static void look(void *u) {
                 if (now < run.until_ms)
                         break;
                 world_calm();
-                enter(FORMS, SETTLE_MS);
+                enter(FORMS, SETTLE_MS + patience_ms);
                 break;
         case FORMS:
                 text = world_misses();
                 if (!text) {
-                        run.formed_ms = SETTLE_MS - (run.until_ms - now);
-                        enter(QUIET, QUIET_MS);
+                        run.formed_ms = SETTLE_MS + patience_ms - (run.until_ms - now);
+                        enter(QUIET, QUIET_MS + patience_ms);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %d s after the last fault", text, SETTLE_MS / 1000);
+                        sim_broken("%s, %lld s after the last fault", text,
+                                   (long long)(SETTLE_MS + patience_ms) / 1000);
                 }
                 break;
         case QUIET:
@@ -99,17 +104,18 @@ static void look(void *u) {
                         break;
                 promises_idle(false);
                 world_empty();
-                enter(EMPTIES, SETTLE_MS);
+                enter(EMPTIES, SETTLE_MS + patience_ms);
                 break;
         case EMPTIES:
                 text = world_leftover();
                 if (!text) {
-                        run.emptied_ms = SETTLE_MS - (run.until_ms - now);
+                        run.emptied_ms = SETTLE_MS + patience_ms - (run.until_ms - now);
                         if (racks_used())
                                 world_dismantle();
                         enter(racks_used() ? LEAVES : OVER, SETTLE_MS);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %d s after all was deleted", text, SETTLE_MS / 1000);
+                        sim_broken("%s, %lld s after all was deleted", text,
+                                   (long long)(SETTLE_MS + patience_ms) / 1000);
                 }
                 break;
         case LEAVES:
@@ -168,6 +174,7 @@ static void clean_up(void) {
         uv_loop_close(&run.loop);
         faults_done();
         promises_done();
+        looks_done();
         server_done();
         store_done();
         remove_folder();
@@ -183,12 +190,14 @@ static int simulate(const struct options *o, uint64_t seed) {
                 hostile_use();
         if (o->racks)
                 racks_use();
-        if (o->channels)
-                channels_use(o->domains);
-        if (o->agents)
-                agents_use();
+        if (o->channels || o->standing)
+                channels_use(o->domains, o->standing);
         if (o->restores)
                 faults_use_restores();
+        if (o->clocks)
+                patience_ms = clocks_use() * 1000;
+        if (o->fresh_pods)
+                replicas_use_fresh_pods();
         sim_log_show(o->log);
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
@@ -210,12 +219,12 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s%s%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
-                       o->agents ? " --agents" : "", o->hostile ? " --hostile" : "",
-                       o->restores ? " --restores" : "", o->faults ? " --faults " : "",
-                       str_or(o->faults, ""));
+                       o->hostile ? " --hostile" : "", o->restores ? " --restores" : "",
+                       o->fresh_pods ? " --fresh-pods" : "", o->standing ? " --standing" : "",
+                       o->clocks ? " --clocks" : "", o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -276,7 +285,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "agents", "hostile" and "restores", in this order, and be nothing else; # begins a comment. */
+ * "hostile", "restores", "fresh", "standing" and "clocks", in this order, and be nothing else; # begins a
+ * comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -300,9 +310,11 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 const char *list = n == 5 ? faults : "";
                 one.racks = begins_with(&list, "racks");
                 one.channels = begins_with(&list, "channels");
-                one.agents = begins_with(&list, "agents");
                 one.hostile = begins_with(&list, "hostile");
                 one.restores = begins_with(&list, "restores");
+                one.fresh_pods = begins_with(&list, "fresh");
+                one.standing = begins_with(&list, "standing");
+                one.clocks = begins_with(&list, "clocks");
                 one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
@@ -313,8 +325,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents]\n"
-                "         [--hostile] [--restores]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
+                "         [--hostile] [--restores] [--fresh-pods] [--clocks]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -369,16 +381,21 @@ int main(int argc, char **argv) {
                         o.racks = true;
                 else if (streq(argv[i], "--channels"))
                         o.channels = true;
-                else if (streq(argv[i], "--agents"))
-                        o.agents = true;
                 else if (streq(argv[i], "--restores"))
                         o.restores = true;
+                else if (streq(argv[i], "--fresh-pods"))
+                        o.fresh_pods = true;
+                else if (streq(argv[i], "--standing"))
+                        o.standing = true;
+                else if (streq(argv[i], "--clocks"))
+                        o.clocks = true;
                 else if (streq(argv[i], "--hostile"))
                         o.hostile = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }
-        good = faults_known(o.faults, &names) && good;
+        good = faults_known(o.faults, &names) && good && !((o.channels || o.standing) && o.fresh_pods) &&
+               !(o.channels && o.standing);
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);
         if (!good)

@@ -322,9 +322,15 @@ static void write_again(enum kind k, struct version **v) {
         yyjson_mut_doc_free(d);
 }
 
+static bool with_fabrics;
+
+void store_back_up_fabrics(void) {
+        with_fabrics = true;
+}
+
 /* What our programs alone write, and nobody else depends on at once. */
 static bool is_ours_alone(enum kind k) {
-        return k == K_SLICE || k == K_TEMPLATE || k == K_LEASE;
+        return k == K_SLICE || k == K_TEMPLATE || k == K_LEASE || (k == K_FABRIC && with_fabrics);
 }
 
 void store_restore(const struct backup *b, bool all_kinds) {

@@ -92,6 +92,8 @@ int64_t store_compacted(void);
 /* A backup of etcd. */
 struct backup;
 struct backup *store_backup(void);
+/* From now on a backup also has the objects of fabrics: what daemons have from them they report. */
+void store_back_up_fabrics(void);
 void backup_free(struct backup *b);
 /* As etcdctl snapshot restore without --bump-revision, with the API server started again: versions count on
  * from the backup's, and no history is known. With all_kinds that is all. Without, only the kinds that our

@@ -8,7 +8,6 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "faults.h"
-#include "hostile.h"
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
@@ -56,6 +55,7 @@ struct http_client {
         TAILQ_ENTRY(http_client) entry;
         TAILQ_HEAD(calls, http_call) calls;
         unsigned program;
+        int64_t clock_ahead_s; /* of its program */
         char who[32];
         int64_t received_ms;
         LIST_HEAD(, listed) listed;
@@ -111,7 +111,9 @@ static void call_done(struct http_call *c, int status, const char *body, size_t 
                                          .transport = transport };
         c->busy++;
         call_end(c);
+        int64_t before = sim_clock_set(c->client->clock_ahead_s);
         c->done(c->u, &r);
+        sim_clock_set(before);
         call_leave(c);
 }
 
@@ -169,10 +171,12 @@ static bool give(struct http_call *c, const struct buf *b) {
         size_t first = b->n > 1 && sim_chance(20) ? 1 + (size_t)sim_draw(b->n - 1) : b->n;
         c->client->received_ms = sim_now_ms();
         c->busy++;
+        int64_t before = sim_clock_set(c->client->clock_ahead_s);
         if (b->n)
                 c->data(c->u, b->p, first);
         if (!c->dead && first < b->n)
                 c->data(c->u, b->p + first, b->n - first);
+        sim_clock_set(before);
         bool over = c->dead;
         call_leave(c);
         return !over;
@@ -264,7 +268,9 @@ static void on_head(void *u) {
         if (!c->head)
                 return;
         c->busy++;
+        int64_t before = sim_clock_set(c->client->clock_ahead_s);
         c->head(c->u, "application/json");
+        sim_clock_set(before);
         call_leave(c);
 }
 
@@ -323,19 +329,9 @@ static void on_refused(void *u) {
         call_fail(c, NO_CONNECTION, "cannot connect");
 }
 
-/* In some worlds of a hostile tenant the server knows nothing of fabrics, or the programs may not ask. */
-static int refused_fabric(const struct asked *q) {
-        return q->known && q->k == K_FABRIC ? hostile_fabrics_refused() : 0;
-}
-
 static int serve(struct http_call *c) {
-        const struct asked *q = &c->asked;
-        int refused = refused_fabric(q);
         sent_ms = c->sent_ms;
-        if (!refused)
-                return server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
-        server_status(refused, refused == 403 ? "Forbidden" : "NotFound", NULL, &c->answer);
-        return refused;
+        return server_answer(&c->asked, c->client->who, str_or(c->body, ""), &c->answer);
 }
 
 static void on_arrival(void *u) {
@@ -366,7 +362,7 @@ static void on_arrival(void *u) {
                 break;
         case FATE_SERVED:
         case FATE_LOST:
-                if (q->watch && !refused_fabric(q) && !server_refuses_watch(q)) {
+                if (q->watch && !server_refuses_watch(q)) {
                         c->next = sim_at(back, f.what == FATE_LOST ? on_cut : on_head, c);
                         return;
                 }
@@ -407,6 +403,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         const char *who = strrchr(o->base_url, '/') + 1;
         TAILQ_INIT(&c->calls);
         c->program = (unsigned)atoi(strrchr(who, '-') + 1) + (str_starts(who, "controller-") ? 0 : REPLICAS);
+        c->clock_ahead_s = sim_clock();
         c->received_ms = sim_now_ms();
         snprintf(c->who, sizeof c->who, "%s", who);
         TAILQ_INSERT_TAIL(&clients, c, entry);

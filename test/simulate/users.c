@@ -22,12 +22,24 @@ static const char *free_seat(const char *node) {
         return device;
 }
 
+/* A node may withhold its channels. */
+static bool offers_channels(const struct version *slice) {
+        size_t i, max;
+        yyjson_val *d;
+        yyjson_arr_foreach (yyjson_ptr_get(slice->root, "/spec/devices"), i, max, d)
+                if (str_starts(yyjson_get_str(yyjson_obj_get(d, "name")), "channel-"))
+                        return true;
+        return false;
+}
+
 struct node *choose_node(const struct domain *d) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
         unsigned offers[MAX_NODES] = { 0 };
-        for (size_t i = 0; i < store_count(K_SLICE); i++)
-                offers[number_of(node_named(store_nth(K_SLICE, i)->node))] =
-                        d->of_rack && !racks_may_run(d->name, store_nth(K_SLICE, i)) ? 0 : channels_seats();
+        for (size_t i = 0; i < store_count(K_SLICE); i++) {
+                const struct version *s = store_nth(K_SLICE, i);
+                if (offers_channels(s) && (!d->of_rack || racks_may_run(d->name, s)))
+                        offers[number_of(node_named(s->node))] = channels_seats();
+        }
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i);
                 if (c->device && str_starts(c->device, "channel-") && offers[number_of(node_named(c->pool))])

@@ -9,10 +9,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "channels.h"
+#include "clocks.h"
 #include "daemon.h"
 #include "faults.h"
 #include "hostile.h"
 #include "imex.h"
+#include "looks.h"
 #include "plugin.h"
 #include "racks.h"
 #include "replica.h"
@@ -35,6 +37,12 @@ static void make_node(struct node *n) {
                      "{'bootID':'" BOOT_ID "'},'conditions':[{'type':'Ready','status':'"
                      "True'}]}}",
                      n->name, n->boots);
+        n->told_boots = n->boots;
+}
+
+/* Of its kubelet. */
+static int64_t clock_of(const struct node *n) {
+        return clocks_ahead_s(REPLICAS + number_of(n));
 }
 
 /* All nodes are called "node-<number>". */
@@ -45,7 +53,9 @@ struct node *node_named(const char *name) {
 static void start_plugin(const struct node *n) {
         char boot_id[48];
         snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
+        int64_t before = sim_clock_set(clock_of(n));
         plugin_start(number_of(n), n->clique, boot_id);
+        sim_clock_set(before);
 }
 
 static const struct version *slice_of(const struct node *n) {
@@ -63,6 +73,7 @@ static void say_ready(struct node *n, bool is) {
                     "{'status':{'nodeInfo':{'bootID':'" BOOT_ID "'},'conditions':[{'type':"
                     "'Ready','status':'%s'}]}}",
                     n->boots, status);
+        n->told_boots = n->boots;
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
                 if (streq(p->node, n->name) && p->target)
@@ -84,7 +95,7 @@ static void node_lifecycle(struct node *n) {
                 start_plugin(n);
         }
         if (n->connected_ms && now >= n->connected_ms) {
-                n->connected = true;
+                n->connected = n->back = true;
                 n->connected_ms = 0;
                 sim_log("%s is connected again", n->name);
         }
@@ -98,12 +109,17 @@ static void node_lifecycle(struct node *n) {
                 say_ready(n, false);
         } else if (!n->ready && n->power && n->connected) {
                 say_ready(n, true);
+        } else if (n->told_boots != n->boots && n->power && n->connected && soon()) {
+                say_ready(n, true); /* it was off for less than that */
         }
 }
 
-static void end_container(struct run *r) {
+/* `fault` is static; NULL: the container has nothing left to do. */
+static void end_container(struct run *r, const char *fault) {
         r->up = false;
+        r->killed_by = fault;
         daemon_kill(TAKE(r->daemon));
+        r->killed_by = NULL;
 }
 
 static void lose_power(struct node *n, int64_t for_ms) {
@@ -111,7 +127,7 @@ static void lose_power(struct node *n, int64_t for_ms) {
         n->power_ms = sim_now_ms() + for_ms;
         plugin_kill(number_of(n), false);
         for (unsigned k = 0; k < MAX_RUNS; k++) {
-                end_container(&n->runs[k]);
+                end_container(&n->runs[k], "power");
                 held_forget(&n->runs[k].held);
                 n->runs[k] = (struct run){ 0 };
         }
@@ -152,13 +168,14 @@ bool is_taken(const char *node, const char *device) {
 
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, const char *pod_uid) {
-        const char *more = channels_used() ? ",'isolation':'Channel'" : "";
-        _cleanup_(freep) char *of = domain ? xasprintf(",'domainID':'%s'%s", domain, more) : xstrdup("");
+        bool own = channels_used() && !streq(config, CONFIG_DAEMON);
+        _cleanup_(freep) char *of = xasprintf("%s%s", domain, own ? "','isolation':'Channel" : "");
         world_patch(K_CLAIM, store_get(K_CLAIM, ns, claim), true,
                     "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
                     "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
                     "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
-                    "','kind':'%s'%s}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'%s'}]}}",
+                    "','kind':'%s','domainID':'%s'}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
+                    "%s'}]}}",
                     node, device, config, of, pod_uid);
 }
 
@@ -170,34 +187,30 @@ void delete_claim(const char *ns, const char *name) {
 
 /* ---- the DaemonSet controller, the claim controller, the collection of garbage ---- */
 
-static bool has_pod(const char *domain, const char *node) {
+static bool has_daemon(const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
-                if (streq(store_nth(K_POD, i)->domain, domain) && streq(store_nth(K_POD, i)->target, node))
+                if (streq(store_nth(K_POD, i)->target, node))
                         return true;
         return false;
 }
 
-/* The set of the agents is of no domain, and neither are their Pods. */
-static bool selects(const struct version *s, const struct version *node) {
-        return s->domain ? streq(node->domain, s->domain)
-                         : streq(version_label(node, CD_LABEL_AGENT), "true");
+static bool is_selected(const struct version *node) {
+        return streq(version_label(node, CD_LABEL_DAEMON), "true");
 }
 
 static void look_at_set(const struct version *s) {
-        const char *domain = s->domain;
         if (version_deleted(s))
                 return;
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                if (n && selects(s, n) && !has_pod(domain, n->name) && soon())
+                if (n && is_selected(n) && !has_daemon(n->name) && soon())
                         world_create(K_POD, DRIVER_NS,
-                                     "{'metadata':{'name':'imex-%s-%u','labels':{'%s"
-                                     "':'%s','app':'imex-daemon'},"
+                                     "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL_COMPONENT
+                                     "':'" CD_DAEMON_OBJECT "','app':'imex-daemon'},"
                                      "'annotations':{'" CD_ANNOTATION_TEMPLATE
                                      "':'%s'}},'spec':{'target':'%s'},"
                                      "'status':{'phase':'Pending'}}",
-                                     n->name, ++w.serial, domain ? CD_LABEL : CD_LABEL_COMPONENT,
-                                     domain ? domain : CD_AGENT_OBJECT,
+                                     n->name, ++w.serial,
                                      str_or(version_str(s, "/spec/template/metadata/annotations/"
                                                            "resource.nvidia.com~1template-hash"),
                                             ""),
@@ -207,14 +220,9 @@ static void look_at_set(const struct version *s) {
 
 /* A Pod that no set wants there: of a node without the label, or of a set that is gone. */
 static bool is_wanted(const struct version *p) {
-        const char *domain = p->domain;
         const struct version *n = store_get(K_NODE, "", p->target);
-        for (size_t i = 0; i < store_count(K_SET); i++) {
-                const struct version *s = store_nth(K_SET, i);
-                if (streq(s->domain, domain))
-                        return version_deleted(s) || (n && selects(s, n));
-        }
-        return false;
+        const struct version *s = store_get(K_SET, DRIVER_NS, CD_DAEMON_OBJECT);
+        return s && (version_deleted(s) || (n && is_selected(n)));
 }
 
 static void collect_pods(void) {
@@ -231,29 +239,20 @@ static void collect_pods(void) {
         }
 }
 
-/* The claims of daemon Pods: made of the domain's template, allocated and bound when the device is free, gone
- * when their Pod is. */
+/* The claims of daemon Pods: made of their template, allocated and bound when the device is free, gone when
+ * their Pod is. */
 static void look_at_pod(const struct version *p) {
-        const char *node = p->target, *domain = p->domain;
+        const char *node = p->target;
         if (!p->target || version_deleted(p) || !soon())
                 return;
-        _cleanup_(freep) char *template =
-                domain ? xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", domain) : xstrdup(CD_AGENT_OBJECT);
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
-                             *t = store_get(K_TEMPLATE, DRIVER_NS, template);
-        if (!c && t && !version_deleted(t) && !domain) {
+                             *t = store_get(K_TEMPLATE, DRIVER_NS, CD_DAEMON_OBJECT);
+        if (!c && t && !version_deleted(t)) {
                 world_create(K_CLAIM, DRIVER_NS, "{'metadata':{'name':'%s'}}", p->name);
-        } else if (!c && t && !version_deleted(t)) {
-                world_create(K_CLAIM, DRIVER_NS,
-                             "{'metadata':{'name':'%s','annotations':{'" CD_ANNOTATION_NAME
-                             "':'%s','" CD_ANNOTATION_NAMESPACE "':'%s'}}}",
-                             p->name, str_or(version_str(t, OF_TEMPLATE "computeDomain.name"), ""),
-                             str_or(version_str(t, OF_TEMPLATE "computeDomain.namespace"), ""));
         } else if (c && !c->pool && store_get(K_NODE, "", node) && !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
                 snprintf(name, sizeof name, "%s", p->name);
-                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON,
-                         domain ? "ComputeDomainDaemonConfig" : "ComputeDomainAgentConfig", domain, p->uid);
+                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, CONFIG_DAEMON, CD_DAEMON_DOMAIN, p->uid);
                 world_patch(K_POD, p, false, "{'spec':{'nodeName':'%s'}}", node);
         }
 }
@@ -285,8 +284,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
-                        snprintf(r->domain, sizeof r->domain, "%s", str_or(p->domain, ""));
-                        held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, r->domain);
+                        held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, "");
                         return;
                 }
 }
@@ -294,34 +292,43 @@ static void take_pod(struct node *n, const struct version *p) {
 static void start_daemon(const struct node *n, struct run *r) {
         char boot_id[48];
         snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
+        int64_t before = sim_clock_set(clock_of(n));
         r->daemon = daemon_start(w.loop, &(struct daemon_options){ .node = number_of(n),
-                                                                   .clique = n->clique,
-                                                                   .domain = *r->domain ? r->domain : NULL,
                                                                    .cdi_file = held_cdi_file(&r->held),
                                                                    .claim_uid = r->held.uid,
                                                                    .pod = r->pod,
                                                                    .pod_uid = r->uid,
                                                                    .ip = r->ip,
                                                                    .boot_id = boot_id });
+        sim_clock_set(before);
 }
 
-/* The domain whose IMEX it runs, or has run; NULL: an agent that runs none. */
-static const char *imex_domain_of(const struct node *n, const struct run *r) {
-        return *r->domain ? r->domain : imex_domain(number_of(n));
+/* A kubelet that sees the deletion of a Pod by force kills it in a moment. One that was cut off finds no Pod
+ * any more, and gives it the time that its Pod asked for; but on a node without a Node that time is short,
+ * too, because what runs there counts for a minute. */
+static void begin_end(const struct node *n, struct run *r, bool there) {
+        bool first = !r->ending;
+        r->ending = true;
+        if (first)
+                r->ends_ms = sim_now_ms() + GRACE_MS;
+        if (!there && !r->lost) {
+                r->lost = true;
+                r->forced = !(n->back && n->exists);
+                if (r->forced)
+                        r->ends_ms = sim_now_ms() + FORCED_MS;
+        }
+        if (first && r->up)
+                daemon_stop(r->daemon);
 }
 
 static void step_run(struct node *n, struct run *r) {
         const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
         int64_t now = sim_now_ms();
         bool there = p && streq(p->uid, r->uid);
-        if (n->connected && !r->ending && (!there || version_deleted(p))) {
-                r->ending = true;
-                r->ends_ms = now + GRACE_MS;
-                if (r->up)
-                        daemon_stop(r->daemon);
-        }
+        if (n->connected && (!there || version_deleted(p)))
+                begin_end(n, r, there);
         if (r->ending && (!r->up || daemon_left(r->daemon) || now >= r->ends_ms)) {
-                end_container(r);
+                end_container(r, r->forced ? "daemon_deleted" : NULL);
                 if (!held_unprepare(&r->held) || !n->connected)
                         return;
                 held_forget(&r->held);
@@ -338,17 +345,19 @@ static void step_run(struct node *n, struct run *r) {
                         snprintf(r->ip, sizeof r->ip, "10.0.%u.%u", number_of(n), ++n->addresses % 250 + 1);
                 world_patch(K_POD, p, true,
                             "{'status':{'phase':'Running','podIPs':[{'ip':'%s'}],'conditions':[{'type':'"
-                            "Ready','status':'True'}]}}",
-                            r->ip);
+                            "Ready','status':'True'}],'containerStatuses':[{'state':{'running':{'startedAt':"
+                            "'%s'}}}]}}",
+                            r->ip, channels_now_text(clock_of(n)));
                 start_daemon(n, r);
         }
         if (r->up && !r->ending && daemon_left(r->daemon)) {
-                end_container(r);
+                end_container(r, NULL);
                 r->starts_ms = now + sim_between(500, 20000);
+                if (n->connected && there)
+                        world_patch(K_POD, p, true,
+                                    "{'status':{'containerStatuses':[{'state':{'waiting':{'reason':"
+                                    "'CrashLoopBackOff'}}}]}}");
         }
-        const char *domain = imex_domain_of(n, r);
-        if (domain && imex_serves(number_of(n), domain))
-                world_served(number_of(n), domain);
 }
 
 static void kubelet(struct node *n) {
@@ -368,14 +377,15 @@ static void kubelet(struct node *n) {
         for (unsigned k = 0; k < MAX_RUNS; k++)
                 if (n->runs[k].used)
                         step_run(n, &n->runs[k]);
+        n->back = n->back && !n->connected;
 }
 
 /* ---- all of it ---- */
 
 static void step_plugin_pod(struct node *n) {
         unsigned i = number_of(n);
-        enum channels_pod what =
-                channels_step(n->name, n->power && n->connected, plugin_runs(i), n->exists ? 0 : n->gone_ms);
+        enum channels_pod what = channels_step(n->name, n->power && n->connected, plugin_runs(i),
+                                               n->exists ? 0 : n->gone_ms, clock_of(n));
         if (what != CHANNELS_POD_STAYS)
                 plugin_kill(i, false);
         if (what == CHANNELS_POD_COMES && n->power)
@@ -393,8 +403,7 @@ static void tick(void *u) {
         collect_claims();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
-                if (channels_used())
-                        step_plugin_pod(n);
+                step_plugin_pod(n);
                 kubelet(n);
         }
         for (unsigned i = 0; i < w.n_domains; i++)
@@ -451,33 +460,16 @@ void world_end(void) {
         plugins_end();
 }
 
-/* Whoever deletes a clique in the moment between the start of a daemon and its first word about its index
- * loses that: nobody else knows it. */
-static bool has_told(const struct node *n, const struct run *r) {
-        const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
-        const char *told = p ? version_annotation(p, IMEX_ANNOTATION_INDEX) : NULL;
-        int64_t id = imex_id(number_of(n), r->domain);
-        return id < 0 || (told && strtoll(told, NULL, 10) == id);
-}
-
-static bool all_have_told(void) {
-        for (unsigned i = 0; i < w.n_nodes; i++)
-                for (unsigned k = 0; k < MAX_RUNS; k++)
-                        if (w.nodes[i].runs[k].used && !has_told(&w.nodes[i], &w.nodes[i].runs[k]))
-                                return false;
-        return true;
-}
-
 static void delete_some_object(void) {
-        static const enum kind made[] = { K_SET, K_TEMPLATE, K_CLIQUE };
+        static const enum kind made[] = { K_SET, K_TEMPLATE };
         enum kind k = made[sim_draw(ARRAY_LEN(made))];
-        if (store_count(k) && (k != K_CLIQUE || all_have_told()))
+        if (store_count(k))
                 world_delete(k, store_nth(k, sim_draw(store_count(k))), false);
 }
 
 void world_fault(const char *name) {
         struct node *n = &w.nodes[sim_draw(w.n_nodes)];
-        struct run *r = &n->runs[agents_used() ? 0 : sim_draw(2)];
+        struct run *r = &n->runs[0];
         const struct version *p = r->used ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
         if (streq(name, "power")) {
                 lose_power(n, sim_between(2000, 120000));
@@ -490,14 +482,13 @@ void world_fault(const char *name) {
                 if (sim_chance(60))
                         lose_power(n, sim_between(50000, 150000));
                 delete_node(n);
-        } else if (streq(name, "daemon_killed") && r->used && r->up && !r->ending) {
-                r->up = false;
-                end_container(r);
+        } else if (streq(name, "daemon_killed") && r->used && r->up) {
+                end_container(r, name);
                 r->starts_ms = sim_now_ms() + sim_between(500, 20000);
         } else if (streq(name, "imex_killed") && r->used) {
-                imex_crash(number_of(n), str_or(imex_domain_of(n, r), ""));
+                imex_crash(number_of(n), str_or(imex_domain(number_of(n)), ""));
         } else if (streq(name, "daemon_deleted") && p) {
-                world_delete(K_POD, p, false);
+                world_delete(K_POD, p, sim_chance(25));
         } else if (streq(name, "plugin_killed") && n->power) {
                 plugin_kill(number_of(n), true);
         } else if (streq(name, "plugin_stopped")) {
@@ -552,26 +543,6 @@ void world_dismantle(void) {
 
 /* ---- questions ---- */
 
-bool world_serves(unsigned node, const char *domain_uid) {
-        const struct node *n = &w.nodes[node];
-        bool has = imex_serves(node, domain_uid);
-        for (unsigned k = 0; k < MAX_RUNS && !has; k++)
-                has = n->runs[k].used && streq(n->runs[k].served, domain_uid) && n->runs[k].served_ms &&
-                      sim_now_ms() - n->runs[k].served_ms < SERVED_MS;
-        return has;
-}
-
-void world_served(unsigned node, const char *domain_uid) {
-        struct node *n = &w.nodes[node];
-        for (unsigned k = 0; k < MAX_RUNS; k++) {
-                struct run *r = &n->runs[k];
-                if (r->used && streq(imex_domain_of(n, r), domain_uid)) {
-                        snprintf(r->served, sizeof r->served, "%s", domain_uid);
-                        r->served_ms = sim_now_ms();
-                }
-        }
-}
-
 const char *world_runs_imex(const char *node) {
         return imex_domain(number_of(node_named(node)));
 }
@@ -581,7 +552,7 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         const struct user_pod *p = &w.domains[d].pods[i];
                         if (p->state == POD_RUNS && streq(p->node->name, node) &&
-                            streq(w.domains[d].uid, domain_uid))
+                            (channels_standing() || streq(w.domains[d].uid, domain_uid)))
                                 return sim_now_ms() - p->since_ms;
                 }
         return -1;
@@ -599,20 +570,44 @@ bool world_same_clique(unsigned node, unsigned other) {
         return streq(w.nodes[node].clique, w.nodes[other].clique);
 }
 
-/* A kubelet tells a daemon of the end of its ComputeDomain, an agent sees it for itself. */
+/* The daemon sees the end of a ComputeDomain itself, and serves on while its Pod terminates. */
 static bool is_ending(const char *domain_uid) {
+        if (channels_standing())
+                return false; /* it is of no ComputeDomain */
         for (size_t i = 0; i < store_count(K_DOMAIN); i++)
                 if (streq(store_nth(K_DOMAIN, i)->uid, domain_uid))
                         return version_deleted(store_nth(K_DOMAIN, i));
         return true;
 }
 
+void world_pod_serves(unsigned node, const char *claim_uid, const char *domain_uid) {
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                struct run *r = &w.nodes[node].runs[k];
+                if (r->used && streq(r->held.uid, claim_uid))
+                        snprintf(r->served, sizeof r->served, "%s", domain_uid);
+        }
+}
+
+void world_begins_imex(unsigned node, const char *ip, const char *domain_uid) {
+        for (unsigned k = 0; k < MAX_RUNS && replicas_fresh_pods(); k++) {
+                const struct run *r = &w.nodes[node].runs[k];
+                if (r->used && streq(r->ip, ip) && *r->served && !streq(r->served, domain_uid))
+                        sim_broken("Pod %s has served domain %s, and runs nvidia-imex of %s", r->pod,
+                                   r->served, domain_uid);
+        }
+}
+
 void world_ends_imex(unsigned node, const char *domain_uid) {
         const struct node *n = &w.nodes[node];
+        const char *fault = is_ending(domain_uid) ? "the ComputeDomain is deleted" : NULL;
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && n->runs[k].killed_by)
+                        fault = n->runs[k].killed_by;
+        looks_ended(node, domain_uid, fault);
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
-                bool is_its = *r->domain ? streq(r->domain, domain_uid) : !is_ending(domain_uid);
-                if (r->used && r->up && !r->ending && is_its && world_runs_ms(n->name, domain_uid) > 0)
+                bool is_its = !r->forced && !is_ending(domain_uid);
+                if (r->used && r->up && is_its && world_runs_ms(n->name, domain_uid) > 0)
                         sim_broken("the daemon of domain %s ends IMEX on %s, where a pod of it runs",
                                    domain_uid, n->name);
         }
@@ -670,18 +665,18 @@ const char *world_misses(void) {
         return str_or(racks_misses(), hostile_misses());
 }
 
-/* Agents stay. */
-static bool is_of_agents(enum kind k, const struct version *v) {
-        return agents_used() && (streq(version_label(v, CD_LABEL_COMPONENT), CD_AGENT_OBJECT) ||
-                                 (k == K_CLAIM && streq(v->ns, DRIVER_NS)));
+/* Daemons stay. */
+static bool is_of_daemons(enum kind k, const struct version *v) {
+        return streq(version_label(v, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT) ||
+               (k == K_CLAIM && streq(v->ns, DRIVER_NS));
 }
 
 const char *world_leftover(void) {
         static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
         for (size_t i = 0; i < ARRAY_LEN(made); i++)
                 for (size_t j = 0; j < store_count(made[i]); j++)
-                        if (!racks_keeps(store_nth(made[i], j)) && !hostile_keeps(store_nth(made[i], j)) &&
-                            !is_of_agents(made[i], store_nth(made[i], j)) &&
+                        if (!racks_keeps(store_nth(made[i], j)) &&
+                            !is_of_daemons(made[i], store_nth(made[i], j)) &&
                             !streq(version_label(store_nth(made[i], j), "app"), CHANNELS_LABEL))
                                 return say("%s %s/%s is left", kinds[made[i]].kind, store_nth(made[i], j)->ns,
                                            store_nth(made[i], j)->name);
@@ -689,15 +684,13 @@ const char *world_leftover(void) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && n->domain)
                         return say("%s has a label", n->name);
-                if (held_strays(i))
+                /* What a node without power has is gone when it starts. */
+                if (w.nodes[i].power && held_strays(i))
                         return held_strays(i);
-                for (unsigned k = 0; k < MAX_RUNS; k++)
-                        if (w.nodes[i].runs[k].used && *w.nodes[i].runs[k].domain)
-                                return say("a daemon is left on %s", w.nodes[i].name);
-                if (imex_domain(i))
+                if (imex_domain(i) && !channels_standing())
                         return say("IMEX of domain %s is left on %s", imex_domain(i), w.nodes[i].name);
         }
-        for (size_t i = 0; i < store_count(K_FABRIC); i++)
+        for (size_t i = 0; i < store_count(K_FABRIC) && !channels_standing(); i++)
                 if (yyjson_arr_size(yyjson_obj_get(store_nth(K_FABRIC, i)->root, "domains")))
                         return say("fabric %s has a domain", store_nth(K_FABRIC, i)->name);
         return NULL;

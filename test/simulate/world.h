@@ -32,15 +32,15 @@ void world_dismantle(void);
 bool world_is_given_up(unsigned node);
 bool world_is_calm(void); /* nothing goes wrong any more */
 bool world_same_clique(unsigned node, unsigned other);
-/* A daemon ends an nvidia-imex that serves. */
+/* A plugin sees the daemon with that claim READY. */
+void world_pod_serves(unsigned node, const char *claim_uid, const char *domain_uid);
+/* The daemon of the Pod with that address starts an nvidia-imex. */
+void world_begins_imex(unsigned node, const char *ip, const char *domain_uid);
+/* An nvidia-imex that serves ends, because its daemon wants that or is killed. */
 void world_ends_imex(unsigned node, const char *domain_uid);
-/* It was READY until now: a claim that is being recorded may count on it. */
-void world_served(unsigned node, const char *domain_uid);
-/* IMEX of that domain serves on that node, or has until a moment ago. */
-bool world_serves(unsigned node, const char *domain_uid);
-/* The domain whose nvidia-imex lives on that node with an agent; NULL: none does. */
+/* The domain whose nvidia-imex lives on that node; NULL: none does. */
 const char *world_runs_imex(const char *node);
-/* A pod of a user runs on that node since so many milliseconds with a channel of that domain; -1: none does.
+/* A pod of a user runs on that node since so many milliseconds with that IMEX domain; -1: none does.
  */
 int64_t world_runs_ms(const char *node, const char *domain_uid);
 /* NULL: all domains have formed and their pods run, and no node has a label without a pod. Else what is

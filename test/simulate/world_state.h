@@ -10,7 +10,6 @@
 #include "store.h"
 #include "world.h"
 
-/* SERVED_MS: between a look at the state file and the answer to the kubelet the claim is recorded. */
 enum {
         MAX_NODES = 64,
         MAX_DOMAINS = 16,
@@ -18,31 +17,33 @@ enum {
         NODE_GRACE_MS = 40000,
         POD_GC_MS = 40000,
         NODE_GONE_MS = 60000,
-        GRACE_MS = 10000,
-        SERVED_MS = 3000
+        FORCED_MS = 2000 /* of a Pod that is deleted by force */
 };
+/* Of a daemon's Pod: it serves as long as claims are prepared. */
+#define GRACE_MS INT64_C(2592000000)
 #define CLIQUE "clique.%u"
 #define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
-#define OF_TEMPLATE "/spec/metadata/annotations/resource.nvidia.com~1"
 
-/* A daemon's or an agent's Pod on a node, as its kubelet knows it. */
+/* A daemon's Pod on a node, as its kubelet knows it. */
 struct run {
-        bool used, up, ending;                      /* up: the container runs */
-        char pod[128], uid[48], domain[48], ip[16]; /* domain "": of an agent */
-        struct held held;                           /* its claim */
+        /* up: the container runs; lost: its Pod is not there any more; forced: so it is killed in a moment */
+        bool used, up, ending, lost, forced;
+        char pod[128], uid[48], ip[16];
+        char served[48];  /* the domain for which it was READY when a plugin looked last */
+        struct held held; /* its claim */
         struct daemon *daemon;
-        char served[48];   /* the domain whose IMEX was READY last, */
-        int64_t served_ms; /* and when */
+        const char *killed_by; /* the fault that ends its container just now; NULL: none does */
         int64_t starts_ms, ends_ms;
 };
 
 enum { MAX_RUNS = 8 };
 struct node {
         char name[16], clique[16];
-        bool power, connected, exists, ready;      /* exists: the Node object; ready: as its condition says */
+        bool power, connected, exists, ready; /* exists: the Node object; ready: as its condition says */
+        bool back;                            /* connected again: what was deleted meanwhile is seen now */
         int64_t power_ms, connected_ms, exists_ms; /* when it is so again, 0: not by itself */
         int64_t heard_ms, gone_ms;
-        unsigned boots, addresses;
+        unsigned boots, addresses, told_boots; /* told: as its Node has it */
         struct run runs[MAX_RUNS];
 };
 
@@ -89,7 +90,7 @@ static inline unsigned number_of(const struct node *n) {
 
 struct node *node_named(const char *name);
 bool is_taken(const char *node, const char *device);
-/* domain NULL: its configuration names none. */
+#define CONFIG_DAEMON "ComputeDomainDaemonConfig"
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, const char *pod_uid);
 void delete_claim(const char *ns, const char *name);

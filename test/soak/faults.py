@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The faults that strike during the soak.
 
-A fault is a generator. It does harm, yields how long that shall last, and mends what it broke (only the cause: healing is the product's).
-It yields seconds, or a function that says what it waits for, None when that is there. What it returns is the evidence: such a function too,
+A fault is a generator. It does harm, yields how long that lasts, and repairs what it broke (only the cause: healing is up to the product).
+It yields seconds, or a function that says what it waits for, None when that is there. What it returns is the evidence, such a function too,
 about the part that was struck. A fault that finds nothing to strike returns before it yields."""
 
 import json
@@ -13,19 +13,19 @@ import subprocess
 import sys
 import time
 
-from kinds import DRIVER_NS, NS, name
-from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, JUST_NOW_S, LONG_AGO_S, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, node_of, runs
+from kinds import DAEMON, DAEMON_LABEL, DRIVER_NS, NS, UID_LABEL, is_daemon, name
+from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, JUST_NOW_S, LONG_AGO_S, PLUGIN, TEST, alive, container_ids, containers, node_of, runs
 
 WHOLE = lambda: None  # noqa: E731
 LIST_LIMIT_S = 180  # within which informers list after the API server has served a restored etcd
 
 
 class Hit:
-    """One strike: what it may use, and what it tells of itself."""
+    """One strike: what it may use, and what it reports."""
 
     def __init__(self, world, rng, workloads, busy, apply):
         self.w, self.k, self.rng, self.workloads = world, world.k, rng, workloads
-        self.what = ""       # for people: whom it struck
+        self.what = ""       # for people: what it struck
         self.affects = None  # names of the workloads that have to be well again; None: all
         self.result = ""     # what it has found out
         self.nodes = set()   # nobody else may strike these meanwhile
@@ -146,7 +146,7 @@ def plugin_killed(h):
 
 
 def gpu_plugin_killed(h):
-    """The other half goes on."""
+    """The other half keeps running."""
     pod = h.some_plugin()
     if not pod:
         return None
@@ -205,10 +205,8 @@ def second_plugin(h):
         return None
     node, root = node_of(pod), "/run/nvidia/driver"
     program = os.path.join(os.path.dirname(TEST), "build", "src", "cd_plugin", PLUGIN)
-    # What runs on a node by itself sees the boot that the node tells, pods see the machine's; two plugins of one boot see the same.
-    as_in_a_pod = ["unshare", "--mount", "sh", "-c", 'umount /proc/sys/kernel/random/boot_id && exec "$@"', "as_in_a_pod"]
     second = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], *as_in_a_pod, program, f"--node-name={node}",
+        ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], program, f"--node-name={node}",
          f"--namespace={DRIVER_NS}", f"--nvidia-driver-root={root}", f"--driver-root-ctr-path={root}",
          f"--alt-proc-devices-path={root}/proc/devices", "--cdi-root=/var/run/cdi", *h.w.kind.plugin_flags],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -220,7 +218,7 @@ def second_plugin(h):
 
 
 def chart_upgraded(h):
-    """Every controller and plugin is replaced; a daemon, whose template changes too, only when nobody uses it."""
+    """Every controller and plugin is replaced. A daemon, whose template changes too, is replaced only while it is idle."""
     mark = str(h.rng.randrange(10 ** 9))
     h.what = f"mark {mark}"
     h.w.chart_mark = mark  # the latest upgrade counts, also for those before it
@@ -240,18 +238,25 @@ def daemon_killed(h):
     pod = h.some_daemon()
     if not pod:
         return None
-    h.kill(h.w.of_pod(pod, h.w.kind.daemon))
+    h.kill(h.w.of_pod(pod, DAEMON))
     yield 0
     return h.other_container(h.w.ours, pod)
 
 
 def daemon_deleted(h):
+    """It serves until no claim of its domain is prepared on its node, however long that is, and ends then."""
     pod = h.some_daemon()
     if not pod:
         return None
+    key, node = (DRIVER_NS, name(pod)), node_of(pod)
     h.delete(pod)
     yield 0
-    return h.other_container(h.w.ours, pod)
+
+    def missing():
+        if key in h.w.ours.objects:
+            return None if h.w.prepared().get(node) else f"{name(pod)} does not end though no claim is prepared on {node}"
+        return h.replaced("imex-daemon", node)()
+    return missing
 
 
 def imex_again(h, pod, before):
@@ -454,7 +459,7 @@ def domain_deleted(h, at_once):
         h.k.create(path, {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS}, "spec": o["spec"]})
     else:
         yield lambda: None if living() else f"ComputeDomain {cd} is not made again"
-    # Pods of a domain that is gone do not belong to the one of the same name: their owner makes them anew.
+    # Pods of a domain that is gone do not belong to the one of the same name: their owner creates them again.
     h.affects = {w for w, x in h.workloads().items() if x.cd == cd}
     for pod in h.w.all(h.w.pods):
         if pod["metadata"]["labels"]["workload"] in h.affects:
@@ -471,46 +476,56 @@ def domain_made_again_with_its_name(h):
 
 
 def objects_of_a_domain_deleted(h):
-    """By hand: the controller has to bring them back."""
+    """By hand, or of the daemons that serve it: the controller has to create them again, and no IMEX ends. Daemons without their DaemonSet, or
+    on a node without its label, are deleted, and serve until no claim is prepared."""
     workload = h.some_workload()
     cd = workload and h.workloads()[workload].cd
     o = cd and h.w.domain(cd)
     if not o:
         return None
     uid, what = o["metadata"]["uid"], h.rng.choice(h.w.kind.objects)
-    daemons = [p for p in h.w.of_app("imex-daemon") if p["metadata"]["labels"].get(UID_LABEL) == uid]
     h.what, h.affects = f"{what} of {cd}", {w for w, x in h.workloads().items() if x.cd == cd}
-    watch, path, old = None, None, None
-    if what == "DaemonSet":
-        watch, path = h.w.sets, f"/apis/apps/v1/namespaces/{DRIVER_NS}/daemonsets"
-    elif what == "clique":
-        watch, path = h.w.cliques, f"{CD_GROUP}/namespaces/{DRIVER_NS}/computedomaincliques"
-    elif what != "label":
-        watch, path = h.w.templates, f"{DRA_GROUP}/namespaces/{NS if what == 'workload template' else DRIVER_NS}/resourceclaimtemplates"
     if what == "label":
-        node = h.choose(sorted(name(n) for n in h.w.all(h.w.nodes) if n["metadata"]["labels"].get(UID_LABEL) == uid))
-        if node:
-            h.w.may_go |= {p["metadata"]["uid"] for p in daemons if node_of(p) == node}
-            h.k.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {UID_LABEL: None}}})
-            old = node
-    else:
-        mine = [x for x in h.w.all(watch) if uid in (x["metadata"].get("labels", {}).get(UID_LABEL), name(x)[:len(uid)]) or name(x).endswith(uid)]
-        mine = [x for x in mine if f"/namespaces/{x['metadata']['namespace']}/" in path]
-        old = h.choose(sorted(mine, key=name))
-        if old:
-            h.w.may_go |= {p["metadata"]["uid"] for p in daemons if what == "DaemonSet"}
-            h.k.delete(f"{path}/{name(old)}")
+        return (yield from label_deleted(h, UID_LABEL, uid, False))
+    if what == "daemon label":
+        return (yield from label_deleted(h, DAEMON_LABEL, "true", True))
+    if what == "DaemonSet":
+        return (yield from object_deleted(h, h.w.sets, f"/apis/apps/v1/namespaces/{DRIVER_NS}/daemonsets", is_daemon))
+    templates = f"{DRA_GROUP}/namespaces/{{}}/resourceclaimtemplates"
+    if what == "daemon template":
+        return (yield from object_deleted(h, h.w.templates, templates.format(DRIVER_NS), is_daemon))
+    mine = lambda x: x["metadata"]["namespace"] == NS and x["metadata"].get("labels", {}).get(UID_LABEL) == uid  # noqa: E731
+    return (yield from object_deleted(h, h.w.templates, templates.format(NS), mine, lambda: (h.w.domain(cd) or o)["metadata"]["uid"] == uid))
+
+
+def label_deleted(h, label, value, returns):
+    """returns: it has to be there again, otherwise that depends on who uses the node meanwhile."""
+    node = h.choose(sorted(name(n) for n in h.w.all(h.w.nodes) if n["metadata"].get("labels", {}).get(label) == value and name(n) not in h.busy))
+    if not node:
+        return None
+    h.what, h.nodes = f"{h.what}: {node}", {node}
+    h.k.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {label: None}}})
+    yield 0
+
+    def missing():
+        now = h.w.nodes.objects.get((None, node))
+        return None if not now or now["metadata"]["labels"].get(label) == value else f"{node} has not got the label {label} again"
+    return missing if returns else WHOLE
+
+
+def object_deleted(h, watch, path, chosen, wanted=lambda: True):
+    """Evidence: another object has its name, if it is still wanted."""
+    old = h.choose(sorted((x for x in h.w.all(watch) if alive(x) and chosen(x)), key=name))
     if not old:
         return None
+    h.k.delete(f"{path}/{name(old)}")
     yield 0
-    if what == "label" or what == "clique":
-        return WHOLE
 
     def missing():
         now = watch.objects.get((old["metadata"]["namespace"], name(old)))
-        if h.w.domain(cd) is None or h.w.domain(cd)["metadata"]["uid"] != uid:
+        if not wanted():
             return None
-        return None if now and now["metadata"]["uid"] != old["metadata"]["uid"] and alive(now) else f"{what} of {cd} is not there again"
+        return None if now and now["metadata"]["uid"] != old["metadata"]["uid"] and alive(now) else f"{h.what} is not there again"
     return missing
 
 
@@ -536,7 +551,7 @@ def node_moves_to_another_clique(h):
 
 
 def node_cordoned(h):
-    """It leaves the domain that stands when nobody uses it there, and only then."""
+    """Nothing ends by it. With channels, the node leaves the standing domain when nobody uses it there, and only then."""
     node = h.free_node()
     if not node:
         return None
@@ -567,7 +582,7 @@ def fabric_of(h):
     return fabric
 
 
-def made_anew(h, fabric):
+def created_again(h, fabric):
     """Evidence: where a node is in the fabric there is another object, with a table of its own that nobody doubts any more."""
     def missing():
         now = h.w.fabrics.objects.get((None, name(fabric)))
@@ -586,7 +601,7 @@ def fabric_deleted(h):
         return None
     h.k.delete(f"{CD_GROUP}/computedomainfabrics/{name(fabric)}")
     yield 0
-    return made_anew(h, fabric)
+    return created_again(h, fabric)
 
 
 def old_fabric_put_back(h):
@@ -600,7 +615,7 @@ def old_fabric_put_back(h):
     account = f"system:serviceaccount:{DRIVER_NS}:{h.w.controller_account()}"
     # The controller may have been faster.
     subprocess.run([os.path.join(h.w.commands, "kubectl"), f"--as={account}", "create", "-f", "-"], input=json.dumps(copy), text=True, capture_output=True)
-    return made_anew(h, fabric)
+    return created_again(h, fabric)
 
 
 def hosts_imex(h, *actions):
@@ -640,7 +655,7 @@ ENDS_CONTROLLERS = [etcd_restored, controller_killed, controller_hangs, controll
 # Those under which a leader cannot renew its lease in time. Without one of them a lost lease is a bug.
 TAKES_THE_LEASE = [etcd_restored, controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
 # Those that end nvidia-imex on the node that they strike. Without one of them it is the same while a claim that it serves is prepared.
-ENDS_IMEX = [daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop, node_loses_power, node_gone_for_good, hosts_imex_restarted,
+ENDS_IMEX = [daemon_killed, imex_killed, imex_crashes_in_a_loop, node_loses_power, node_gone_for_good, hosts_imex_restarted,
              hosts_imex_away, etcd_restored]
 # Those that delete a ComputeDomain.
 ENDS_DOMAIN = [domain_deleted_under_its_workload, domain_made_again_with_its_name]
@@ -663,7 +678,7 @@ FAULTS = {
 
 def of_kind(kind):
     """Those that can strike where workloads are of that kind."""
-    without = set() if kind.has_fabrics else {fabric_deleted, old_fabric_put_back}
-    without |= {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop} if kind.hosts_run_imex else {hosts_imex_restarted, hosts_imex_away}
-    without |= set() if kind.name == "standing" else {node_cordoned}
+    without = {hosts_imex_restarted, hosts_imex_away}
+    if kind.hosts_run_imex:
+        without = {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop, node_cordoned}
     return [f for f in [*FAULTS, *PLANNED] if f not in without]

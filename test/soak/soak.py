@@ -20,9 +20,9 @@ from kinds import KINDS, NS
 from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, World
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NS}/deployments"
-OUTSTANDING = 3    # with more faults unhealed at once, nobody could say which of them it is that does not heal
+OUTSTANDING = 3    # with more faults at once it would be unclear which of them does not heal
 HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
-LEASE_EXCUSE_S = 30  # a kubelet that was away itself tells late of a container that ended meanwhile
+LEASE_EXCUSE_S = 30  # a kubelet that was away itself reports late that a container has ended
 SLOW_S = 60         # who heals more slowly than this is asked what it waited for
 Workload = collections.namedtuple("Workload", "cd replicas gpus")
 
@@ -251,7 +251,7 @@ class Soak:
                     self.log("it waited " + s.story())
 
     def state(self):
-        """For whoever wonders what it waits for: kill -USR1."""
+        """What it waits for, on kill -USR1."""
         for s in self.strikes:
             doing = "at work" if s.running else "harming" if s.harm_ended is None else "healing"
             self.log(f"{doing}: {faults.title(s.fault)}: {s.hit.what}: {None if s.running else self.missing_of(s)}")
@@ -392,7 +392,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--state", required=True, help="the folder of the test cluster")
     p.add_argument("--nodes", type=int, required=True)
-    p.add_argument("--workloads", choices=sorted(KINDS), required=True, help="what keeps them apart, and who runs IMEX for them: see kinds.py")
+    p.add_argument("--workloads", choices=sorted(KINDS), required=True, help="what separates ComputeDomains, and who runs IMEX for them: see kinds.py")
     p.add_argument("--minutes", type=float, required=True)
     p.add_argument("--seed", type=int, required=True)
     p.add_argument("--faults", default="", help="only these, by their names in faults.py, separated by commas")

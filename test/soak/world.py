@@ -19,7 +19,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEST = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TEST, "bench"))
-from kinds import AGENT_COMPONENT, COMMENT, DRIVER_NS, NS, UID_LABEL, name  # noqa: E402
+from kinds import COMMENT, DAEMON, DRIVER_NS, NS, UID_LABEL, name  # noqa: E402
 from kubeapi import Cluster, Watch  # noqa: E402
 
 DRIVER, GPU_DRIVER = "compute-domain.nvidia.com", "gpu.nvidia.com"
@@ -128,7 +128,6 @@ class World:
         self.lease_may_be_lost = lambda: True
         self.imex_may_end = lambda node: True
         self.domain_may_go = lambda cd: True
-        self.may_go = set()  # UIDs of daemon pods of which somebody deleted what keeps them
         self.ends = set()  # ids of containers of ours that were seen to end
         self.api_up = True
         self.audit = Audit(os.path.join(state, "control", "audit.log"))
@@ -143,14 +142,12 @@ class World:
                 self.news.set()
             return Watch(self.k, path, on_event)
 
-        self.indices = {}
+        self.indices = {}  # (UID of a fabric object, epoch): the (domain, node, index) that it was given for
         self.pods = follow(f"/api/v1/namespaces/{NS}/pods", self.look_at_workload)
         self.ours = follow(f"/api/v1/namespaces/{DRIVER_NS}/pods", self.look_at_ours)
         self.nodes = follow("/api/v1/nodes")
         self.domains = follow(f"{CD_GROUP}/computedomains")
-        self.cliques = follow(f"{CD_GROUP}/computedomaincliques", self.look_at_clique)
-        if kind.has_fabrics:
-            self.fabrics = follow(f"{CD_GROUP}/computedomainfabrics")
+        self.fabrics = follow(f"{CD_GROUP}/computedomainfabrics", self.look_at_fabric)
         self.claims = follow(f"{DRA_GROUP}/resourceclaims")
         self.templates = follow(f"{DRA_GROUP}/resourceclaimtemplates")
         self.slices = follow(f"{DRA_GROUP}/resourceslices")
@@ -178,7 +175,7 @@ class World:
             if not end or end["exitCode"] in HARMLESS_ENDS or (end["exitCode"] == ENDED_AS_RUNC and not end.get("message")):
                 continue
             if end.get("containerID") in self.ends:
-                continue  # told again, with whatever happens to the pod later
+                continue  # reported again, with whatever happens to the pod later
             self.ends.add(end.get("containerID"))
             if LOST_THE_LEASE in end.get("message", ""):
                 if not self.lease_may_be_lost():
@@ -186,19 +183,25 @@ class World:
             else:
                 self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
 
-    def look_at_clique(self, kind, clique):
-        key, seats = name(clique), {d["nodeName"]: d.get("index") for d in clique.get("daemons") or []}
-        taken = collections.Counter(seats.values())
-        for index, n in taken.items():
-            if n > 1:
-                self.violation(f"clique {key}: index {index} is given to {n} nodes")
-        for node, index in seats.items():
-            before = self.indices.get((key, node), index)
-            if before != index and kind != "DELETED":
-                self.violation(f"clique {key}: the index of {node} changed from {before} to {index}")
-        self.indices = {k: v for k, v in self.indices.items() if k[0] != key}
-        if kind != "DELETED":
-            self.indices.update({(key, node): index for node, index in seats.items()})
+    def look_at_fabric(self, kind, fabric):
+        """No index twice, no node active in two domains, and an epoch always means the same."""
+        uid, active = fabric["metadata"]["uid"], {}
+        if kind == "DELETED" or fabric.get("tableOf") != uid:
+            return
+        for domain in fabric.get("domains") or []:
+            whose, taken = domain["owner"].get("name") or domain["owner"]["uid"], {}
+            for a in domain.get("assignments") or []:
+                node, index, state = a["node"], a["index"], a.get("state") or ""
+                # Two that leave may have run with one index before etcd was restored.
+                if state in ("", "Reserved") and taken.setdefault(index, node) != node:
+                    self.violation(f"fabric {name(fabric)}: index {index} of {whose} is assigned to {taken[index]} and {node}")
+                if not state and active.setdefault(node, whose) != whose:
+                    self.violation(f"fabric {name(fabric)}: {node} is active in {active[node]} and {whose}")
+                if state == "Reserved":
+                    continue  # its epoch has ended
+                given = self.indices.setdefault((uid, a["epoch"]), (domain["owner"]["uid"], node, index))
+                if given != (domain["owner"]["uid"], node, index):
+                    self.violation(f"fabric {name(fabric)}: epoch {a['epoch']} was given for {given}, and is {node} with index {index} of {whose}")
 
     def look_at_claims(self):
         """Nothing is unprepared under a container that runs. The container is looked for after the file, which outlives it."""
@@ -285,7 +288,7 @@ class World:
             folder = os.path.dirname(path)
             try:
                 words = open(path, "rb").read().split(b"\0")
-                if os.path.basename(words[0].decode(errors="replace")) != program or b"check" in words:
+                if os.path.basename(words[0].decode(errors="replace")) != program:
                     continue
                 if pod_uid and pod_uid not in open(folder + "/cgroup").read():
                     continue
@@ -302,9 +305,9 @@ class World:
         return self.of_pod(pod, PLUGIN) + self.of_pod(pod, GPU_PLUGIN)
 
     def figures(self):
-        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and agents."""
+        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and daemons."""
         found = {}
-        for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN), (AGENT_COMPONENT, "imex-daemon")):
+        for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN), (DAEMON, "imex-daemon")):
             for pod in self.of_app(app):
                 for pid in self.of_pod(pod, program):
                     try:
@@ -371,13 +374,11 @@ class World:
             return (o for o in self.all(watch) if not self.kind.excuses(kind, o, self))
 
         left = [f"ComputeDomain {name(o)}" for o in of("ComputeDomain", self.domains)]
-        left += [f"clique {name(o)}" for o in self.all(self.cliques)]
         left += [f"ResourceClaim {o['metadata']['namespace']}/{name(o)}" for o in of("ResourceClaim", self.claims)]
         left += [f"ResourceClaimTemplate {o['metadata']['namespace']}/{name(o)} (finalizers {o['metadata'].get('finalizers')})"
                  for o in of("ResourceClaimTemplate", self.templates)]
         left += [f"pod {name(o)}" for o in self.all(self.pods)]
         left += [f"daemon pod {name(o)} on {node_of(o)}" for o in self.of_app("imex-daemon") if not self.kind.excuses("pod", o, self)]
-        left += [f"DaemonSet {name(o)}" for o in of("DaemonSet", self.sets) if UID_LABEL in o["metadata"].get("labels", {})]
         left += [f"label of {name(o)}" for o in self.all(self.nodes) if UID_LABEL in o["metadata"].get("labels", {})]
         left += self.kind.left(self)
         kept = {o["metadata"]["uid"] for o in self.all(self.claims) if self.kind.excuses("ResourceClaim", o, self)}
@@ -385,7 +386,7 @@ class World:
             left += [f"node-{k}: {text}" for text in self.files_on(k, kept)]
         if self.mounts_at_start is not None:
             left += [f"{n} more mounts on {path} than at the start" for path, n in (self.mounts() - self.mounts_at_start).items()]
-        for program in self.kind.go_with_the_last:
+        for program in self.kind.ends_with_the_last:
             left += [f"process {pid} ({program})" for pid in self.processes(program) if self.is_of_cluster(pid)]
         return left
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""fabric-server ADDRESS PORT FOLDER: as much of an API server as agents need: one ComputeDomainFabric, which PUT /fabric replaces,
-and their own Pods, whose annotations are kept in FOLDER/pod-NAME.json."""
+"""fabric-server ADDRESS PORT FOLDER: as much of an API server as daemons need: one ComputeDomainFabric, which PUT /fabric replaces,
+and their own Pods, whose annotations are kept in FOLDER/pod-NAME.json, and of which it lists none."""
 import json
 import os
 import sys
@@ -35,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
             self.watch()
             return
         with changed:
-            items = [state["object"]] if state["object"] else []
+            items = [state["object"]] if state["object"] and "/pods" not in self.path else []
             rv = str(state["rv"])
         self.answer({"kind": "ComputeDomainFabricList", "apiVersion": "resource.nvidia.com/v1beta1", "metadata": {"resourceVersion": rv}, "items": items})
 
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         first = seen == 1
         while True:
             with changed:
-                changed.wait_for(lambda: state["rv"] > seen)
+                changed.wait_for(lambda: state["rv"] > seen and "/pods" not in self.path)
                 seen = state["rv"]
                 event = json.dumps({"type": "ADDED" if first else "MODIFIED", "object": state["object"]}) + "\n"
             first = False
@@ -62,8 +62,8 @@ class Handler(BaseHTTPRequestHandler):
             state["object"] = {
                 "apiVersion": "resource.nvidia.com/v1beta1",
                 "kind": "ComputeDomainFabric",
-                "metadata": {"name": "f0000000-0000-0000-0000-000000000000.1", "uid": "fu", "resourceVersion": str(state["rv"])},
-                "tableOf": "fu",
+                "metadata": {"name": "f0000000-0000-0000-0000-000000000000.1", "uid": "fa000000-0000-4000-8000-000000000000", "resourceVersion": str(state["rv"])},
+                "tableOf": "fa000000-0000-4000-8000-000000000000",
                 "domains": domains,
             }
             changed.notify_all()
@@ -80,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
         with open(path + ".new", "w") as f:
             json.dump(kept, f)
         os.rename(path + ".new", path)
-        self.answer({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}})
+        self.answer({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "annotations": kept}})
 
 
 ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()

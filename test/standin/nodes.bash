@@ -133,9 +133,9 @@ domain() { ctl "$1" -N -j | jq -r .status; }
 
 log_has() { grep -qF -- "$2" "$DIR/$1/log"; }
 
-# Until the command succeeds, 10 s at most; there is nothing to be notified by.
+# Until the command succeeds, 30 s at most; there is nothing to be notified by.
 eventually() {
-        local end=$((SECONDS + 10))
+        local end=$((SECONDS + 30))
         until "$@"; do
                 ((SECONDS < end)) || { echo "never came true: $*"; return 1; }
                 read -rt 0.05 <> <(:) || true

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ComputeDomains and cliques: whatever decodes can be judged, and what is written for it is JSON. The input
- * is both at once. */
+/* ComputeDomains and cliques of the Go driver: whatever decodes can be judged, and what is written for it is
+ * JSON. The input is both at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,35 +17,14 @@ static void must_be_json(struct buf *b) {
 }
 
 static void judge(const struct compute_domain *cd, const struct clique *c, struct arena *a) {
-        static const struct node ready = { .o.meta.name = "n" };
-        struct seat_facts *nodes = arena_alloc(a, (c->imex.n_seats + 1) * sizeof *nodes);
-        size_t count = 0;
-        for (size_t i = 0; i < c->imex.n_seats; i++)
-                if (!count || strcmp(nodes[count - 1].name, c->imex.seats[i].node) <
-                                      0) /* the caller's promise: sorted, each once */
-                        nodes[count++] = (struct seat_facts){ .name = c->imex.seats[i].node,
-                                                              .node = &ready,
-                                                              .wanted = i % 2 == 0,
-                                                              .clique = c->imex.clique_id };
-        struct formation_input in = { .cd = cd,
-                                      .nodes = nodes,
-                                      .n_nodes = count,
-                                      .cliques = &c,
-                                      .n_cliques = 1,
-                                      .max_nodes = 4,
-                                      .dns_names = true,
-                                      .infix = "i" };
-        struct formation f;
+        const struct go_facts facts = { .cd = cd, .cliques = &c, .n_cliques = 1 };
+        struct membership m;
         struct verdict v;
         struct verdict_event *events;
         struct buf b = BUF_INIT(8 << 20);
-        formation_make(&in, a, &f);
-        for (size_t i = 0; i < f.n_imex; i++) {
-                objects_clique(&f.imex[i], "ns", "uid", &b);
-                must_be_json(&b);
-        }
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1, a, &v);
-        (void)verdict_events(cd, &f, &v, a, &events);
+        membership_make_go(&facts, a, &m);
+        verdict_make(cd, &m, &(struct verdict_problem){ 0 }, true, 1, a, &v);
+        (void)verdict_events(cd, &m, &v, a, &events);
         objects_status(cd, &v, &b);
         must_be_json(&b);
         objects_adopt(cd, "driverManaged", &b);

@@ -2,7 +2,7 @@
 /* What the claims' state machine makes of claims that it prepares, lets wait and unprepares. Each test is
  * named after what it must survive.
  */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -66,22 +66,18 @@ static void channel_is_prepared_where_no_device_node_can_be_made(void **state) {
         assert_int_equal(op.answer, PREPARED);
 }
 
-static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **state) {
+static void daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains(void **state) {
         (void)state;
         daemon_ready();
         _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
-        _cleanup_(freep) char *mount = xasprintf(
-                "{\"hostPath\":\"%s/domains/" DOMAIN_A
-                "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
-                w.plugin_dir);
+        _cleanup_(freep) char *mount =
+                xasprintf("{\"hostPath\":\"%s/domains\",\"containerPath\":\"/"
+                          "imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
+                          w.plugin_dir);
         static const char capability[] = "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/"
                                          "nvidia-caps/nvidia-cap512\","
                                          "\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}";
         static const char *const parts[] = {
-                "\"CLIQUE_ID=" CLIQUE "\"",
-                "\"COMPUTE_DOMAIN_UUID=" DOMAIN_A "\"",
-                "\"COMPUTE_DOMAIN_NAME=cd\"",
-                "\"COMPUTE_DOMAIN_NAMESPACE=user\"",
                 "\"COMPUTE_DOMAIN_CLAIM_UID=" DAEMON_1 "\"",
                 "\"LD_LIBRARY_PATH=/usr/lib64\"",
                 "\"/run/nvidia/driver/usr/bin/nvidia-imex\",\"containerPath\":\"/usr/bin/nvidia-imex\"",
@@ -130,8 +126,8 @@ static void node_without_fabric_runs_the_pod_without_a_channel_and_says_so(void 
         assert_int_equal(op.answer, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=");
         assert_null(world_cdi(CLAIM_1));
-        assert_non_null(strstr(w.events, "Pod/pod-c1 NoIMEXChannel"));
-        assert_non_null(strstr(w.events, "without an IMEX channel"));
+        assert_non_null(strstr(api.events, "Pod/pod-c1 NoIMEXChannel"));
+        assert_non_null(strstr(api.events, "without an IMEX channel"));
 }
 
 static const char *channel_claim(const char *meta) {
@@ -155,9 +151,9 @@ static void a_claim_that_no_pod_owns_says_that_it_is_of_one_node(void **state) {
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        assert_non_null(strstr(w.events, "ResourceClaim/c1 SharedOnOneNode"));
-        assert_non_null(strstr(w.events, "is of node n0"));
-        assert_non_null(strstr(w.events, "use the claim template of ComputeDomain 'cd'"));
+        assert_non_null(strstr(api.events, "ResourceClaim/c1 SharedOnOneNode"));
+        assert_non_null(strstr(api.events, "is of node n0"));
+        assert_non_null(strstr(api.events, "use the claim template of ComputeDomain 'cd'"));
 }
 
 static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
@@ -167,7 +163,7 @@ static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        assert_null(strstr(w.events, "SharedOnOneNode"));
+        assert_null(strstr(api.events, "SharedOnOneNode"));
 }
 
 /* As kubelets before k/k #140212 do when a pod ends whose own Prepare had not come so far. */
@@ -213,14 +209,14 @@ static void prepared_claim_is_answered_again_without_the_api_server(void **state
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        w.api_down = true;
-        unsigned before = w.requests;
+        api.down = true;
+        unsigned before = api.requests;
         struct dra_op again = { 0 };
         prepare(&again, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(again.answer, PREPARED);
         assert_string_equal(again.devices, op.devices);
-        assert_int_equal(w.requests, before);
+        assert_int_equal(api.requests, before);
 }
 
 static void lost_cdi_file_of_a_prepared_claim_is_written_again(void **state) {
@@ -258,15 +254,16 @@ static void deadline_without_a_daemon_says_that(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_string_equal(
-                op.msg, "n0: the IMEX daemon of this ComputeDomain has not been started on this node yet; if "
-                        "that lasts, the DaemonSet of the domain, in the driver's namespace, says why no pod "
-                        "of it is here");
+                op.msg,
+                "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
+                "label resource.nvidia.com/imex-daemon=true, which the controller sets, and at the pod "
+                "of DaemonSet compute-domain-daemon here, in the driver's namespace");
 }
 
 static void deadline_with_the_api_server_away_says_that(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
-        w.api_down = true;
+        api.down = true;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_non_null(strstr(op.msg, "API server"));
@@ -278,17 +275,18 @@ static void api_server_that_refuses_for_a_while_is_not_asked_more_often(void **s
         (void)state;
         struct dra_op op = { 0 }, late = { .timeout_ms = 100 };
         daemon_ready();
-        unsigned requests = w.requests;
-        w.api_refuses = "etcd is asleep";
+        unsigned requests = api.requests;
+        api.refuses = "etcd is asleep";
         prepare(&op, "c1", CLAIM_1);
         for (int i = 0; i < 20; i++)
                 world_turn();
         assert_int_equal(op.answer, PENDING);
-        assert_int_equal(w.requests - requests, 1); /* the claim, whose domain is asked for when it is here */
+        /* The claim, whose domain is asked for when it is here, and the fabric. */
+        assert_int_equal(api.requests - requests, 2);
         prepare(&late, "c2", CLAIM_2);
         world_wait(&late, FAILED);
         assert_non_null(strstr(late.msg, "etcd is asleep"));
-        w.api_refuses = NULL;
+        api.refuses = NULL;
         world_wait(&op, PREPARED);
 }
 
@@ -297,12 +295,12 @@ static void api_version_unknown_at_first(void **state) {
         struct dra_op op = { 0 };
         daemon_ready();
         world_stop(w.claims);
-        w.api_unknown = true;
+        api.unknown = true;
         world_start(BOOT);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        w.api_unknown = false;
+        api.unknown = false;
         world_wait(&op, PREPARED);
 }
 
@@ -311,13 +309,13 @@ static void plugin_that_ended_is_not_told_the_api_version(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         world_stop(w.claims);
-        w.api_unknown = true;
+        api.unknown = true;
         world_start(BOOT);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         world_stop(w.claims);
         w.claims = NULL;
-        w.api_unknown = false;
+        api.unknown = false;
         world_turn(); /* tells whoever still asks */
         assert_int_equal(op.answer, PENDING);
 }
@@ -335,7 +333,7 @@ static void fabric_registration_that_completes_late(void **state) {
         assert_int_equal(op.answer, PENDING);
         assert_true(w.hurried);
         w.facts = good;
-        claims_reevaluate(w.claims);
+        world_facts();
         world_wait(&op, PREPARED);
         assert_false(w.hurried);
 }
@@ -358,15 +356,15 @@ static void domain_deleted_while_a_channel_waits(void **state) {
 static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        w.old_watch = true;
+        informers_lag = true;
         prepare(&op, "c1", CLAIM_1);
         world_turn();
-        unsigned requests = w.requests;
+        unsigned requests = api.requests;
         waits_look_closer(TAILQ_FIRST(&w.claims->ops));
-        for (unsigned i = 0; i < 500 && w.requests == requests; i++)
+        for (unsigned i = 0; i < 500 && api.requests == requests; i++)
                 world_turn();
         world_turn();
-        assert_true(w.requests > requests); /* the store is asked */
+        assert_true(api.requests > requests); /* the store is asked */
         assert_int_equal(op.answer, PENDING);
         daemon_ready();
         world_wait(&op, PREPARED);
@@ -389,7 +387,7 @@ static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         (void)state;
         struct dra_op op = { 0 }, none = { 0 };
         static const char json[] =
-                "{\"metadata\":{\"name\":\"daemon-claim\",\"namespace\":\"driver\",\"uid\":\"" DAEMON_1
+                "{\"metadata\":{\"name\":\"go-claim\",\"namespace\":\"driver\",\"uid\":\"" GO_DAEMON
                 "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{"
                 "\"devices\":{\"results\":[{\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\","
                 "\"pool\":"
@@ -397,17 +395,17 @@ static void daemon_claim_without_annotations_finds_its_domain(void **state) {
                 "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
                 "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
                 "\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}";
-        api_claim_json("driver", "daemon-claim", json);
+        api_claim_json("driver", "go-claim", json);
         api_domain("user", "cd", DOMAIN_A, false);
-        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        kubelet_prepare(w.claims, &op, "driver", "go-claim", GO_DAEMON);
         world_wait(&op, PREPARED);
-        _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
+        _cleanup_(freep) char *cdi = world_cdi(GO_DAEMON);
         assert_non_null(strstr(cdi, "\"COMPUTE_DOMAIN_NAME=cd\",\"COMPUTE_DOMAIN_NAMESPACE=user\""));
         struct dra_op gone = { 0 };
-        kubelet_unprepare(w.claims, &gone, "driver", "daemon-claim", DAEMON_1);
+        kubelet_unprepare(w.claims, &gone, "driver", "go-claim", GO_DAEMON);
         world_wait(&gone, UNPREPARED);
         api_remove_domain(DOMAIN_A);
-        kubelet_prepare(w.claims, &none, "driver", "daemon-claim", DAEMON_1);
+        kubelet_prepare(w.claims, &none, "driver", "go-claim", GO_DAEMON);
         world_wait(&none, FAILED);
         assert_non_null(strstr(none.msg, DOMAIN_A));
 }
@@ -429,12 +427,13 @@ static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) 
         (void)state;
         struct dra_op op = { 0 };
         daemon_ready();
-        w.old_cache = true;
-        unsigned requests = w.requests;
+        api.old_cache = true;
+        unsigned requests = api.requests;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        assert_int_equal(w.requests - requests, 2); /* the claim; its domain is read from the store */
-        assert_int_equal(w.lists, 0);
+        /* The claim and the fabric; its domain is read from the store. */
+        assert_int_equal(api.requests - requests, 3);
+        assert_int_equal(api.lists, 0);
 }
 
 /* The claim's annotation with its domain's name; NULL: it has none, as of a template made before. */
@@ -460,19 +459,19 @@ static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
                 const char *hint;
                 unsigned requests, lists;
         } rows[] = {
-                { "cd", 2, 0 },      { NULL, 2, 1 }, { "other", 3, 1 }, { "no-such-domain", 3, 1 },
-                { "../pods", 2, 1 }, { "", 2, 1 },
+                { "cd", 3, 0 },      { NULL, 3, 1 }, { "other", 4, 1 }, { "no-such-domain", 4, 1 },
+                { "../pods", 3, 1 }, { "", 3, 1 },
         };
         daemon_ready();
         api_domain("user", "other", DOMAIN_B, false);
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 struct dra_op op = { 0 }, un = { 0 };
                 claim_with_hint(rows[i].hint);
-                unsigned requests = w.requests, lists = w.lists;
+                unsigned requests = api.requests, lists = api.lists;
                 prepare(&op, "c1", CLAIM_1);
                 world_wait(&op, PREPARED);
-                assert_int_equal(w.requests - requests, rows[i].requests);
-                assert_int_equal(w.lists - lists, rows[i].lists);
+                assert_int_equal(api.requests - requests, rows[i].requests);
+                assert_int_equal(api.lists - lists, rows[i].lists);
                 kubelet_unprepare(w.claims, &un, "user", "c1", CLAIM_1);
                 world_wait(&un, UNPREPARED);
         }
@@ -482,24 +481,24 @@ static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
 static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **state) {
         struct dra_op op = { 0 };
         daemon_ready();
-        w.api_fails_for = "cd";
-        w.api_fails_with = ERR_DENIED;
+        api.fails_for = "cd";
+        api.fails_with = ERR_DENIED;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        assert_int_equal(w.lists, 1);
+        assert_int_equal(api.lists, 1);
 }
 
 static void api_server_away_for_a_while_during_prepare(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unprepared = { 0 };
         daemon_ready();
-        w.api_down = true;
+        api.down = true;
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        w.api_down = false;
+        api.down = false;
         world_wait(&op, PREPARED);
-        w.api_down = true;
+        api.down = true;
         kubelet_unprepare(w.claims, &unprepared, "user", "c1", CLAIM_1);
         world_wait(&unprepared, UNPREPARED);
 }
@@ -509,19 +508,19 @@ static void api_server_away_for_a_while_during_prepare(void **state) {
 static void unprepare_needs_no_api_server_and_no_claim(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 }, daemon_gone = { 0 };
-        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        w.api_down = true;
+        api.down = true;
         api_remove_claim("user", "c1");
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&gone, UNPREPARED);
         assert_null(world_cdi(CLAIM_1));
         assert_false(world_recorded(CLAIM_1));
+        daemon_dies();
         kubelet_unprepare(w.claims, &daemon_gone, "driver", "daemon-claim", DAEMON_1);
         world_wait(&daemon_gone, UNPREPARED);
-        assert_int_equal(access(dir, F_OK), -1);
+        assert_null(world_cdi(DAEMON_1));
         assert_null(world_entry(w.claims, DAEMON_1));
 }
 
@@ -542,11 +541,11 @@ static void folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late(
         static const char second[] = "d0000000-0000-4000-8000-000000000002";
         struct dra_op op = { 0 }, gone = { 0 }, last = { 0 };
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
-        daemon_ready();
+        go_comes();
         api_claim("driver", "second", second, "daemon-0", DAEMON, DOMAIN_A, "");
         kubelet_prepare(w.claims, &op, "driver", "second", second);
         world_turn();
-        kubelet_unprepare(w.claims, &gone, "driver", "daemon-claim", DAEMON_1);
+        kubelet_unprepare(w.claims, &gone, "driver", "go-claim", GO_DAEMON);
         world_wait(&gone, UNPREPARED);
         world_wait(&op, PREPARED);
         assert_int_equal(access(dir, F_OK), 0);
@@ -695,7 +694,7 @@ int main(void) {
                 T(host_has_the_device_node_of_a_prepared_channel),
                 T(channel_is_prepared_where_no_device_node_can_be_made),
                 T(waiting_is_no_attempt_and_no_part_of_one),
-                T(daemon_claim_brings_the_hosts_programs_and_the_domain_folder),
+                T(daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains),
                 T(a_waiting_channel_does_not_hold_up_its_own_daemon),
                 T(all_channels),
                 T(node_without_fabric_runs_the_pod_without_a_channel_and_says_so),

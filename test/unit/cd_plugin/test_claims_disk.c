@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a claim costs on the disk, and what happens when it is full. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void moved(int in, struct buf *out) {
         }
 }
 
-static void a_ready_channel_costs_three_durable_writes_and_two_requests(void **state) {
+static void a_ready_channel_costs_three_durable_writes_and_three_requests(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         struct buf names = BUF_INIT(4096);
@@ -55,7 +55,7 @@ static void a_ready_channel_costs_three_durable_writes_and_two_requests(void **s
         int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
         assert_true(inotify_add_watch(in, w.plugin_dir, IN_MOVED_TO) >= 0);
         assert_true(inotify_add_watch(in, w.cdi_root, IN_MOVED_TO) >= 0);
-        unsigned requests = w.requests;
+        unsigned requests = api.requests;
         faults_at("fsync", 0);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
@@ -66,8 +66,8 @@ static void a_ready_channel_costs_three_durable_writes_and_two_requests(void **s
         faults_off();
         assert_int_equal(faults_calls(),
                          6); /* durability is not traded for speed: each file and its folder */
-        assert_int_equal(w.requests - requests, 2); /* the claim, and its domain */
-        assert_int_equal(w.lists, 0);
+        assert_int_equal(api.requests - requests, 3); /* the claim, its domain, and the fabric */
+        assert_int_equal(api.lists, 0);
         buf_done(&names);
         close(in);
 }
@@ -77,7 +77,7 @@ static void claims_of_one_call_share_the_writes(void **state) {
         struct dra_op a = { 0 }, b = { 0 };
         struct buf names = BUF_INIT(4096);
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         prepare(&a, "c1", CLAIM_1);
         kubelet_prepare(w.claims, &b, "driver", "daemon-claim", DAEMON_1);
         world_turn();
@@ -92,7 +92,7 @@ static void claims_of_one_call_share_the_writes(void **state) {
         assert_int_equal(c.answer, UNPREPARED);
         assert_int_equal(d.answer, UNPREPARED);
         moved(in, &names);
-        assert_string_equal(buf_str(&names), "checkpoint.json\n");
+        assert_string_equal(buf_str(&names), "released-daemon-claims\ncheckpoint.json\n");
         buf_done(&names);
         close(in);
 }
@@ -101,7 +101,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(full_disk_while_journaling),
-                T(a_ready_channel_costs_three_durable_writes_and_two_requests),
+                T(a_ready_channel_costs_three_durable_writes_and_three_requests),
                 T(claims_of_one_call_share_the_writes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,39 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever runs IMEX for a domain can see who uses it, or is about to. */
-#include "fake_world.h"
+/* The daemon that runs IMEX for a domain can see which claims use it, or are about to. */
+#include "world/cd_node.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
+#include "faults.h"
 
+#define NEXT "a0000000-0000-4000-8000-000000000002"
 #define STRAY "c0000000-0000-4000-8000-00000000000f"
 
-static bool noted(const char *domain, const char *claim) {
-        _cleanup_(freep) char *path = xasprintf("%s/domains/%s/grants/%s", w.plugin_dir, domain, claim);
-        return access(path, F_OK) == 0;
+#define READY_IN CLIQUE "/" DOMAIN_A "/3/1"
+
+/* As the daemon sees it. */
+static enum imex_use use(void) {
+        _cleanup_(freep) char *domains = file_join(w.plugin_dir, "domains");
+        _cleanup_(freep) char *prefix = cdi_prefix(CD_CDI_KIND_CLAIM);
+        const struct imex_grants_place place = { domains, w.cdi_root, prefix };
+        struct err e;
+        assert_int_equal(file_mkdirs(w.cdi_root, 0750, &e), 0);
+        return imex_grants_use(&place, DOMAIN_A, &e);
 }
 
-static void wait_for_note(const char *domain, const char *claim, bool there) {
-        for (int i = 0; i < 5000 && noted(domain, claim) != there; i++) {
-                world_turn();
-                usleep(1000);
-        }
-        assert_int_equal(noted(domain, claim), there);
+static void fabric_lists(int rv, const char *state) {
+        _cleanup_(freep) char *domains = xasprintf(
+                ",\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
+                "\"},\"assignments\":[{\"node\":\"n0\",\"index\":3,\"epoch\":1,\"claimUID\":\"" DAEMON_1
+                "\",\"bootID\":\"" BOOT "\",\"state\":\"%s\"}]}]",
+                state);
+        api_fabric(CLIQUE, rv, "", domains);
+        api_fabric_event();
 }
 
-static void claim_is_noted_before_readiness_is_judged_and_until_it_is_unprepared(void **state) {
+static void claim_is_noted_as_waiting_until_it_is_granted_and_until_it_is_unprepared(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
-        wait_for_note(DOMAIN_A, CLAIM_1, true);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        assert_int_equal(use(), IMEX_USE_NONE);
         assert_int_equal(op.answer, PENDING);
         daemon_ready();
         world_wait(&op, PREPARED);
-        assert_true(noted(DOMAIN_A, CLAIM_1));
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
+        assert_int_equal(use(), IMEX_USE_PREPARED);
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&gone, UNPREPARED);
-        wait_for_note(DOMAIN_A, CLAIM_1, false);
+        world_wait_note(DOMAIN_A, CLAIM_1, "");
+        assert_int_equal(use(), IMEX_USE_NONE);
+}
+
+/* Until the thread is about to put a note in place. */
+static void hold_the_next_note(void) {
+        w.disk_hangs = true;
+        faults_hold("rename");
+}
+
+static void release_it(void) {
+        faults_release();
+        w.disk_hangs = false;
+}
+
+/* Between the note and the CDI file the daemon must not be able to stop IMEX unseen, so what it withdraws
+ * before the note is on the disk must be seen after it. */
+static void readiness_that_is_withdrawn_before_the_note_is_on_the_disk_releases_nobody(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 20000 };
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, "");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        daemon_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        hold_the_next_note();
+        while (!faults_held())
+                world_turn();
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "waiting");
+        assert_int_equal(op.answer, PENDING);
+        daemon_dies();
+        release_it();
+        world_turn();
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        assert_int_equal(op.answer, PENDING);
+        assert_null(world_cdi(CLAIM_1));
+        daemon_writes_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        world_wait(&op, PREPARED);
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
 static void claim_that_waits_is_noted_until_the_kubelet_gives_it_up(void **state) {
@@ -41,14 +95,55 @@ static void claim_that_waits_is_noted_until_the_kubelet_gives_it_up(void **state
         struct dra_op op = { .timeout_ms = 300 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        assert_true(noted(DOMAIN_A, CLAIM_1)); /* it comes again, as it is recorded */
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting"); /* it comes again, as it is recorded */
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&gone, UNPREPARED);
-        wait_for_note(DOMAIN_A, CLAIM_1, false);
+        world_wait_note(DOMAIN_A, CLAIM_1, "");
         /* No daemon has come that would have removed it. */
         world_turn();
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         assert_int_equal(access(dir, F_OK), -1);
+}
+
+/* A Prepare that was about to succeed. */
+static void claim_whose_Prepare_is_cancelled_or_fails_is_noted_as_waiting_again(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 20000 }, failed = { 0 };
+        struct err e;
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, "");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        grants_put(world_cd()->grants, DOMAIN_A, CLAIM_1, IMEX_GRANT_GRANTING);
+        claims_cancelled(w.claims, &op, op.data); /* while that is being written */
+        world_turn();
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        /* The CDI file cannot be written. */
+        daemon_writes_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        _cleanup_(freep) char *aside = xasprintf("%s.aside", w.cdi_root);
+        assert_int_equal(rename(w.cdi_root, aside), 0);
+        assert_int_equal(file_replace(w.cdi_root, "x", 1, 0644, &e), 0);
+        prepare(&failed, "c1", CLAIM_1);
+        world_wait(&failed, FAILED);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        assert_int_equal(unlink(w.cdi_root), 0);
+        assert_int_equal(rename(aside, w.cdi_root), 0);
+}
+
+/* It has all that it needs but the device, so the daemon need not stay for it. */
+static void claim_that_waits_for_another_claim_is_noted_as_waiting(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { .timeout_ms = 20000 };
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, "");
+        daemon_writes_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        prepare(&two, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(two.answer, PENDING);
+        assert_string_not_equal(world_note(DOMAIN_A, CLAIM_2), "granting");
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
 static void claim_that_is_refused_is_not_noted(void **state) {
@@ -74,10 +169,24 @@ static void notes_are_made_equal_to_the_checkpoint_at_the_start(void **state) {
         world_wait(&op, PREPARED);
         world_stop(w.claims);
         assert_int_equal(file_remove(own, &e), 0);
-        tree_put(w.plugin_dir, stray, "");
+        tree_put(w.plugin_dir, stray, "granting\n");
         world_start(BOOT);
-        wait_for_note(DOMAIN_A, CLAIM_1, true);
-        wait_for_note(DOMAIN_B, STRAY, false);
+        world_wait_note(DOMAIN_A, CLAIM_1, "granting");
+        world_wait_note(DOMAIN_B, STRAY, "");
+}
+
+/* A process that was killed while it granted the claim. */
+static void claim_that_is_not_prepared_is_noted_as_waiting_at_the_start(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 300 };
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        world_stop(w.claims);
+        tree_put(w.plugin_dir, "domains/" DOMAIN_A "/grants/" CLAIM_1, "granting");
+        assert_int_equal(use(), IMEX_USE_NONE); /* of a process that does not live */
+        world_start(BOOT);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
 }
 
 static void claim_that_cannot_be_noted_is_not_prepared_until_it_can(void **state) {
@@ -95,17 +204,95 @@ static void claim_that_cannot_be_noted_is_not_prepared_until_it_can(void **state
         assert_int_equal(file_remove(path, &e), 0);
         prepare(&again, "c1", CLAIM_1);
         world_wait(&again, PREPARED);
-        assert_true(noted(DOMAIN_A, CLAIM_1));
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
+}
+
+/* The daemon could not know that a plugin lives that grants something. */
+static void without_its_lock_the_plugin_grants_nothing(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, again = { 0 };
+        struct err e;
+        _cleanup_(freep) char *path = xasprintf("%s/domains/" IMEX_GRANTS_LOCK, w.plugin_dir);
+        daemon_ready();
+        assert_int_equal(file_mkdirs(path, 0755, &e), 0);
+        tree_put(path, "x", "");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        assert_non_null(
+                strstr(op.msg, "n0: the claim cannot be noted in the folder of its IMEX domain, under "));
+        assert_null(world_cdi(CLAIM_1));
+        tree_remove(xstrdup(path));
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+}
+
+/* ---- for the next daemon ---- */
+
+static void prepared_claims_are_noted_for_the_next_daemon_before_it_is_prepared(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, late = { .timeout_ms = 20000 };
+        _cleanup_(freep) char *note = xasprintf("%s/domains/" DOMAIN_A "/grants/" CLAIM_1, w.plugin_dir);
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, "");
+        daemon_writes_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        daemon_dies();
+        /* The next one is asked for while its predecessor is still there, which clears up when it ends. */
+        api_daemon_claim("driver", NEXT, "");
+        kubelet_prepare(w.claims, &late, "driver", "daemon-claim", NEXT);
+        world_turn();
+        assert_int_equal(late.answer, PENDING);
+        assert_int_equal(unlink(note), 0);
+        daemon_goes(DAEMON_1);
+        while (late.answer == PENDING) {
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+                world_turn();
+        }
+        assert_int_equal(late.answer, PREPARED);
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
+}
+
+static void daemon_waits_for_notes_that_cannot_be_written(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, failed = { 0 };
+        struct err e;
+        _cleanup_(freep) char *folder = xasprintf("%s/domains/" DOMAIN_A "/grants", w.plugin_dir);
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, "");
+        daemon_writes_state(DAEMON_1, DOMAIN_A, true, "READY", READY_IN);
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        daemon_dies();
+        daemon_goes(DAEMON_1);
+        tree_remove(xstrdup(folder));
+        assert_int_equal(file_replace(folder, "x", 1, 0644, &e), 0);
+        api_daemon_claim("driver", NEXT, "");
+        kubelet_prepare(w.claims, &failed, "driver", "daemon-claim", NEXT);
+        world_wait(&failed, FAILED);
+        assert_non_null(
+                strstr(failed.msg, "n0: the claims that use IMEX here cannot be noted for its new daemon"));
+        assert_int_equal(file_remove(folder, &e), 0);
+        daemon_comes(NEXT);
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(claim_is_noted_before_readiness_is_judged_and_until_it_is_unprepared),
+                T(claim_is_noted_as_waiting_until_it_is_granted_and_until_it_is_unprepared),
+                T(readiness_that_is_withdrawn_before_the_note_is_on_the_disk_releases_nobody),
                 T(claim_that_waits_is_noted_until_the_kubelet_gives_it_up),
+                T(claim_whose_Prepare_is_cancelled_or_fails_is_noted_as_waiting_again),
+                T(claim_that_waits_for_another_claim_is_noted_as_waiting),
                 T(claim_that_is_refused_is_not_noted),
                 T(notes_are_made_equal_to_the_checkpoint_at_the_start),
+                T(claim_that_is_not_prepared_is_noted_as_waiting_at_the_start),
                 T(claim_that_cannot_be_noted_is_not_prepared_until_it_can),
+                T(without_its_lock_the_plugin_grants_nothing),
+                T(prepared_claims_are_noted_for_the_next_daemon_before_it_is_prepared),
+                T(daemon_waits_for_notes_that_cannot_be_written),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stale state files, and readiness withdrawn under a channel. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include "imex/imex_log.h"
 
@@ -9,20 +9,22 @@
 
 #include "base/file.h"
 
-static void not_released_by(const char *domain, const char *claim, const char *boot, bool held) {
-        struct dra_op op = { .timeout_ms = 300 }, daemon = { 0 };
+static void not_released_by(const char *claim, const char *boot, bool held, const char *part) {
+        struct dra_op op = { .timeout_ms = 300 };
         int fd = -1;
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
-        kubelet_prepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
-        world_wait(&daemon, PREPARED);
+        api_assigned(DOMAIN_A);
+        daemon_comes(DAEMON_1);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
-        daemon_says(domain, claim, boot, true, "READY", &fd);
+        daemon_says(DOMAIN_A, claim, boot, true, "READY", &fd);
         if (!held) {
                 close(fd);
                 fd = -1;
         }
         world_wait(&op, FAILED);
+        if (!strstr(op.msg, part))
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(strstr(op.msg, part));
         assert_null(world_cdi(CLAIM_1));
         if (fd >= 0)
                 close(fd);
@@ -30,31 +32,20 @@ static void not_released_by(const char *domain, const char *claim, const char *b
 
 static void ready_file_of_a_killed_daemon(void **state) {
         (void)state;
-        not_released_by(DOMAIN_A, DAEMON_1, BOOT, false);
+        not_released_by(DAEMON_1, BOOT, false,
+                        "the IMEX daemon that wrote the state file is not running any more");
 }
 
 static void ready_file_of_another_boot(void **state) {
         (void)state;
-        not_released_by(DOMAIN_A, DAEMON_1, "22222222-2222-4222-8222-222222222222", true);
+        not_released_by(DAEMON_1, "22222222-2222-4222-8222-222222222222", true,
+                        "the state file is from before the last boot");
 }
 
 static void ready_file_of_an_earlier_daemon_of_the_same_domain(void **state) {
         (void)state;
-        not_released_by(DOMAIN_A, "d0000000-0000-4000-8000-000000000009", BOOT, true);
-}
-
-static void ready_file_is_removed_before_the_next_daemon_is_prepared(void **state) {
-        (void)state;
-        struct dra_op op = { 0 };
-        struct err e;
-        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
-        _cleanup_(freep) char *path = file_join(dir, "state.json");
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
-        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
-        world_wait(&op, PREPARED);
-        assert_int_equal(access(path, F_OK), -1);
+        not_released_by("d0000000-0000-4000-8000-000000000009", BOOT, true,
+                        "the state file is from another daemon than the one prepared on this node");
 }
 
 /* What the timer does five seconds after readiness was withdrawn. */
@@ -77,8 +68,8 @@ static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
         world_turn();
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
         grace_passes();
-        assert_non_null(strstr(w.events, "ResourceClaim/c1 IMEXDaemonNotReady"));
-        assert_non_null(strstr(w.events, "IMEX daemon is STOPPED"));
+        assert_non_null(strstr(api.events, "ResourceClaim/c1 IMEXDaemonNotReady"));
+        assert_non_null(strstr(api.events, "IMEX daemon is STOPPED"));
 }
 
 static void daemon_that_is_back_at_once_is_no_event(void **state) {
@@ -93,24 +84,29 @@ static void daemon_that_is_back_at_once_is_no_event(void **state) {
                 uv_run(&w.loop, UV_RUN_NOWAIT);
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         grace_passes();
-        assert_string_equal(w.events, "");
+        assert_string_equal(api.events, "");
 }
 
 /* Both run: the host's holds the driver's only session. */
 static void host_imex_that_holds_the_session_is_an_event_of_the_node(void **state) {
         (void)state;
-        struct imex_state s = { .boot_id = BOOT, .claim_uid = DAEMON_1, .status = "BACKOFF" };
+        struct imex_state s = { .boot_id = BOOT,
+                                .claim_uid = DAEMON_1,
+                                .status = "BACKOFF",
+                                .assignment = CLIQUE "/" DOMAIN_A "/3/1" };
+        struct dra_op op = { 0 };
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         const char *fault = imex_log_fault(STR("Failed to allocate Imex session: NV_ERR_IN_USE"));
         struct err e;
         daemon_ready();
-        world_turn();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
         snprintf(s.reason, sizeof s.reason, "%s", fault);
         assert_string_equal(s.reason, fault); /* it fits */
         assert_int_equal(imex_state_write(dir, &s, &w.lock_fd, &e), 0);
-        for (int i = 0; i < 1000 && !w.events[0]; i++)
+        for (int i = 0; i < 1000 && !api.events[0]; i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
-        assert_non_null(strstr(w.events, "Node/n0 HostIMEXInTheWay"));
+        assert_non_null(strstr(api.events, "Node/n0 HostIMEXInTheWay"));
 }
 
 int main(void) {
@@ -119,7 +115,6 @@ int main(void) {
                 T(ready_file_of_a_killed_daemon),
                 T(ready_file_of_another_boot),
                 T(ready_file_of_an_earlier_daemon_of_the_same_domain),
-                T(ready_file_is_removed_before_the_next_daemon_is_prepared),
                 T(readiness_withdrawn_under_a_channel_is_an_event),
                 T(daemon_that_is_back_at_once_is_no_event),
                 T(host_imex_that_holds_the_session_is_an_event_of_the_node),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bad input is refused at once, with nothing recorded and nothing done. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void garbage_in_the_capability_file(void **state) {
         struct err e;
         _cleanup_(freep) char *path = file_join(w.driver_root, "capabilities/fabric-imex-mgmt");
         assert_int_equal(file_replace(path, "garbage", 7, 0644, &e), 0);
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
         world_turn();
         assert_int_equal(op.answer, FAILED);
@@ -115,50 +115,6 @@ static void daemon_claim_in_an_additional_namespace(void **state) {
         world_wait(&op, PREPARED);
         api_claim("user", "c1", CLAIM_1, "daemon-0", DAEMON, DOMAIN_A, "");
         refused_at_once("c1", CLAIM_1, "daemons in the driver's namespaces ('driver', older, old) only");
-}
-
-/* Whoever may write claims in the driver's namespace writes what becomes the daemon's environment. */
-static void domain_names_in_annotations_that_are_no_names(void **state) {
-        (void)state;
-        char label[70], longest[258], huge[6000];
-        memset(label, 'a', sizeof label);
-        label[64] = '\0';
-        memset(longest, 'a', sizeof longest);
-        longest[254] = '\0';
-        memset(huge, 'a', sizeof huge);
-        huge[sizeof huge - 1] = '\0';
-        const struct {
-                const char *name, *ns, *part;
-        } cases[] = {
-                { "", "user", "computeDomain.name" },
-                { "a\\nLD_PRELOAD=/x", "user", "computeDomain.name" },
-                { "A", "user", "computeDomain.name" },
-                { "../x", "user", "computeDomain.name" },
-                { longest, "user", "and more" },
-                { huge, "user", "and more" },
-                { "cd", "", "computeDomain.namespace" },
-                { "cd", "a.b", "computeDomain.namespace" },
-                { "cd", label, "computeDomain.namespace" },
-                { "cd", huge, "computeDomain.namespace" },
-        };
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                struct dra_op op = { 0 };
-                api_daemon_claim_named(cases[i].name, cases[i].ns);
-                kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
-                world_turn();
-                assert_int_equal(op.answer, FAILED);
-                assert_non_null(strstr(op.msg, cases[i].part));
-                assert_non_null(strstr(op.msg, "driver/daemon-claim"));
-                assert_null(world_cdi(DAEMON_1));
-        }
-        longest[253] = label[63] = '\0';
-        struct dra_op op = { 0 };
-        longest[100] = '.';
-        api_daemon_claim_named(longest, label);
-        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
-        world_wait(&op, PREPARED);
-        _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
-        assert_non_null(strstr(cdi, longest));
 }
 
 /* Two configurations, one good and one bad, in both orders: nothing is applied. */
@@ -258,7 +214,6 @@ int main(void) {
                 T(daemon_claim_made_by_hand_in_a_users_namespace),
                 T(daemon_claim_in_an_additional_namespace),
                 T(garbage_in_the_capability_file),
-                T(domain_names_in_annotations_that_are_no_names),
                 T(one_bad_configuration_spoils_the_claim_whatever_the_order),
                 T(a_permanent_refusal_is_in_the_log),
         };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restarts, reboots and damage. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ static void restart_keeps_what_is_prepared(void **state) {
         world_wait(&op, PREPARED);
         world_stop(w.claims);
         world_start(BOOT);
-        w.api_down = true;
+        api.down = true;
         prepare(&again, "c1", CLAIM_1);
         world_wait(&again, PREPARED);
         assert_string_equal(again.devices, op.devices);
@@ -62,8 +62,8 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
         assert_int_equal(file_replace(path, "{\"checksum\":1,", 14, 0600, &e), 0);
         world_start(BOOT);
-        assert_non_null(strstr(w.events, "Node/n0 CheckpointCorrupt"));
-        assert_non_null(strstr(w.events, "checkpoint.json.corrupt-"));
+        assert_non_null(strstr(api.events, "Node/n0 CheckpointCorrupt"));
+        assert_non_null(strstr(api.events, "checkpoint.json.corrupt-"));
         const struct checkpoint_claim *entry = world_entry(w.claims, CLAIM_1);
         assert_string_equal(entry->ns, "user");
         assert_string_equal(entry->name, "c1");
@@ -110,9 +110,9 @@ static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
         for (size_t cut = 0; cut < n; cut = cut < n - 1 && cut + 211 >= n ? n - 1 : cut + 211) {
                 world_stop(w.claims);
                 assert_int_equal(file_replace_volatile(path, whole, cut, 0600, &e), 0);
-                w.events[0] = '\0';
+                api.events[0] = '\0';
                 world_start(BOOT);
-                assert_non_null(strstr(w.events, "Node/n0 CheckpointCorrupt"));
+                assert_non_null(strstr(api.events, "Node/n0 CheckpointCorrupt"));
                 holds_the_channel(CLAIM_1);
         }
 }
@@ -129,9 +129,9 @@ static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
                 whole[at] = was == 'x' ? 'y' : 'x';
                 assert_int_equal(file_replace_volatile(path, whole, strlen(whole), 0600, &e), 0);
                 whole[at] = was;
-                w.events[0] = '\0';
+                api.events[0] = '\0';
                 world_start(BOOT);
-                noticed += strstr(w.events, "CheckpointCorrupt") != NULL;
+                noticed += strstr(api.events, "CheckpointCorrupt") != NULL;
                 holds_the_channel(CLAIM_1);
         }
         assert_int_equal(noticed, tried);
@@ -151,7 +151,7 @@ static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
         memcpy(v2, "}", 2);
         assert_int_equal(file_replace_volatile(path, text, strlen(text), 0600, &e), 0);
         world_start(BOOT);
-        assert_string_equal(w.events, "");
+        assert_string_equal(api.events, "");
         holds_the_channel(CLAIM_1);
         assert_true(world_recorded("\"nodeBootID\":\"" BOOT "\""));
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
@@ -188,14 +188,17 @@ static void orphan_files_are_swept_at_the_start(void **state) {
         assert_int_equal(file_replace(ours, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(base, "x", 1, 0600, &e), 0);
         _cleanup_(freep) char *half = xasprintf("%s/.checkpoint.json.tmp.7.1", w.plugin_dir);
+        _cleanup_(freep) char *half_list = xasprintf("%s/.released-daemon-claims.tmp.7.3", w.plugin_dir);
         _cleanup_(freep) char *half_cdi =
                 xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
         assert_int_equal(file_replace(half, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(half_cdi, "x", 1, 0600, &e), 0);
+        assert_int_equal(file_replace(half_list, "x", 1, 0600, &e), 0);
         world_start(BOOT);
         assert_int_equal(access(ours, F_OK), -1);
         assert_int_equal(access(half, F_OK), -1);
         assert_int_equal(access(half_cdi, F_OK), -1);
+        assert_int_equal(access(half_list, F_OK), -1);
         assert_int_equal(access(base, F_OK), 0); /* containers of the Go driver may still refer to it */
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One device, several claims; one node, two plugin processes during an update. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ static void admin_access_does_not_take_the_channel(void **state) {
         world_wait(&third, PREPARED);
 }
 
-static void daemon_of_another_domain_has_not_left_yet(void **state) {
+static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
         daemon_ready();
@@ -94,8 +94,9 @@ static void daemon_of_another_domain_has_not_left_yet(void **state) {
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, "");
         prepare(&op, "c2", CLAIM_2);
         world_wait(&op, FAILED);
-        assert_non_null(strstr(op.msg, "has not left this node yet"));
-        /* Of whom it is, a user of this namespace need not know. */
+        assert_non_null(strstr(
+                op.msg, "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/second'"));
+        /* Which one that is, a user of this namespace need not know. */
         assert_null(strstr(op.msg, "daemon-claim"));
         assert_null(strstr(op.msg, DOMAIN_A));
 }
@@ -160,7 +161,7 @@ int main(void) {
                 T(holder_of_another_namespace_is_not_named),
                 T(two_claims_for_the_channel_in_one_call),
                 T(admin_access_does_not_take_the_channel),
-                T(daemon_of_another_domain_has_not_left_yet),
+                T(a_daemon_that_is_in_another_domain_is_waited_for),
                 T(other_process_unprepares_what_this_one_waits_for),
                 T(other_process_frees_the_channel),
                 T(lock_held_by_another_process_delays_and_blocks_nothing_else),

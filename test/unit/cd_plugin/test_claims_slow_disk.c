@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that hangs holds up the batch that waits for it, and nothing else. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ static void what_came_meanwhile_shares_the_next_writes(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, three = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         prepare(&one, "c1", CLAIM_1);
         hold();
         until_held();
@@ -88,9 +88,9 @@ static void what_came_meanwhile_shares_the_next_writes(void **state) {
         world_wait(&two, PREPARED);
         assert_int_equal(three.answer, UNPREPARED);
         faults_off();
-        /* Each claim twice in a checkpoint, and without fabric the channel has no CDI file, but the daemon.
-         */
-        assert_int_equal(faults_calls(), 5);
+        /* Each claim twice in a checkpoint; without fabric the daemon has a CDI file and the channel has
+         * none; the note of the claim; and the two files that the daemon reads. */
+        assert_int_equal(faults_calls(), 8);
 }
 
 static void kubelet_hangs_up_while_the_disk_hangs(void **state) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Absence is no proof: what the plugin may take away because nobody speaks of it any more, and what not. */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -172,10 +172,10 @@ static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
         api_remove_claim("user", "c1");
         prepare(&again, "c2", CLAIM_2);
         world_turn();
-        w.api_fails_for = "c1";
-        w.api_fails_with = ERR_RETRY;
+        api.fails_for = "c1";
+        api.fails_with = ERR_RETRY;
         wait_long(&again, FAILED);
-        w.api_fails_for = NULL;
+        api.fails_for = NULL;
         still_prepared(CLAIM_1);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
         again = (struct dra_op){ 0 };
@@ -194,16 +194,16 @@ static void api_server_in_trouble_makes_no_claim_gone(void **state) {
         static const enum err_kind kinds[] = { ERR_DENIED, ERR_INVALID, ERR_GONE, ERR_CONFLICT,
                                                ERR_INTERNAL };
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-                w.api_fails_for = "daemon-claim";
-                w.api_fails_with = kinds[i];
+                api.fails_for = "daemon-claim";
+                api.fails_with = kinds[i];
                 sweep_after(1 + (unsigned)i);
                 still_prepared(CLAIM_1);
                 still_prepared(DAEMON_1);
         }
-        w.api_fails_for = NULL;
-        w.api_refuses = "no healthy upstream";
+        api.fails_for = NULL;
+        api.refuses = "no healthy upstream";
         sweep_after(10);
-        w.api_refuses = NULL;
+        api.refuses = NULL;
         sweep_after(11);
         still_prepared(CLAIM_1);
         sweep_after(12);
@@ -223,7 +223,6 @@ static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
         w.lock_fd = -1;
         sweep_after(3);
         gone(DAEMON_1);
-        assert_int_equal(access(folder, F_OK), -1);
 }
 
 /* A copy of the folder was put back, or an empty checkpoint: the files of this boot know better. */
@@ -237,7 +236,7 @@ static void claims_that_a_restored_checkpoint_does_not_know_are_kept(void **stat
         still_prepared(CLAIM_1);
         still_prepared(DAEMON_1);
         assert_int_equal(access(folder, F_OK), 0);
-        assert_non_null(strstr(w.events, "Node/n0 CheckpointIncomplete"));
+        assert_non_null(strstr(api.events, "Node/n0 CheckpointIncomplete"));
 }
 
 static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state) {

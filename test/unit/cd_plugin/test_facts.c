@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node offers, and the sampler over a driver root that changes. In virtual time (virtual_time.c). */
+/* What a node offers, and the sampler over a driver root that changes. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static int fresh(void **state) {
                                    .channel_major = 240,
                                    .major_error = &major_error,
                                    .strict = true,
-                                   .dns_names = true };
+                                   .runs_imex = true };
         return 0;
 }
 
@@ -73,16 +73,16 @@ static void why_nothing_is_offered(void **state) {
         assert_non_null(strstr(f.message, "nvidia-caps-imex-channels"));
 }
 
-static void old_driver_only_matters_for_names(void **state) {
+static void an_old_driver_matters_only_where_we_run_imex(void **state) {
         (void)state;
         nvml.driver_version = "570.158.00";
         struct facts f = judged();
         assert_string_equal(f.reason, "DriverTooOld");
         assert_non_null(strstr(f.message, "570.158.00"));
         assert_non_null(strstr(f.message, "570.158.01"));
-        in.dns_names = false;
+        in.runs_imex = false;
         assert_true(judged().usable);
-        in.dns_names = true;
+        in.runs_imex = true;
         nvml.driver_version = "570.158.01";
         assert_true(judged().usable);
 }
@@ -297,7 +297,7 @@ int main(int argc, char **argv) {
                 T(fabric_node),
                 T(node_without_fabric_offers_its_devices),
                 T(why_nothing_is_offered),
-                T(old_driver_only_matters_for_names),
+                T(an_old_driver_matters_only_where_we_run_imex),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),
                 T(garbage_in_proc_devices_is_named),
                 T(an_nvml_that_does_not_answer_takes_nothing_away_for_a_while),

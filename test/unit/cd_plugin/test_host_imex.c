@@ -14,7 +14,6 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "cd_plugin/host_imex.h"
-#include "cd_plugin/host_report.h"
 #include "tree.h"
 
 /* ---- what answers come down to ---- */
@@ -75,25 +74,6 @@ static void whatever_is_not_READY_is_down(void **state) {
         assert_string_equal(judged("UNAVAILABLE", NULL).reason, "the host's nvidia-imex is UNAVAILABLE");
         assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be asked: it hangs");
         assert_int_equal(judged("", UP).state, HOST_IMEX_DOWN);
-}
-
-static void annotations_are_absent_when_there_is_nothing_to_say(void **state) {
-        (void)state;
-        struct host_imex_status up = judged("READY", UP), down = judged("UNAVAILABLE", NULL),
-                                unknown = { .reason = "no tool" };
-        struct buf b = BUF_INIT(4096);
-        host_report_render(&up, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"annotations\":{\"" IMEX_ANNOTATION_HOST_STATE
-                                         "\":\"UP\",\"" IMEX_ANNOTATION_HOST_REASON "\":null}}}");
-        buf_clear(&b);
-        host_report_render(&down, &b);
-        assert_non_null(strstr(buf_str(&b), "host-state\":\"DOWN\""));
-        assert_non_null(strstr(buf_str(&b), "host-reason\":\"the host's nvidia-imex is UNAVAILABLE\""));
-        buf_clear(&b);
-        host_report_render(&unknown, &b);
-        assert_non_null(strstr(buf_str(&b), "host-state\":null"));
-        assert_non_null(strstr(buf_str(&b), "host-reason\":\"no tool\""));
-        buf_done(&b);
 }
 
 /* ---- asking ---- */
@@ -462,7 +442,6 @@ int main(void) {
                 cmocka_unit_test(ready_in_a_domain_that_is_up),
                 cmocka_unit_test(a_degraded_domain_names_who_is_missing),
                 cmocka_unit_test(whatever_is_not_READY_is_down),
-                cmocka_unit_test(annotations_are_absent_when_there_is_nothing_to_say),
                 T(host_without_imex_is_unknown_until_there_is_one),
                 T(without_a_socket_the_configuration_says_where_to_ask),
                 T(without_a_socket_nobody_is_asked_where_pods_run_imex),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The claims' state machine when the host runs IMEX (design note HostManagedIMEX, 7.2, 7.3, 13 and 14). */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -12,10 +12,11 @@
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"
 #define NO_CLIQUE "host-managed IMEX requires an NVLink clique on this node; NVML reports none"
 
-static int setup_mode(const char *gates, const char *imex_mode) {
+static int setup_mode(const char *gates, const char *imex_mode, bool waits) {
         if (world_setup(NULL) < 0)
                 return -1;
         world_mode(gates, imex_mode);
+        w.wait_for_host = w.wait_for_host || waits;
         world_start(BOOT);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"Single\"");
@@ -24,12 +25,12 @@ static int setup_mode(const char *gates, const char *imex_mode) {
 
 static int setup(void **state) {
         (void)state;
-        return setup_mode("HostManagedIMEX=true", "");
+        return setup_mode("HostManagedIMEX=true", "", false);
 }
 
 static int setup_driver_managed(void **state) {
         (void)state;
-        return setup_mode("", "");
+        return setup_mode("", "", false);
 }
 
 static void no_clique(void) {
@@ -59,8 +60,8 @@ static void channel_prepare_waits_for_no_daemon_and_mounts_no_imexd(void **state
         assert_int_equal(access(folder, F_OK), -1);
         /* The claim and the domains of its namespace were read; nothing was written, no Node labelled, no
          * Event made. */
-        assert_int_equal(w.requests, 2);
-        assert_string_equal(w.events, "");
+        assert_int_equal(api.requests, 2);
+        assert_string_equal(api.events, "");
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
 }
 
@@ -168,7 +169,7 @@ static void second_channel_claim_on_the_node_waits_for_the_first_and_names_it(vo
 static void daemon_claim_that_reaches_prepare_is_a_permanent_error(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
         world_turn();
         assert_int_equal(op.answer, FAILED);
@@ -187,12 +188,12 @@ static void unprepare_removes_cdi_and_checkpoint_from_local_state(void **state) 
         struct dra_op op = { 0 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        w.api_down = true;
-        unsigned before = w.requests;
+        api.down = true;
+        unsigned before = api.requests;
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_turn();
         assert_int_equal(gone.answer, UNPREPARED);
-        assert_int_equal(w.requests, before);
+        assert_int_equal(api.requests, before);
         assert_null(world_cdi(CLAIM_1));
         assert_false(world_recorded(CLAIM_1));
 }
@@ -236,15 +237,21 @@ static void host_channel0_chardev_missing_is_a_warning_and_no_failure(void **sta
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
-        assert_non_null(strstr(w.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
+        assert_non_null(strstr(api.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
         assert_int_equal(rmdir(dir), 0); /* we make none, which would hide that it was missing */
 }
 
-/* ---- the Go driver's variant, IMEX_MODE=hostManaged ---- */
+/* ---- imex.waitForHost ---- */
 
-static int setup_go_variant(void **state) {
+static int setup_waiting(void **state) {
         (void)state;
-        return setup_mode("HostManagedIMEXDaemon=true", MODE_HOST_MANAGED);
+        return setup_mode("", MODE_HOST_MANAGED, true);
+}
+
+/* As the Go driver's users have it. */
+static int setup_go_spelling(void **state) {
+        (void)state;
+        return setup_mode("HostManagedIMEXDaemon=true", MODE_HOST_MANAGED, false);
 }
 
 static void waits_until_the_host_says_READY_and_nothing_else(void **state) {
@@ -297,33 +304,38 @@ static void waiting_for_the_channel_first_and_for_the_host_then(void **state) {
         world_wait(&two, PREPARED);
 }
 
-static void node_without_clique_runs_the_pod_without_a_channel(void **state) {
+static void what_no_host_can_cure_is_refused_before_it_waits(void **state) {
         (void)state;
         struct dra_op op = { 0 };
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"All\"");
+        refused_at_once("c2", CLAIM_2, "allocationMode \"All\" is not possible with host-managed IMEX");
         no_clique();
         prepare(&op, "c1", CLAIM_1);
         world_turn();
-        assert_int_equal(op.answer, PREPARED);
-        assert_string_equal(op.devices, "r/n0/channel-0=");
-        assert_non_null(strstr(w.events, "Pod/pod-c1 NoIMEXChannel"));
+        assert_int_equal(op.answer, FAILED);
+        assert_non_null(strstr(op.msg, NO_CLIQUE));
+        assert_false(w.host_hurried);
+        assert_null(world_entry(w.claims, CLAIM_1));
 }
 
-static void all_is_taken_for_the_one_channel_that_was_allocated(void **state) {
+static void a_claim_that_is_prepared_waits_for_nothing(void **state) {
         (void)state;
-        struct dra_op op = { 0 };
-        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"All\"");
+        struct dra_op op = { 0 }, again = { 0 };
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         host_answers("READY");
         world_wait(&op, PREPARED);
-        _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
-        assert_non_null(strstr(cdi, "/channel0\""));
-        assert_null(strstr(cdi, "/channel1\""));
+        host_answers("UNAVAILABLE");
+        no_clique();
+        prepare(&again, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(again.answer, PREPARED);
 }
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
-#define GO(f) cmocka_unit_test_setup_teardown(f, setup_go_variant, world_teardown)
+#define WAITS(f) cmocka_unit_test_setup_teardown(f, setup_waiting, world_teardown)
+#define GO(f) cmocka_unit_test_setup_teardown(f, setup_go_spelling, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(channel_prepare_waits_for_no_daemon_and_mounts_no_imexd),
                 T(channel_prepare_accepts_empty_and_Single),
@@ -340,11 +352,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(host_managed_domain_in_a_driver_managed_installation_too,
                                                 setup_driver_managed, world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
+                WAITS(waits_until_the_host_says_READY_and_nothing_else),
                 GO(waits_until_the_host_says_READY_and_nothing_else),
-                GO(at_the_deadline_the_hosts_state_is_the_cause),
-                GO(waiting_for_the_channel_first_and_for_the_host_then),
-                GO(node_without_clique_runs_the_pod_without_a_channel),
-                GO(all_is_taken_for_the_one_channel_that_was_allocated),
+                WAITS(at_the_deadline_the_hosts_state_is_the_cause),
+                WAITS(waiting_for_the_channel_first_and_for_the_host_then),
+                WAITS(what_no_host_can_cure_is_refused_before_it_waits),
+                WAITS(a_claim_that_is_prepared_waits_for_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

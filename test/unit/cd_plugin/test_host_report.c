@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of the host's own nvidia-imex, and when. The Events are caught here. */
+/* What is reported of the host's own nvidia-imex, and when. Events and annotations are caught here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,17 +24,26 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
         snprintf(told + n, sizeof told - n, "%s ", reason);
 }
 
+static char annotations[1000]; /* "key=value " of each call */
+
+void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned wait_ms) {
+        size_t n = strlen(annotations);
+        assert_ptr_equal(p, annotations);
+        snprintf(annotations + n, sizeof annotations - n, "%s=%s/%u ", strrchr(key, '/') + 1,
+                 str_or(value, "none"), wait_ms);
+}
+
 static void start(const char *mode) {
         const struct imex_mode *m = NULL;
         struct gates g;
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, mode, &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         plugin_metrics_init(&metrics, "n0");
         report = host_report_new(&(struct host_report_options){
-                .metrics = &metrics, .mode = m, .node = "n0", .ns = "ns", .pod = "" });
-        told[0] = '\0';
+                .metrics = &metrics, .mode = m, .node = "n0", .own_pod = (struct own_pod *)annotations });
+        told[0] = annotations[0] = '\0';
 }
 
 static int teardown(void **state) {
@@ -94,11 +103,37 @@ static void one_that_is_down_when_the_plugin_starts_is_told(void **state) {
         assert_string_equal(told, "HostIMEXDown ");
 }
 
+/* A change of state at once, one of the reason with what follows. */
+static void annotations_are_absent_when_there_is_nothing_to_report(void **state) {
+        (void)state;
+        start("HostManagedIMEX=true");
+        tell(HOST_IMEX_UP, "READY", "");
+        assert_string_equal(annotations, "host-state=UP/0 host-reason=none/0 ");
+        annotations[0] = '\0';
+        tell(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        tell(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        tell(HOST_IMEX_DOWN, "", "it hangs");
+        assert_string_equal(annotations, "host-state=DOWN/0 host-reason=it is UNAVAILABLE/0 "
+                                         "host-state=DOWN/0 host-reason=it hangs/3000 ");
+        annotations[0] = '\0';
+        tell(HOST_IMEX_UNKNOWN, "", "no tool");
+        assert_string_equal(annotations, "host-state=none/0 host-reason=no tool/0 ");
+}
+
+static void nothing_is_annotated_where_daemons_of_ours_run(void **state) {
+        (void)state;
+        start("");
+        tell(HOST_IMEX_UP, "READY", "");
+        assert_string_equal(annotations, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(one_that_only_does_not_answer_is_not_gone, teardown),
                 cmocka_unit_test_teardown(each_change_of_state_is_told_once, teardown),
                 cmocka_unit_test_teardown(one_that_is_down_when_the_plugin_starts_is_told, teardown),
+                cmocka_unit_test_teardown(annotations_are_absent_when_there_is_nothing_to_report, teardown),
+                cmocka_unit_test_teardown(nothing_is_annotated_where_daemons_of_ours_run, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channels that are their ComputeDomain's own: which one a claim gets, when it waits, and what the node says
  * that it holds (imex.isolation=channel). */
-#include "fake_world.h"
+#include "world/cd_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,14 +76,14 @@ static void told(const char *part) {
         uv_timer_init(&w.loop, tick);
         tick->data = &ticks;
         uv_timer_start(tick, on_tick, 10, 10);
-        while (ticks > 0 && !strstr(w.patch, part)) {
+        while (ticks > 0 && !strstr(api.patch, part)) {
                 uv_run(&w.loop, UV_RUN_ONCE);
                 world_turn();
         }
         uv_close((uv_handle_t *)tick, on_tick_closed);
-        if (!strstr(w.patch, part))
-                print_message("'%s' is not in: %s\n", part, w.patch);
-        assert_non_null(strstr(w.patch, part));
+        if (!strstr(api.patch, part))
+                print_message("'%s' is not in: %s\n", part, api.patch);
+        assert_non_null(strstr(api.patch, part));
 }
 
 #define HELD(clique, uid, held)                                                                              \
@@ -108,7 +108,7 @@ static void pod_gets_the_channel_that_its_ComputeDomain_was_assigned(void **stat
         assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 7);
         told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
         /* The claim, the domains of its namespace and the fabric, at once; and two reports. */
-        assert_in_range(w.requests, 4, 5);
+        assert_in_range(api.requests, 4, 5);
 }
 
 static void several_pods_and_ComputeDomains_share_a_node(void **state) {
@@ -226,16 +226,16 @@ static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
 
 static void a_fabric_that_cannot_be_read_is_the_cause(void **state) {
         struct dra_op op = { .timeout_ms = 200 }, denied = { 0 };
-        w.api_fails_for = CLIQUE;
-        w.api_fails_with = ERR_DENIED;
+        api.fails_for = CLIQUE;
+        api.fails_with = ERR_DENIED;
         prepare(&denied, "c1", CLAIM_1);
         world_wait(&denied, FAILED);
         assert_string_equal(denied.msg, "cannot read ComputeDomainFabric '" CLIQUE "': refused");
-        w.api_fails_for = NULL;
-        w.api_refuses = "the CRD is missing";
+        api.fails_for = NULL;
+        api.refuses = "the CRD is missing";
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        w.api_refuses = NULL;
+        api.refuses = NULL;
         assert_null(world_entry(w.claims, CLAIM_1));
 }
 
@@ -295,11 +295,11 @@ static void unprepare_needs_no_server_and_is_told(void **state) {
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
         told(HOLD(7, DOMAIN_A));
-        w.api_down = true;
+        api.down = true;
         kubelet_unprepare(w.claims, &op, "user", "c1", CLAIM_1);
         world_wait(&op, UNPREPARED);
         assert_null(world_cdi(CLAIM_1));
-        w.api_down = false;
+        api.down = false;
         told(HELD(CLIQUE, FABRIC, ""));
 }
 
@@ -313,7 +313,7 @@ static void a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics(void **state) {
         prepared(&op, "c3", CLAIM_3);
         world_stop(w.claims);
         assert_int_equal(file_remove(path, &e), 0);
-        w.patch[0] = '\0';
+        pod_replaced();
         world_start(BOOT);
         assert_string_equal(world_entry(w.claims, CLAIM_1)->devices[0].name, "channel-1");
         assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 10);
@@ -328,7 +328,7 @@ static void a_restart_tells_all_again_and_changes_nothing(void **state) {
         prepared(&op, "c1", CLAIM_1);
         _cleanup_(freep) char *before = world_cdi(CLAIM_1);
         world_stop(w.claims);
-        w.patch[0] = '\0';
+        pod_replaced();
         assigned("", 6);
         world_start(BOOT);
         told(HOLD(7, DOMAIN_A));
@@ -350,10 +350,10 @@ static void a_claim_keeps_its_channel_though_the_clique_of_the_node_changes(void
         told("\\\"" CLIQUE "\\\":{\\\"uid\\\":\\\"\\\",\\\"held\\\":{" HOLD(7, DOMAIN_A) "}}");
         told("\\\"" OTHER_CLIQUE "\\\":{\\\"uid\\\":\\\"");
         assert_int_equal(unlink(file), 0);
-        w.api_fails_for = OTHER_CLIQUE; /* what the fabric says is nothing to a claim that is prepared */
-        w.api_fails_with = ERR_DENIED;
+        api.fails_for = OTHER_CLIQUE; /* what the fabric says is nothing to a claim that is prepared */
+        api.fails_with = ERR_DENIED;
         prepared(&op, "c1", CLAIM_1);
-        w.api_fails_for = NULL;
+        api.fails_for = NULL;
         has_channel(CLAIM_1, NODE_OF(7));
         _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
         assert_non_null(strstr(cdi, " channel channel-3=7 clique " CLIQUE " "));

@@ -128,8 +128,9 @@ static void with_channels_of_their_own_a_node_has_sixteen_places(void **state) {
         arena_free(withheld.arena);
 }
 
-/* The node joins by the agent, which needs its place for that. */
-static void where_agents_run_imex_for_all_their_place_stays_when_the_channels_are_withheld(void **state) {
+/* The node joins by the daemon, which needs its device for that. */
+static void
+where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld(void **state) {
         (void)state;
         struct slice_content joined = offer_content(
                 &(struct offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
@@ -276,7 +277,7 @@ int main(void) {
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
                 cmocka_unit_test(with_channels_of_their_own_a_node_has_sixteen_places),
                 cmocka_unit_test(
-                        where_agents_run_imex_for_all_their_place_stays_when_the_channels_are_withheld),
+                        where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
                 cmocka_unit_test(drift_is_seen),
                 cmocka_unit_test(update_keeps_name_version_and_generation),

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One IMEX domain a fabric, which agents run for all ComputeDomains, and a channel of its own for each
- * (imex.agents=true with imex.isolation=channel). */
-#include "fake_world.h"
+/* One IMEX domain per fabric, which our daemons run for all ComputeDomains, and a channel of its own for each
+ * (imex.isolation=channel). */
+#include "world/cd_node.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "imex/imex_grants.h"
 
-#define AGENT "a0000000-0000-4000-8000-000000000001"
 #define ELSEWHERE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.9"
 #define OWN ",\"isolation\":\"Channel\""
 #define CHANNELS                                                                                             \
         "{\"id\":7,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" DOMAIN_A "\"}},"                        \
         "{\"id\":8,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" DOMAIN_B "\"}}"
-#define SEAT(index, epoch) "{\"node\":\"n0\",\"index\":" index ",\"epoch\":" epoch "}"
+#define ASSIGNED(state)                                                                                      \
+        "{\"node\":\"n0\",\"index\":3,\"epoch\":1,\"claimUID\":\"" DAEMON_1 "\",\"bootID\":\"" BOOT          \
+        "\",\"state\":\"" state "\"}"
+
+#define DAEMON_2 "d0000000-0000-4000-8000-000000000002"
 
 static char uid[37];
 
@@ -24,7 +26,7 @@ static int setup(void **state) {
         if (world_setup(state) < 0)
                 return -1;
         fabric_standing_uid(CLIQUE, uid);
-        world_mode_agents("channel");
+        world_mode_daemons("channel");
         world_start(BOOT);
         api_domain("user", "cd2", DOMAIN_B, false);
         api_claim("user", "c1", CLAIM_1, "channel-3", CHANNEL, DOMAIN_A, OWN);
@@ -32,52 +34,25 @@ static int setup(void **state) {
         return 0;
 }
 
-static void agent_comes(void) {
-        struct dra_op op = { 0 };
-        api_claim_json(
-                "driver", "agent",
-                "{\"metadata\":{\"name\":\"agent\",\"namespace\":\"driver\",\"uid\":\"" AGENT
-                "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
-                "\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":"
-                "\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"daemon\"],\"opaque\":{"
-                "\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
-                "\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainAgentConfig\"}}}]}}}}");
-        kubelet_prepare(w.claims, &op, "driver", "agent", AGENT);
-        world_wait(&op, PREPARED);
+static void writes_state(bool ready, const char *status, int epoch) {
+        _cleanup_(freep) char *assignment = xasprintf(CLIQUE "/%s/3/%d", uid, epoch);
+        daemon_writes_state(DAEMON_1, uid, ready, status, assignment);
 }
 
-static char *domain_dir(void) {
-        return xasprintf("%s/domains/%s", w.plugin_dir, uid);
-}
-
-static void agent_says(bool ready, const char *status, int epoch) {
-        _cleanup_(freep) char *dir = domain_dir();
-        struct imex_state s = { .boot_id = BOOT, .claim_uid = AGENT, .index = 3, .ready = ready };
-        struct err e;
-        snprintf(s.pod_uid, sizeof s.pod_uid, "%s", "e0000000-0000-4000-8000-000000000001");
-        snprintf(s.status, sizeof s.status, "%s", status);
-        snprintf(s.version, sizeof s.version, "580.95.05");
-        snprintf(s.seat, sizeof s.seat, CLIQUE "/%s/3/%d", uid, epoch);
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        assert_int_equal(imex_state_write(dir, &s, &w.lock_fd, &e), 0);
-        world_turn();
-}
-
-/* What the agent removes when it has left. */
-static void agent_has_left(void) {
+/* What the daemon removes when it has left. */
+static void daemon_has_left(void) {
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s/" IMEX_STATE_FILE, w.plugin_dir, uid);
         assert_int_equal(unlink(path), 0);
-        close(w.lock_fd);
-        w.lock_fd = -1;
+        daemon_dies();
         world_turn();
 }
 
-static void roster(int rv, const char *seats, const char *leaving) {
+static void fabric_lists(int rv, const char *assignments) {
         _cleanup_(freep) char *domains =
                 xasprintf(",\"domains\":[{\"owner\":{\"kind\":\"ComputeDomainFabric\",\"name\":\"" CLIQUE
-                          "\",\"uid\":\"%s\"},\"infix\":\"aa\",\"slots\":18,\"port\":28001,\"seats\":[%s],"
-                          "\"leaving\":[%s]}]",
-                          uid, seats, leaving);
+                          "\",\"uid\":\"%s\"},\"infix\":\"aa\",\"slots\":18,\"port\":28001,"
+                          "\"assignments\":[%s]}]",
+                          uid, assignments);
         api_fabric(CLIQUE, rv, CHANNELS, domains);
 }
 
@@ -88,15 +63,16 @@ static void domain_is_full(void) {
 }
 
 static void joined(void) {
-        agent_comes();
-        roster(1, SEAT("3", "1"), "");
-        agent_says(true, "READY", 1);
+        daemon_comes(DAEMON_1);
+        fabric_lists(1, ASSIGNED(""));
+        writes_state(true, "READY", 1);
 }
 
+/* Of a claim that is prepared. */
 static bool noted(const char *domain, const char *claim) {
-        _cleanup_(freep) char *path =
-                xasprintf("%s/domains/%s/" IMEX_GRANTS_DIR "/%s", w.plugin_dir, domain, claim);
-        return access(path, F_OK) == 0;
+        const char *note = world_note(domain, claim);
+        assert_true(streq(note, "") || streq(note, "granting"));
+        return *note;
 }
 
 static void waits_and_says(const char *part) {
@@ -137,77 +113,73 @@ static void two_ComputeDomains_have_channels_of_the_one_domain_that_stands(void 
         assert_true(noted(uid, CLAIM_2));
 }
 
-static void a_pod_waits_for_the_agent_for_its_seat_and_for_READY(void **state) {
+static void a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY(void **state) {
         struct dra_op op = { 0 };
         (void)state;
-        roster(1, "", "");
-        waits_and_says("n0: no IMEX agent runs on this node yet");
-        agent_comes();
+        fabric_lists(1, "");
+        waits_and_says("n0: no IMEX daemon runs on this node yet");
+        daemon_comes(DAEMON_1);
+        waits_and_says("n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet; if "
+                       "that lasts, "
+                       "look at the conditions of ComputeDomainFabric " CLIQUE
+                       ", and whether the node is cordoned");
+        fabric_lists(2, ASSIGNED(""));
+        waits_and_says("n0: the IMEX daemon of this node has not joined this IMEX domain yet");
+        writes_state(true, "READY", 0);
         waits_and_says(
-                "n0: this node has not been given a seat in the IMEX domain of its fabric on rack-7 yet; if "
-                "that lasts, the conditions of ComputeDomainFabric " CLIQUE " say why, or the node is "
-                "cordoned");
-        roster(2, SEAT("3", "1"), "");
-        waits_and_says("n0: the IMEX agent of this node has not joined this IMEX domain yet");
-        agent_says(true, "READY", 0);
-        waits_and_says(
-                "n0: the IMEX agent of this node is still in an earlier seat of its fabric (epoch 0, now 1)");
-        agent_says(false, "STARTING", 1);
+                "n0: the IMEX daemon of this node still has an earlier assignment to the IMEX domain of its "
+                "fabric (epoch 0, now 1)");
+        writes_state(false, "STARTING", 1);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        agent_says(true, "READY", 1);
+        writes_state(true, "READY", 1);
         world_wait(&op, PREPARED);
 }
 
 /* A claim may be allocated on a node that had a place, and has none any more. */
 static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(void **state) {
         (void)state;
-        agent_comes();
+        daemon_comes(DAEMON_1);
         domain_is_full();
-        waits_and_says(
-                "n0: this node has not been given a seat in the IMEX domain of its fabric on rack-7 yet: It "
-                "has room for 18 nodes. Set imex.maxNodesPerDomain");
+        waits_and_says("n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet: It "
+                       "has room for 18 nodes. Set imex.maxNodesPerDomain");
 }
 
-/* A10: the seat is taken back for whoever came before the controller knew. */
-static void a10_a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
+/* A new claim makes the controller take `Leaving` back. */
+static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         struct dra_op op = { 0 };
         (void)state;
-        agent_comes();
-        agent_says(true, "READY", 1);
-        roster(1, "", SEAT("3", "1"));
+        daemon_comes(DAEMON_1);
+        writes_state(true, "READY", 1);
+        fabric_lists(1, ASSIGNED("Leaving"));
         waits_and_says(
                 "n0: this node is leaving the IMEX domain of its fabric, because it is cordoned, and nobody "
-                "had a claim here; it stays, or comes back");
+                "had a claim here; it stays, or joins again");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        assert_true(noted(uid, CLAIM_1));
-        roster(2, SEAT("3", "1"), "");
+        world_wait_note(uid, CLAIM_1, "waiting");
+        fabric_lists(2, ASSIGNED(""));
         api_fabric_event();
         world_wait(&op, PREPARED);
 }
 
-static void a_daemon_pod_of_before_is_named(void **state) {
-        struct dra_op daemon = { 0 };
+static void a_daemon_of_the_Go_driver_is_waited_for(void **state) {
         (void)state;
-        api_daemon_claim_named("cd", "user");
-        kubelet_prepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
-        world_wait(&daemon, PREPARED);
-        roster(1, "", "");
-        waits_and_says(
-                "n0: the IMEX daemon of another ComputeDomain, which was formed with daemon pods, is still");
+        go_comes();
+        fabric_lists(1, "");
+        waits_and_says("n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still");
 }
 
-static void what_is_prepared_stays_whatever_the_fabric_and_the_agent_say(void **state) {
+static void what_is_prepared_stays_whatever_the_fabric_and_the_daemon_say(void **state) {
         struct dra_op again = { 0 };
         (void)state;
         joined();
         prepared("c1", CLAIM_1, "channel7\"");
-        roster(2, "", "");
+        fabric_lists(2, "");
         api_fabric_event();
-        agent_has_left();
+        daemon_has_left();
         world_stop(w.claims);
         world_start(BOOT);
         assert_true(noted(uid, CLAIM_1));
@@ -249,7 +221,7 @@ static bool has_folder(const char *domain) {
         return access(path, F_OK) == 0;
 }
 
-/* Its agent stays where the claim is, and joins nothing there. */
+/* Its daemon stays where the claim is, and joins nothing there. */
 static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(void **state) {
         char moved[37];
         (void)state;
@@ -260,13 +232,13 @@ static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(v
         assert_true(noted(uid, CLAIM_1));
 }
 
-/* An agent of before the change must not end what is in use, and must not wait for ever either. */
+/* A daemon of before the change must not end what is in use, and must not wait for ever either. */
 static void over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims(void **state) {
         void (*const modes[])(void) = { world_mode_own_channels, NULL };
         (void)state;
         joined();
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-                world_mode_agents("channel");
+                world_mode_daemons("channel");
                 world_stop(w.claims);
                 world_start(BOOT);
                 prepared("c1", CLAIM_1, "channel7\"");
@@ -274,7 +246,7 @@ static void over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims(voi
                 if (modes[i])
                         modes[i]();
                 else
-                        world_mode_agents("domain");
+                        world_mode_daemons("domain");
                 world_start(BOOT);
                 world_turn();
                 assert_true(noted(uid, CLAIM_1));
@@ -303,18 +275,18 @@ static void withheld(const char *reason, const char *part) {
 static void a_node_offers_its_places_from_its_join_to_its_leaving(void **state) {
         (void)state;
         world_turn();
-        withheld("IMEXNotJoined", "no IMEX agent runs on this node");
-        agent_comes();
-        withheld("IMEXNotJoined", "leaves while it is cordoned: the IMEX agent of this node has not joined");
-        agent_says(false, "STARTING", 1);
+        withheld("IMEXNotJoined", "no IMEX daemon runs on this node");
+        daemon_comes(DAEMON_1);
+        withheld("IMEXNotJoined", "leaves while it is cordoned: the IMEX daemon of this node has not joined");
+        writes_state(false, "STARTING", 1);
         withheld("IMEXNotJoined", "IMEX daemon is STARTING");
-        agent_says(true, "READY", 1);
+        writes_state(true, "READY", 1);
         assert_true(offered().offered); /* at once */
-        agent_says(false, "LEAVING", 1);
+        writes_state(false, "LEAVING", 1);
         withheld("IMEXNotJoined", "");
-        agent_has_left();
+        daemon_has_left();
         withheld("IMEXNotJoined", "");
-        agent_says(true, "READY", 2);
+        writes_state(true, "READY", 2);
         assert_true(offered().offered); /* at once, again */
 }
 
@@ -323,15 +295,121 @@ static void a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices(
         domain_is_full();
         api_fabric_event();
         world_turn();
-        withheld("IMEXNoPlace", "(on the node: no IMEX agent runs on this node)");
-        agent_comes();
+        withheld("IMEXNoPlace", "(on the node: no IMEX daemon runs on this node yet");
+        daemon_comes(DAEMON_1);
         world_turn();
         withheld("IMEXNoPlace", "fabric: It has room for 18 nodes. Set imex.maxNodesPerDomain");
-        withheld("IMEXNoPlace", "(on the node: the IMEX agent of this node has not joined");
-        roster(2, SEAT("3", "1"), "");
+        withheld("IMEXNoPlace", "(on the node: the IMEX daemon of this node has not joined");
+        fabric_lists(2, ASSIGNED(""));
         api_fabric_event();
         world_turn();
-        withheld("IMEXNotJoined", "leaves while it is cordoned: the IMEX agent of this node has not joined");
+        withheld("IMEXNotJoined", "leaves while it is cordoned: the IMEX daemon of this node has not joined");
+}
+
+static void daemon_gets_SIGTERM(void) {
+        w.daemon_terminates = true;
+        writes_state(true, "READY", 1);
+}
+
+static void the_next_daemon_comes(void) {
+        w.daemon_terminates = false;
+        daemon_comes(DAEMON_2);
+        fabric_lists(3, "{\"node\":\"n0\",\"index\":3,\"epoch\":2,\"claimUID\":\"" DAEMON_2
+                        "\",\"bootID\":\"" BOOT "\"}");
+        api_fabric_event();
+        _cleanup_(freep) char *assignment = xasprintf(CLIQUE "/%s/3/2", uid);
+        daemon_writes_state(DAEMON_2, uid, true, "READY", assignment);
+}
+
+/* Or the folder would never be empty, and the daemon would never end. */
+static void a_daemon_that_terminates_gets_no_new_pods(void **state) {
+        struct dra_op op = { .timeout_ms = 400 }, again = { 0 };
+        (void)state;
+        joined();
+        prepared("c1", CLAIM_1, "channel7\"");
+        assert_true(offered().offered);
+        daemon_gets_SIGTERM();
+        withheld("IMEXDaemonTerminating",
+                 "it serves the pods that have channels here, and ends after the last "
+                 "of them. Devices are offered again when the next daemon");
+        /* A claim that was allocated here before. */
+        prepare(&op, "c2", CLAIM_2);
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "n0: the IMEX daemon of this node is terminating, because its Pod is "
+                                       "being deleted"));
+        /* The pods that are here go on, and nobody is told that their channels are not served. */
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        struct standing now;
+        standing_get(world_cd(), &now);
+        assert_int_equal(now.state, STANDING_READY);
+        assert_true(noted(uid, CLAIM_1));
+        assert_string_not_equal(world_note(uid, CLAIM_2), "granting"); /* it does not hold the daemon */
+}
+
+static void a_daemon_that_has_terminated_offers_nothing_until_the_next_one_is_READY(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        joined();
+        prepared("c1", CLAIM_1, "channel7\"");
+        daemon_gets_SIGTERM();
+        prepare(&op, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        unprepared("c1", CLAIM_1);
+        writes_state(false, "LEAVING", 1);
+        withheld("IMEXDaemonTerminating", "");
+        daemon_dies();
+        world_turn();
+        withheld("IMEXDaemonTerminating", "");
+        daemon_goes(DAEMON_1);
+        withheld("IMEXNotJoined", "no IMEX daemon runs on this node");
+        assert_int_equal(op.answer, PENDING);
+        the_next_daemon_comes();
+        assert_true(offered().offered);
+        world_wait(&op, PREPARED);
+}
+
+/* It was killed, and its Pod is still there. */
+static void a_terminating_daemon_that_died_offers_nothing_either(void **state) {
+        (void)state;
+        joined();
+        assert_true(offered().offered);
+        daemon_gets_SIGTERM();
+        daemon_dies();
+        world_turn();
+        withheld("IMEXDaemonTerminating", "");
+        w.daemon_terminates = false; /* a new container of the same Pod, which was not deleted */
+        writes_state(false, "STARTING", 1);
+        withheld("", "");
+        writes_state(true, "READY", 1);
+        assert_true(offered().offered);
+}
+
+static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void **state) {
+        struct offering o;
+        (void)state;
+        joined();
+        prepared("c1", CLAIM_1, "channel7\"");
+        daemon_gets_SIGTERM();
+        world_stop(w.claims);
+        world_start(BOOT);
+        world_turn();
+        while (!isolation_judge(w.isolations[0], &w.facts, &o))
+                world_turn();
+        withheld("IMEXDaemonTerminating", "");
+}
+
+/* What an earlier daemon wrote says nothing of the present one. */
+static void what_another_daemon_wrote_terminates_nothing(void **state) {
+        (void)state;
+        joined();
+        daemon_gets_SIGTERM();
+        daemon_dies();
+        daemon_goes(DAEMON_1);
+        daemon_comes(DAEMON_2);
+        writes_state(true, "READY", 1); /* of claim DAEMON_1 */
+        withheld("IMEXNotJoined", "the state file is from another daemon");
 }
 
 /* What fails where it was well must fail for a while, so that a restart takes nothing from anybody. */
@@ -339,10 +417,9 @@ static void an_IMEX_that_restarts_withholds_nothing(void **state) {
         (void)state;
         joined();
         assert_true(offered().offered);
-        agent_says(false, "STARTING", 1);
+        writes_state(false, "STARTING", 1);
         assert_true(offered().offered);
-        close(w.lock_fd);
-        w.lock_fd = -1;
+        daemon_dies();
         assert_true(offered().offered);
 }
 
@@ -365,16 +442,21 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(two_ComputeDomains_have_channels_of_the_one_domain_that_stands),
-                T(a_pod_waits_for_the_agent_for_its_seat_and_for_READY),
+                T(a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY),
                 T(a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy),
-                T(a10_a_pod_on_a_node_that_is_leaving_waits_until_it_stays),
-                T(a_daemon_pod_of_before_is_named),
-                T(what_is_prepared_stays_whatever_the_fabric_and_the_agent_say),
+                T(a_pod_on_a_node_that_is_leaving_waits_until_it_stays),
+                T(a_daemon_of_the_Go_driver_is_waited_for),
+                T(what_is_prepared_stays_whatever_the_fabric_and_the_daemon_say),
                 T(a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in),
                 T(a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other),
                 T(over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims),
                 T(a_node_offers_its_places_from_its_join_to_its_leaving),
                 T(a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices),
+                T(a_daemon_that_terminates_gets_no_new_pods),
+                T(a_daemon_that_has_terminated_offers_nothing_until_the_next_one_is_READY),
+                T(a_terminating_daemon_that_died_offers_nothing_either),
+                T(a_plugin_that_restarts_still_knows_that_the_daemon_terminates),
+                T(what_another_daemon_wrote_terminates_nothing),
                 T(an_IMEX_that_restarts_withholds_nothing),
                 T(nothing_is_decided_before_the_prepared_claims_are_known),
         };

@@ -74,21 +74,23 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
                                   "channels here; the driver does not start it");
 }
 
-static void a_node_whose_agent_has_not_joined_withholds(void **state) {
+static void a_node_whose_daemon_has_not_joined_withholds(void **state) {
         (void)state;
-        in.of_agents = in.apart = true;
-        in.imex_why = "the IMEX agent of this node has not joined yet";
+        in.of_daemon = in.apart = in.terminating = true;
+        withheld("IMEXDaemonTerminating", "the IMEX daemon of this node is terminating");
+        in.terminating = false;
+        in.imex_why = "the IMEX daemon of this node has not joined yet";
         withheld("IMEXNotJoined",
-                 "leaves while it is cordoned: the IMEX agent of this node has not joined yet");
+                 "leaves while it is cordoned: the IMEX daemon of this node has not joined yet");
         in.no_place = "It has room for 18 nodes";
         withheld("IMEXNoPlace", "this node has no place in the IMEX domain of its fabric: It has room for 18 "
-                                "nodes (on the node: the IMEX agent of this node has not joined yet)");
+                                "nodes (on the node: the IMEX daemon of this node has not joined yet)");
         in.apart = false; /* it is in it, and the fabric's object does not know it yet */
         in.imex_down = true;
         in.imex_why = "IMEX daemon is STARTING";
         withheld("IMEXNotUp",
                  "IMEX daemon is STARTING, so that pods could not use their channels here: see the "
-                 "log of the Pod of DaemonSet compute-domain-agent");
+                 "log of the Pod of DaemonSet compute-domain-daemon");
 }
 
 static void a_node_whose_IMEX_is_of_another_version_withholds(void **state) {
@@ -183,7 +185,7 @@ int main(void) {
                 T(without_a_toolkit_devices_are_offered),
                 T(a_node_that_differs_from_its_fabric_withholds),
                 T(a_node_whose_IMEX_is_not_READY_withholds),
-                T(a_node_whose_agent_has_not_joined_withholds),
+                T(a_node_whose_daemon_has_not_joined_withholds),
                 T(a_node_whose_IMEX_is_of_another_version_withholds),
                 T(an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable),
                 T(without_a_clique_or_channels_there_is_nothing_to_isolate_with),

@@ -3,7 +3,7 @@
  * resource.k8s.io/v1. */
 #pragma once
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "controller/controller.h"
 
 struct leading {
@@ -51,14 +51,13 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
 }
 
 /* The mode that these settings choose (model/mode.h). */
-static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation,
-                                    bool agents) {
+static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation) {
         static struct gates gates;
         struct err e;
 
         gates_init(&gates);
         assert_int_equal(gates_parse(&gates, gates_text, &e), 0);
-        assert_int_equal(mode_resolve(&gates, NULL, isolation, agents, &l->config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, isolation, &l->config.mode, &e), 0);
 }
 
 static inline void leading_start(struct leading *l) {
@@ -83,8 +82,20 @@ static inline void leading_versions(struct fake_conn *c) {
                 "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
 }
 
-/* The items of the list at a path, which the caller frees, and what they are; NULL: it is no list. */
+/* The items of the list at a path, which the caller frees, and what they are; NULL: the test has none. */
 typedef char *leading_items_fn(void *u, const char *path, const char **ret_kind);
+static inline const char *leading_kind_of(const char *path) {
+        static const char *const kinds[][2] = { { "/daemonsets", "DaemonSet" },
+                                                { "/pods", "Pod" },
+                                                { "/computedomaincliques", "ComputeDomainClique" },
+                                                { "/computedomainfabrics", "ComputeDomainFabric" },
+                                                { "/resourceclaimtemplates", "ResourceClaimTemplate" } };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+                if (fake_has(path, kinds[i][0]))
+                        return kinds[i][1];
+        return NULL;
+}
+
 /* Answers a GET: a watch on which nothing happens, a list of these items, or which versions there are. */
 static inline void leading_read(struct fake_conn *c, const struct fake_request *r, leading_items_fn *items_of,
                                 void *u) {
@@ -94,11 +105,13 @@ static inline void leading_read(struct fake_conn *c, const struct fake_request *
                 return;
         }
         _cleanup_(freep) char *items = items_of(u, r->path, &kind);
-        if (!items) {
+        if (!items)
+                kind = leading_kind_of(r->path);
+        if (!kind) {
                 leading_versions(c);
                 return;
         }
         _cleanup_(freep) char *list =
-                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", str_or(items, ""));
         fake_list(c, r, kind, list);
 }

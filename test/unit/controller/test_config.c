@@ -96,13 +96,12 @@ static void daemons_get_what_the_chart_says(void **state) {
 static void the_mode_comes_from_gates_and_words(void **state) {
         static const struct {
                 const char *gates, *mode, *want;
-                bool single_template;
         } cases[] = {
-                { NULL, NULL, MODE_DRIVER_MANAGED, false },
-                { "HostManagedIMEX=true", NULL, MODE_HOST_MANAGED, false },
-                { "HostManagedIMEX=true,", "driverManaged", MODE_HOST_MANAGED,
-                  false }, /* as the chart sends it */
-                { "HostManagedIMEXDaemon=true", "hostManaged", MODE_HOST_MANAGED, true },
+                { NULL, NULL, MODE_DRIVER_MANAGED },
+                { "HostManagedIMEX=true", NULL, MODE_HOST_MANAGED },
+                { "HostManagedIMEX=true,", "driverManaged", MODE_HOST_MANAGED }, /* as the chart sends it */
+                { NULL, "hostManaged", MODE_HOST_MANAGED },
+                { "HostManagedIMEXDaemon=true", "hostManaged", MODE_HOST_MANAGED },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct config c;
@@ -115,7 +114,6 @@ static void the_mode_comes_from_gates_and_words(void **state) {
                 if (load(&c, &e) < 0)
                         fail_msg("%s", e.msg);
                 assert_string_equal(c.mode->name, cases[i].want);
-                assert_int_equal(mode_template_is_single(c.mode), cases[i].single_template);
                 /* What is logged and handed on is what holds, not what was said. */
                 assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL,
                                  mode_runs_daemons(c.mode));
@@ -123,17 +121,12 @@ static void the_mode_comes_from_gates_and_words(void **state) {
         }
 }
 
-static void agents_are_switched_on_by_a_word(void **state) {
+static void channels_need_the_selector_of_the_plugins(void **state) {
         struct config c;
         struct err e;
         clear_env();
-        setenv("IMEX_AGENTS", "true", 1);
-        if (load(&c, &e) < 0)
-                fail_msg("%s", e.msg);
-        assert_string_equal(c.mode->name, MODE_DRIVER_AGENTS);
-        config_done(&c);
         setenv("IMEX_ISOLATION", "channel", 1);
-        assert_int_equal(load(&c, &e), -1); /* what nodes hold, their plugins say */
+        assert_int_equal(load(&c, &e), -1); /* what nodes hold, their plugins report */
         assert_non_null(strstr(e.msg, "needs --kubelet-plugin-selector"));
         config_done(&c);
         setenv("KUBELET_PLUGIN_SELECTOR", "app=plugin", 1);
@@ -143,12 +136,24 @@ static void agents_are_switched_on_by_a_word(void **state) {
         config_done(&c);
         unsetenv("IMEX_ISOLATION");
         unsetenv("KUBELET_PLUGIN_SELECTOR");
-        setenv("FEATURE_GATES", "HostManagedIMEX=true", 1);
-        assert_int_equal(load(&c, &e), -1);
-        assert_non_null(strstr(e.msg, "imex.agents=true (IMEX_AGENTS)"));
+}
+
+static void a_fresh_daemon_for_each_domain_is_for_domains_of_their_own(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        setenv("FRESH_POD_PER_DOMAIN", "true", 1);
+        assert_int_equal(load(&c, &e), 0);
+        assert_true(c.fresh_pods);
         config_done(&c);
-        unsetenv("IMEX_AGENTS");
-        unsetenv("FEATURE_GATES");
+        setenv("IMEX_ISOLATION", "channel", 1);
+        setenv("KUBELET_PLUGIN_SELECTOR", "app=plugin", 1);
+        assert_int_equal(load(&c, &e), -1);
+        assert_non_null(strstr(e.msg, "requires imex.mode=driverManaged and imex.isolation=domain"));
+        config_done(&c);
+        unsetenv("FRESH_POD_PER_DOMAIN");
+        unsetenv("IMEX_ISOLATION");
+        unsetenv("KUBELET_PLUGIN_SELECTOR");
 }
 
 static void what_cannot_work_is_refused_in_words(void **state) {
@@ -158,14 +163,9 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "POD_NAME", NULL, "POD_NAME" },
                 { "IMAGE_NAME", NULL, "IMAGE_NAME" },
                 { "LOG_VERBOSITY_CD_DAEMON", "loud", "LOG_VERBOSITY_CD_DAEMON" },
-                { "IMEX_MODE", "hostManaged", "requires feature gate HostManagedIMEXDaemon=true" },
                 { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
-                { "IMEX_ISOLATION", "channel", "needs IMEX agents" },
+                { "IMEX_ISOLATION", "channel", "needs --kubelet-plugin-selector" },
                 { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
-                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false",
-                  "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },
-                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false,HostManagedIMEX=false",
-                  "ComputeDomainCliques requires" },
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
                 { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
@@ -174,6 +174,11 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"app\":\"mine\"}}",
                   "label \"app\" is the driver's own" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"resource.nvidia.com/computeDomain\":\"x\"}}",
+                  "is the driver's own" },
+                { "CD_DAEMON_METADATA", "{\"labels\":{\"app.kubernetes.io/component\":\"x\"}}",
+                  "is the driver's own" },
+                { "CD_DAEMON_METADATA",
+                  "{\"annotations\":{\"cluster-autoscaler.kubernetes.io/enable-ds-eviction\":\"true\"}}",
                   "is the driver's own" },
                 { "CD_DAEMON_METADATA", "{\"annotations\":{\"imex.resource.nvidia.com/ready\":\"true\"}}",
                   "annotation \"imex.resource.nvidia.com/ready\" is the driver's own" },
@@ -204,7 +209,8 @@ int main(void) {
                 cmocka_unit_test(lists_are_split_and_deduplicated),
                 cmocka_unit_test(daemons_get_what_the_chart_says),
                 cmocka_unit_test(the_mode_comes_from_gates_and_words),
-                cmocka_unit_test(agents_are_switched_on_by_a_word),
+                cmocka_unit_test(channels_need_the_selector_of_the_plugins),
+                cmocka_unit_test(a_fresh_daemon_for_each_domain_is_for_domains_of_their_own),
                 cmocka_unit_test(what_cannot_work_is_refused_in_words),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "api/names.h"
 #include "base/mem.h"
 #include "controller/confirm.h"
@@ -25,11 +25,11 @@
         "\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","     \
         "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
         "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}}}"
-/* A daemon Pod; "" for a node: it has none yet. */
-#define DAEMON(n, node, phase)                                                                               \
-        "{\"metadata\":{\"name\":\"p-" node "\",\"namespace\":\"u\",\"uid\":\"" node phase                   \
-        "\",\"resourceVersion\":\"1\",\"labels\":{\"resource.nvidia.com/computeDomain\":\"" UID(             \
-                n) "\"}},\"spec\":{\"nodeName\":\"" node "\"},\"status\":{\"phase\":\"" phase "\"}}"
+#define BOOT_1 "bbbbbbbb-8f4e-4f0e-9f0a-000000000001"
+#define BOOT_2 "bbbbbbbb-8f4e-4f0e-9f0a-000000000002"
+#define NODE(name, boot_id, taints)                                                                          \
+        "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" name "\",\"resourceVersion\":\"1\"},\"spec\":{"    \
+        "\"taints\":[" taints "]},\"status\":{\"nodeInfo\":{\"bootID\":\"" boot_id "\"}}}"
 
 enum { TOO_LARGE = (32 << 20) + 1 };
 
@@ -46,7 +46,7 @@ struct world {
         char held_path[1024];
         unsigned largest; /* pages of more objects are larger than we take; 0: none is */
         unsigned lists, cached, found;
-        char path[1024], selector[256];
+        char path[1024], selector[256], fields[256];
         char queued[8][64];
         unsigned n_queued;
 };
@@ -64,9 +64,10 @@ static void reply(struct world *w, struct fake_conn *c, const struct fake_reques
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"%s},\"items\":[%s]}",
                           first && w->more ? ",\"continue\":\"next\"" : "", first ? w->items : w->more);
         fake_list(c, r,
-                  fake_has(r->path, "claims") ? "ResourceClaim"
-                  : fake_has(r->path, "pods") ? "Pod"
-                                              : "ComputeDomain",
+                  fake_has(r->path, "claims")  ? "ResourceClaim"
+                  : fake_has(r->path, "pods")  ? "Pod"
+                  : fake_has(r->path, "nodes") ? "Node"
+                                               : "ComputeDomain",
                   list);
 }
 
@@ -82,6 +83,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         w->cached += fake_query(r, "resourceVersion") != NULL;
         snprintf(w->path, sizeof w->path, "%.*s", (int)strcspn(r->path, "?"), r->path);
         snprintf(w->selector, sizeof w->selector, "%s", str_or(fake_query(r, "labelSelector"), ""));
+        snprintf(w->fields, sizeof w->fields, "%s", str_or(fake_query(r, "fieldSelector"), ""));
         if (w->refuses) {
                 fake_refuse(c, 403, "not you");
         } else if (w->holds) {
@@ -223,38 +225,58 @@ static void claims_are_asked_for_by_domain_and_node(void **state) {
         assert_string_equal(w->path, "/apis/resource.k8s.io/v1/namespaces/u/resourceclaims");
 }
 
-static bool daemon_absent(struct world *w, const char *uid, const char *node) {
+static bool node_absent(struct world *w, const char *node, const char *boot_id, const char *tag) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        confirm_on_node(uid, node, &key);
-        return confirm_absent(w->confirm, CONFIRM_DAEMON, "u", buf_str(&key), node);
+        confirm_node(node, boot_id, tag, &key);
+        return confirm_absent(w->confirm, CONFIRM_NODE, NULL, buf_str(&key), tag);
 }
 
-static void a_daemon_is_asked_for_among_those_of_its_domain(void **state) {
+static void a_node_is_asked_for_by_its_name_and_its_boot(void **state) {
         struct world *w = *state;
-        w->items = DAEMON(1, "n1", "Running") "," DAEMON(1, "n2", "Failed") "," DAEMON(1, "", "Pending");
-        assert_false(daemon_absent(w, UID(1), "n1"));
-        assert_false(daemon_absent(w, UID(1), "n2"));
-        assert_false(daemon_absent(w, UID(1), "n3"));
-        RUN_UNTIL(&w->loop, w->n_queued == 2);
-        assert_false(daemon_absent(w, UID(1), "n1"));
-        assert_true(daemon_absent(w, UID(1), "n2")); /* it has ended */
-        assert_true(daemon_absent(w, UID(1), "n3")); /* and one that has no node yet runs nowhere */
-        assert_true(w->found >= 1);
-        assert_string_equal(w->path, "/api/v1/namespaces/u/pods");
-        assert_non_null(strstr(w->selector, UID(1)));
-        assert_false(daemon_absent(w, UID(2), "n2"));
-        RUN_UNTIL(&w->loop, fake_has(w->selector, UID(2)));
+        w->items = NODE("n1", BOOT_2, "");
+        assert_false(node_absent(w, "n1", BOOT_1, "5"));
+        assert_false(node_absent(w, "n1", BOOT_2, "5"));
+        RUN_UNTIL(&w->loop, w->n_queued && w->found);
+        assert_true(node_absent(w, "n1", BOOT_1, "5")); /* it is in another boot */
+        assert_false(node_absent(w, "n1", BOOT_2, "5"));
+        assert_string_equal(w->path, "/api/v1/nodes");
+        assert_string_equal(w->fields, "metadata.name=n1");
+        assert_string_equal(w->selector, "");
+        w->items = "";
+        assert_false(node_absent(w, "n2", BOOT_1, "5"));
+        RUN_UNTIL(&w->loop, streq(w->fields, "metadata.name=n2") && w->n_queued >= 2);
+        assert_true(node_absent(w, "n2", BOOT_1, "5"));
+        assert_int_equal(w->cached, 0);
 }
 
-static void an_agent_is_asked_for_by_its_node(void **state) {
+static void a_node_that_is_out_of_service_counts_as_absent(void **state) {
         struct world *w = *state;
-        w->items = DAEMON(1, "n1", "Running");
-        assert_false(confirm_absent(w->confirm, CONFIRM_AGENT, "u", "n1", "f/1"));
-        assert_false(confirm_absent(w->confirm, CONFIRM_AGENT, "u", "n2", "f/2"));
+        w->items = NODE("n1", BOOT_1, "");
+        assert_false(node_absent(w, "n1", NULL, "5"));
+        RUN_UNTIL(&w->loop, w->found);
+        assert_false(node_absent(w, "n1", NULL, "5"));
+        begin(w, 3600000);
+        w->items = NODE("n1", BOOT_1,
+                        "{\"key\":\"node.kubernetes.io/out-of-service\",\"effect\":\"NoExecute\"}");
+        assert_false(node_absent(w, "n1", NULL, "5"));
+        RUN_UNTIL(&w->loop, w->n_queued);
+        assert_true(node_absent(w, "n1", NULL, "5"));
+        /* It is in its boot all the same. */
+        assert_false(node_absent(w, "n1", BOOT_1, "5"));
+        RUN_UNTIL(&w->loop, w->found >= 2);
+        assert_false(node_absent(w, "n1", BOOT_1, "5"));
+}
+
+static void an_answer_about_a_node_holds_for_no_other_tag(void **state) {
+        struct world *w = *state;
+        assert_false(node_absent(w, "n1", NULL, "5"));
         RUN_UNTIL(&w->loop, w->n_queued == 1);
-        assert_string_equal(w->queued[0], "f/2");
-        assert_true(confirm_known(w->confirm, CONFIRM_AGENT, "u", "n2"));
-        assert_non_null(strstr(w->selector, CD_AGENT_OBJECT));
+        assert_true(node_absent(w, "n1", NULL, "5"));
+        assert_false(node_absent(w, "n1", NULL, "6"));
+        assert_false(node_absent(w, "n1", BOOT_1, "5"));
+        RUN_UNTIL(&w->loop, w->n_queued == 3);
+        assert_true(node_absent(w, "n1", NULL, "6"));
+        assert_true(node_absent(w, "n1", BOOT_1, "5"));
 }
 
 static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
@@ -368,6 +390,62 @@ static void an_answer_does_not_hold_for_ever(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
+/* ---- what is kept ---- */
+
+static void answers_that_hold_no_longer_are_dropped_with_their_lists(void **state) {
+        struct world *w = *state;
+        begin(w, 1);
+        w->items = DOMAIN(1);
+        for (unsigned i = 0; i < 50; i++) {
+                char ns[16];
+                snprintf(ns, sizeof ns, "ns-%u", i);
+                assert_false(confirm_absent(w->confirm, CONFIRM_CLAIM, ns, "uid/n1", "d/x"));
+        }
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_false(domain_absent(w, UID(2), "d/2"));
+        assert_int_equal(confirm_remembered(w->confirm), 50 * 2 + 2 + 1);
+        RUN_UNTIL(&w->loop, !confirm_remembered(w->confirm));
+        assert_int_equal(w->lists, 50 + 2);
+        assert_true(w->found >= 1);
+        /* What is asked later is asked for again. */
+        w->items = "";
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->lists == 50 + 3);
+}
+
+static void an_answer_is_kept_as_long_as_it_holds(void **state) {
+        struct world *w = *state;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        run_for(&w->loop, 20);
+        assert_true(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+        assert_int_equal(confirm_remembered(w->confirm), 2);
+}
+
+static void a_question_that_waits_for_its_list_is_kept(void **state) {
+        struct world *w = *state;
+        begin(w, 1);
+        w->holds = true;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->held);
+        assert_false(domain_absent(w, UID(2), "d/2"));
+        run_for(&w->loop, 20);
+        assert_int_equal(confirm_remembered(w->confirm), 3);
+        release(w);
+        RUN_UNTIL(&w->loop, w->n_queued == 2);
+        RUN_UNTIL(&w->loop, !confirm_remembered(w->confirm));
+}
+
+static void a_question_that_nobody_asks_again_after_a_failure_is_dropped(void **state) {
+        struct world *w = *state;
+        begin(w, 1);
+        w->refuses = true;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->lists);
+        RUN_UNTIL(&w->loop, !confirm_remembered(w->confirm));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+}
+
 static void it_may_be_freed_while_it_asks(void **state) {
         struct world *w = *state;
         w->holds = true;
@@ -388,14 +466,19 @@ int main(void) {
                 T(what_the_server_shows_is_there_and_is_learned),
                 T(it_may_be_on_the_second_page),
                 T(claims_are_asked_for_by_domain_and_node),
-                T(a_daemon_is_asked_for_among_those_of_its_domain),
-                T(an_agent_is_asked_for_by_its_node),
+                T(a_node_is_asked_for_by_its_name_and_its_boot),
+                T(a_node_that_is_out_of_service_counts_as_absent),
+                T(an_answer_about_a_node_holds_for_no_other_tag),
                 T(a_page_that_is_too_large_is_asked_for_by_halves),
                 T(a_list_under_way_does_not_answer_for_what_came_later),
                 T(questions_share_a_list),
                 T(a_refusal_says_nothing),
                 T(what_cannot_be_read_may_be_it),
                 T(an_answer_does_not_hold_for_ever),
+                T(answers_that_hold_no_longer_are_dropped_with_their_lists),
+                T(an_answer_is_kept_as_long_as_it_holds),
+                T(a_question_that_waits_for_its_list_is_kept),
+                T(a_question_that_nobody_asks_again_after_a_failure_is_dropped),
                 T(it_may_be_freed_while_it_asks),
         };
         return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);

@@ -61,7 +61,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"
                         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
         }
-        if (fake_has(path, "/pods")) {
+        if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
                 *ret_kind = "Pod";
                 return xasprintf(pod, w->channels ? OBJECT : "", w->held);
         }
@@ -158,7 +158,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->held = "";
         leading_init(&w->l, on_request, w);
-        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel", false);
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
         *state = w;
         return 0;
 }

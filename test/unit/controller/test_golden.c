@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every write of the controller, and every Event, in the life of a domain, to the byte. */
 #include "golden.h"
-#include "world.h"
+#include "world/domain.h"
 
 #include "api/resources.h"
 
@@ -42,7 +42,7 @@ static void ends(struct story *s) {
         assert_int_equal(world_count(&s->world), 0);
 }
 
-static void a_domain_of_daemon_pods(void **state) {
+static void a_domain_of_daemons(void **state) {
         struct story *s = *state;
         struct world *w = &s->world;
         world_create_cd(w, SPEC);
@@ -58,7 +58,7 @@ static void a_domain_of_daemon_pods(void **state) {
         w->nodes[1].wanted = false;
         goes_on(s, "node-b goes out");
         ends(s);
-        golden_compare("domain-of-daemon-pods.txt", buf_str(&s->text));
+        golden_compare("domain-of-daemons.txt", buf_str(&s->text));
 }
 
 static void a_domain_on_hosts(void **state) {
@@ -89,8 +89,8 @@ static void all_settings(void **state) {
                                                        .image = "image:1",
                                                        .log_verbosity = "6",
                                                        .gates = "IMEXDaemonsWithDNSNames=false,",
-                                                       .max_nodes = 18,
-                                                       .priority_class = "system-node-critical", .imex_config = "",
+                                                       .priority_class = "system-node-critical",
+                                                       .imex_config = "",
                                                        .pull_secrets = secrets,
                                                        .n_pull_secrets = ARRAY_LEN(secrets),
                                                        .requests = STR("{\"cpu\":\"10m\"}"),
@@ -103,13 +103,17 @@ static void all_settings(void **state) {
                                                        .n_annotations = ARRAY_LEN(annotations) };
         world_create_cd(&s->world,
                         "{'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'All'}}");
+        buf_adds(&s->text, "\n## the daemons\n\n");
+        objects_daemonset(&s->world.settings, &s->text);
+        buf_adds(&s->text, "\n\n");
+        objects_daemon_rct(s->world.settings.resource_api, WORLD_NS, &s->text);
         goes_on(s, "a domain is made");
         golden_compare("domain-with-other-settings.txt", buf_str(&s->text));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_domain_of_daemon_pods, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_domain_of_daemons, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_domain_on_hosts, setup, teardown),
                 cmocka_unit_test_setup_teardown(all_settings, setup, teardown),
         };

@@ -38,6 +38,18 @@ static void a_return_ends_it(void **state) {
         assert_int_equal(gone_since(g, "n1", NOW + 61), NOW);
 }
 
+static void what_was_missed_last_decides_when_all_have_been_missing_for_a_minute(void **state) {
+        struct gone *g = *state;
+        assert_int_equal(gone_left(g, 0, 60, NOW), 0);
+        gone_since(g, "n0", NOW);
+        gone_since(g, "n1", NOW + 20);
+        assert_int_equal(gone_left(g, 0, 60, NOW + 30), 50);
+        assert_int_equal(gone_left(g, NOW + 21, 60, NOW + 30), 0);
+        gone_is_back(g, "n1");
+        assert_int_equal(gone_left(g, 0, 60, NOW + 30), 30);
+        assert_int_equal(gone_left(g, 0, 60, NOW + 60), 0);
+}
+
 static void what_nobody_asks_for_any_more_is_forgotten_after_an_hour(void **state) {
         struct gone *g = *state;
         gone_since(g, "old", NOW);
@@ -54,6 +66,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
                 T(a_minute_begins_when_it_is_first_missed),
                 T(a_return_ends_it),
+                T(what_was_missed_last_decides_when_all_have_been_missing_for_a_minute),
                 T(what_nobody_asks_for_any_more_is_forgotten_after_an_hour),
         };
         return cmocka_run_group_tests_name("gone", tests, NULL, NULL);

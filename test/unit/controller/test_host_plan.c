@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/resources.h"
-#include "world.h"
+#include "world/domain.h"
 
 #define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
 #define SPEC_OF(num_nodes, mode)                                                                             \
@@ -27,7 +27,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static struct world_object *the_template(struct world *w) {
+static struct object *the_template(struct world *w) {
         return world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl");
 }
 
@@ -116,21 +116,32 @@ static void nonzero_num_nodes_is_silently_ignored_never_rejected(void **state) {
         arena_free(a);
 }
 
-static void the_template_says_what_the_mode_wants(void **state) {
-        static const struct {
-                const char *gates, *mode, *want;
-        } rows[] = { { GATE, NULL,
-                       "\"allocationMode\":\"All\"" }, /* Prepare refuses it, in words that the user sees */
-                     { "HostManagedIMEXDaemon=true", "hostManaged", "\"allocationMode\":\"Single\"" } };
-        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-                struct world w;
-                world_init(&w);
-                world_set_mode(&w, rows[i].gates, rows[i].mode);
-                world_create_cd(&w, SPEC_OF("0", "All"));
-                assert_true(world_settle(&w, false) >= 0);
-                assert_non_null(strstr(the_template(&w)->json, rows[i].want));
-                world_done(&w);
-        }
+/* Prepare refuses it, in words that the user sees. */
+static void the_template_has_the_allocation_mode_of_the_ComputeDomain(void **state) {
+        struct world *w = *state;
+        world_create_cd(w, SPEC_OF("0", "All"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_non_null(strstr(the_template(w)->json, "\"allocationMode\":\"All\""));
+}
+
+/* The Go driver writes Single, whatever the ComputeDomain requests. */
+static void a_template_of_the_Go_driver_stays_as_it_is(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC_OF("0", "All"));
+        _cleanup_(freep) char *theirs = xasprintf(
+                "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "','finalizers':['" CD_FINALIZER "'],"
+                "'labels':{'" CD_LABEL "':'%s','" CD_LABEL_TARGET "':'Workload'}},'spec':{'spec':{'devices':{"
+                "'requests':[{'name':'channel','exactly':{'deviceClassName':'" CD_CLASS_CHANNEL "'}}],"
+                "'config':[{'requests':['channel'],'opaque':{'driver':'" CD_DRIVER "','parameters':{"
+                "'apiVersion':'resource.nvidia.com/v1beta1','kind':'ComputeDomainChannelConfig',"
+                "'domainID':'%s','allocationMode':'Single'}}}]}}}}",
+                world_cd(w, a)->o.meta.uid, world_cd(w, a)->o.meta.uid);
+        world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", theirs);
+        assert_true(world_settle(w, false) >= 0);
+        assert_non_null(strstr(the_template(w)->json, "\"allocationMode\":\"Single\""));
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        arena_free(a);
 }
 
 static void ready_means_that_the_template_is_there(void **state) {
@@ -146,10 +157,10 @@ static void ready_means_that_the_template_is_there(void **state) {
         world_settle(w, false);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
         w->write_error = NULL;
-        world_vanish(the_template(w));
+        object_vanish(the_template(w));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
-        world_vanish(the_template(w)); /* by force */
+        object_vanish(the_template(w)); /* by force */
         struct plan *p = world_plan(w, a);
         assert_non_null(world_action(p, KUBE_CREATE, &kube_resource_claim_templates));
         assert_non_null(
@@ -164,17 +175,18 @@ static void a_template_that_anothers_finalizer_keeps_is_reported(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
-        _cleanup_(freep) char *held = xasprintf(
-                "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "','deletionTimestamp':'2026-01-01T00:00:00Z',"
-                "'finalizers':['example.com/keep'],'labels':{'" CD_LABEL "':'%s','" CD_LABEL_TARGET "':'Daemon'}},"
-                "'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}",
-                world_cd(w, a)->o.meta.uid);
+        _cleanup_(freep) char *held = xasprintf("{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS
+                                                "','deletionTimestamp':'2026-01-01T00:00:00Z',"
+                                                "'finalizers':['example.com/keep'],'labels':{'" CD_LABEL
+                                                "':'%s','" CD_LABEL_TARGET "':'Daemon'}},"
+                                                "'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}",
+                                                world_cd(w, a)->o.meta.uid);
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", held);
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "NotReady");
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateTerminating");
         assert_non_null(strstr(world_condition(w, a, "Ready")->message, "example.com/keep"));
-        world_vanish(the_template(w));
+        object_vanish(the_template(w));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
         arena_free(a);
@@ -320,7 +332,7 @@ static void expect_other_mode(struct world *w, const char *was, const char *now)
         assert_string_equal(c->reason, "OtherMode");
         assert_non_null(strstr(c->message, was));
         assert_non_null(strstr(c->message, now));
-        assert_non_null(strstr(c->message, "create it anew"));
+        assert_non_null(strstr(c->message, "create it again"));
         arena_free(a);
 }
 
@@ -329,24 +341,22 @@ static void to_host_managed_with_a_live_domain(void **state) {
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
         assert_string_equal(world_cd(w, a)->mode, "driverManaged");
-        int pods = w->pods_made;
         world_set_mode(w, GATE, NULL);
         expect_other_mode(w, "Formed in IMEX mode driverManaged",
-                          "hostManaged now (feature gate HostManagedIMEX=true)");
-        assert_true(w->nodes[0].labelled && w->nodes[0].has_pod); /* what runs goes on */
+                          "hostManaged now (imex.mode=hostManaged, or feature gate HostManagedIMEX=true)");
+        assert_true(w->nodes[0].labelled && w->nodes[0].joined); /* what runs goes on */
         assert_int_equal(world_cd(w, a)->n_nodes, 2);
         put_host(w, 2, HOST_UP, NULL);
         world_settle(w, false);
-        assert_false(w->nodes[2].labelled); /* but nobody gets in */
-        assert_int_equal(w->pods_made, pods);
+        assert_false(w->nodes[2].labelled || w->nodes[2].assigned); /* but nobody gets in */
         w->nodes[1].wanted = false;
         world_settle(w, false);
-        assert_false(w->nodes[1].labelled || w->nodes[1].has_pod);
+        assert_false(w->nodes[1].labelled || w->nodes[1].assigned);
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
         for (size_t i = 0; i < WORLD_NODES; i++)
-                assert_false(w->nodes[i].labelled || w->nodes[i].has_pod);
+                assert_false(w->nodes[i].labelled || w->nodes[i].assigned);
         arena_free(a);
 }
 
@@ -360,7 +370,8 @@ static void to_driver_managed_with_a_live_domain(void **state) {
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
-        assert_int_equal(w->pods_made, 0);
+        for (size_t i = 0; i < WORLD_NODES; i++)
+                assert_false(w->nodes[i].assigned);
 }
 
 static void back_in_its_own_mode_a_domain_goes_on(void **state) {
@@ -383,9 +394,9 @@ static void drop_recorded_mode(struct world *w) {
 }
 
 static void vanish_templates(struct world *w) {
-        for (struct world_object *o = w->objects; o < w->objects + WORLD_OBJECTS; o++)
+        for (struct object *o = w->store.items; o < w->store.items + STORE_MAX; o++)
                 if (o->json && o->res == &kube_resource_claim_templates)
-                        world_vanish(o);
+                        object_vanish(o);
 }
 
 /* What was found once is known when the traces have gone, and changes nothing of what was said of it. */
@@ -425,7 +436,8 @@ static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
         world_set_mode(w, "", NULL);
         expect_other_mode(w, "Formed in IMEX mode hostManaged", "driverManaged now");
         expect_still_other_mode_without_templates(w);
-        assert_int_equal(w->pods_made, 0);
+        for (size_t i = 0; i < WORLD_NODES; i++)
+                assert_false(w->nodes[i].assigned);
         world_set_mode(w, GATE, NULL);
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
@@ -472,7 +484,7 @@ static void a_domain_made_of_an_exported_manifest_is_new(void **state) {
 static void remains_of_a_driver_managed_domain_are_swept(void **state) {
         struct world *w = *state;
         settled_with_two_nodes(w);
-        world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         world_set_mode(w, GATE, NULL);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
@@ -515,7 +527,7 @@ static void through_all_modes_nothing_is_left(void **state) {
                         fail_msg("life %d does not end", life);
                 assert_int_equal(world_count(&w), 0);
                 for (size_t i = 0; i < WORLD_NODES; i++)
-                        assert_false(w.nodes[i].labelled || w.nodes[i].has_pod);
+                        assert_false(w.nodes[i].labelled || w.nodes[i].assigned);
                 world_done(&w);
         }
 }
@@ -529,7 +541,8 @@ int main(void) {
                 T(controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd_finalizers),
                 T(the_cd_keeps_its_finalizer_while_somebody_holds_the_template),
                 T(nonzero_num_nodes_is_silently_ignored_never_rejected),
-                T(the_template_says_what_the_mode_wants),
+                T(the_template_has_the_allocation_mode_of_the_ComputeDomain),
+                T(a_template_of_the_Go_driver_stays_as_it_is),
                 T(ready_means_that_the_template_is_there),
                 T(a_template_that_anothers_finalizer_keeps_is_reported),
                 T(a_write_that_keeps_failing_is_told_until_it_does_not),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../api/fake.h"
+#include "world/fake.h"
 
 #include "controller/placements.h"
 

@@ -86,7 +86,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->claims = "";
         leading_init(&w->l, on_request, w);
-        leading_set_mode(&w->l, "HostManagedIMEX=true", NULL, false);
+        leading_set_mode(&w->l, "HostManagedIMEX=true", NULL);
         *state = w;
         return 0;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "api/names.h"
 #include "base/file.h"
 #include "base/http_client.h"
@@ -58,6 +58,7 @@ static const struct {
         { "/resourceclaims", "ResourceClaim" },
         { "/resourceslices", "ResourceSlice" },
         { "/computedomaincliques", "ComputeDomainClique" },
+        { "/v1beta1/computedomainfabrics", "ComputeDomainFabric" },
         { "/computedomains", "ComputeDomain" },
         { "/leases", "Lease" },
 };

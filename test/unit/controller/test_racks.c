@@ -79,6 +79,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 { "/resourceclaimtemplates", "ResourceClaimTemplate", "" },
                 { "/resourceclaims", "ResourceClaim", "" },
                 { "/computedomaincliques", "ComputeDomainClique", "" },
+                { "/v1beta1/computedomainfabrics", "ComputeDomainFabric", "" },
                 { "/daemonsets", "DaemonSet", "" },
                 { "/pods", "Pod", "" },
                 { "/computedomains", "ComputeDomain", NULL },
@@ -113,7 +114,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         leading_init(&w->l, on_request, w);
-        leading_set_mode(&w->l, "", NULL, false);
+        leading_set_mode(&w->l, "", NULL);
         w->l.config.racks = true;
         *state = w;
         return 0;
@@ -149,11 +150,11 @@ static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_name
 }
 
 #define ONE(ns, name, uid, rack, nodes)                                                                      \
-        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                        \
-        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK        \
-        "\":\"" rack "\"},\"annotations\":{\"" CD_ANNOTATION_RACK_UID "\":\"" uid                                \
-        "\",\"" CD_ANNOTATION_RACK_NODES "\":\"" nodes                                                         \
-        "\"}},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-"        \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                       \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK    \
+        "\":\"" rack "\"},\"annotations\":{\"" CD_ANNOTATION_RACK_UID "\":\"" uid                            \
+        "\",\"" CD_ANNOTATION_RACK_NODES "\":\"" nodes                                                       \
+        "\"}},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-"     \
         "" name "\"}}}}"
 
 /* Racks that nobody states, of a node that states none. */

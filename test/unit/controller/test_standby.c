@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "controller/controller.h"
 
 static unsigned n_trims;
@@ -23,6 +23,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                                                 { "/resourceclaims", "ResourceClaim" },
                                                 { "/resourceslices", "ResourceSlice" },
                                                 { "/computedomaincliques", "ComputeDomainClique" },
+                                                { "/v1beta1/computedomainfabrics", "ComputeDomainFabric" },
                                                 { "/computedomains", "ComputeDomain" } };
         if (fake_query(r, "watch")) {
                 fake_stream(c);
@@ -59,7 +60,7 @@ static void who_stands_by_gives_back_what_its_lists_have_used(void **state) {
         uv_loop_t loop;
         bool known = false;
         gates_init(&gates);
-        assert_int_equal(mode_resolve(&gates, NULL, NULL, false, &config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, NULL, &config.mode, &e), 0);
         uv_loop_init(&loop);
         struct fake_server *server = fake_server_new(&loop, 0, on_request, NULL);
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(server));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is remembered of writes that are done: as long as their pace demands it, and not for the life of the
- * controller. In virtual time (virtual_time.c). */
+ * controller. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "api/resources.h"
 #include "base/mem.h"
 #include "controller/writes.h"

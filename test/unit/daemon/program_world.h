@@ -12,7 +12,7 @@ static uv_loop_t loop_storage;
 #define TEST_LOOP (&loop_storage)
 #include "programs.h"
 
-#include "fake_server.h"
+#include "world/fake_server.h"
 
 static struct fake_server *server;
 static struct fake_conn *watch;

@@ -16,7 +16,7 @@
 static const char *program;
 
 static struct outcome run(const char *const *env) {
-        struct outcome o = outcome_of((const char *const[]){ program, "run", NULL }, env);
+        struct outcome o = outcome_of((const char *const[]){ program, NULL }, env);
         assert_int_equal(o.status, 1);
         return o;
 }
@@ -26,7 +26,7 @@ static void cdi_that_is_off_in_the_runtime_is_said_in_words(void **state) {
                 (const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
         assert_non_null(strstr(
                 o.out,
-                "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits"));
+                "COMPUTE_DOMAIN_CLAIM_UID is not set: the container runtime has not applied the CDI edits"));
         assert_non_null(strstr(o.out, "Enable CDI"));
 }
 
@@ -35,15 +35,13 @@ static void environment_that_makes_no_sense_is_named(void **state) {
                 const char *const env[8];
                 const char *says;
         } cases[] = {
-                { { "COMPUTE_DOMAIN_UUID=../../etc" }, "COMPUTE_DOMAIN_UUID '../../etc' is not a UID" },
-                { { "COMPUTE_DOMAIN_UUID=" UID }, "NODE_NAME" },
-                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u",
-                    "CLIQUE_ID=c.1" },
+                { { "COMPUTE_DOMAIN_CLAIM_UID=../../etc" }, "COMPUTE_DOMAIN_CLAIM_UID" },
+                { { "COMPUTE_DOMAIN_CLAIM_UID=" UID }, "NODE_NAME" },
+                { { "COMPUTE_DOMAIN_CLAIM_UID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns",
+                    "POD_UID=u" },
                   "POD_IP" },
-                { { "COMPUTE_DOMAIN_UUID=" UID, "FEATURE_GATES=NoSuchGate=true" }, "NoSuchGate" },
-                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u",
-                    "MAX_NODES_PER_IMEX_DOMAIN=100000" },
-                  "MAX_NODES_PER_IMEX_DOMAIN" },
+                { { "COMPUTE_DOMAIN_CLAIM_UID=" UID, "FEATURE_GATES=NoSuchGate=true" }, "NoSuchGate" },
+                { { "COMPUTE_DOMAIN_CLAIM_UID=" UID, "IMEX_CONFIG=[]" }, "IMEX_CONFIG" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct outcome o = run(cases[i].env);
@@ -52,10 +50,18 @@ static void environment_that_makes_no_sense_is_named(void **state) {
         }
 }
 
+static void a_command_is_refused(void **state) {
+        struct outcome o =
+                outcome_of((const char *const[]){ program, "run", NULL }, (const char *const[]){ NULL });
+        assert_int_equal(o.status, 1);
+        assert_non_null(strstr(o.out, "unexpected argument 'run'"));
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(cdi_that_is_off_in_the_runtime_is_said_in_words),
                 cmocka_unit_test(environment_that_makes_no_sense_is_named),
+                cmocka_unit_test(a_command_is_refused),
         };
         program = argc > 1 ? argv[1] : "compute-domain-daemon";
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole agent in a process of its own, against an API server and an IMEX that the test plays. */
+/* The whole daemon in a process of its own, against an API server and an IMEX that the test plays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,49 +7,15 @@
 
 #include <cmocka.h>
 
-#include "agent_world.h"
+#include "resident_world.h"
 
+#include "api/names.h"
+#include "cdi/cdi.h"
 #include "imex/imex_grants.h"
+#include "model/fabric.h"
 
-#define IN_B DOMAIN(B, "bb", "51002", SEAT("n0", "0", "3", "10.0.0.1"), "")
+#define IN_B DOMAIN(B, "bb", "51002", ACTIVE("n0", "0", "3", "10.0.0.1"))
 #define USER "eeeeeeee-0000-4000-8000-000000000005"
-
-/* SIGTERM is enough unless there is "stubborn". Once it takes signals, "alive" is its pid, and its tool
- * answers. */
-#define IMEX                                                                                                 \
-        "echo $$ >> pids; echo start >> events; grep -h . imexd/*/imexd.cfg | grep SERVER_PORT >> events\n"  \
-        "touch run/persist.dat\n"                                                                            \
-        "trap 'echo usr1 >> events' USR1\n"                                                                  \
-        "trap 'cat imexd/*/state.json >> events; [ -e stubborn ] || exit 0' TERM\n"                          \
-        "echo $$ > alive\n"                                                                                  \
-        "while :; do sleep 1000 & wait $!; done"
-
-static int setup(void **state) {
-        if (make_dir(state) < 0 || uv_loop_init(TEST_LOOP) < 0)
-                return -1;
-        _cleanup_(freep) char *shared = in_dir("imexd"), *run = in_dir("run");
-        struct err e;
-        assert_int_equal(file_mkdirs(shared, 0755, &e), 0);
-        assert_int_equal(file_mkdirs(run, 0755, &e), 0);
-        put_program("imex", IMEX);
-        put_program("ctl", "kill -0 \"$(cat alive)\" && cat status");
-        put("status", "READY\n", 0644);
-        put("hosts", "127.0.0.1\tlocalhost\n", 0644);
-        put("imexd/fabric", FABRIC "\n", 0644);
-        watch = NULL;
-        domains = NULL;
-        table_of = "fu";
-        n_patches = 0;
-        rv = 1;
-        start_server(0);
-        return 0;
-}
-
-static int teardown(void **state) {
-        end_world();
-        kill_imex();
-        return remove_dir(state);
-}
 
 /* ---- what is so ---- */
 
@@ -57,23 +23,33 @@ static bool left_a(void) {
         return !there("imexd/" A);
 }
 
-static bool told_left_1(void) {
-        return told("imex.resource.nvidia.com/left\":\"1\"");
+static bool reported_left_1(void) {
+        return reported("\\\"left\\\":\\\"1\\\"");
 }
-static bool told_seat_a(void) {
-        return told("imex.resource.nvidia.com/seat\":\"" FABRIC "/" A "/2/1\"");
+static bool reported_a(void) {
+        return reported("\\\"assignment\\\":\\\"" FABRIC "/" A "/2/1\\\"");
 }
-static bool told_held(void) {
-        return told("imex.resource.nvidia.com/held\":\"a pod on this node uses it, or is about to\"");
+/* The label by which other people's tools find the daemon of a ComputeDomain. */
+static bool labelled_a(void) {
+        return reported("\"resource.nvidia.com/computeDomain\":\"" A "\"");
 }
-static bool told_refused(void) {
-        return told("a seat for this node that cannot be");
+static bool not_labelled(void) {
+        return reported("\"resource.nvidia.com/computeDomain\":null");
 }
-static bool told_idle(void) {
-        return told("no IMEX domain wants this node");
+static bool reported_held(void) {
+        return reported("a claim of it is prepared on this node");
 }
-static bool told_waits(void) {
-        return told("the fabric's object is not there yet");
+static bool reported_refused(void) {
+        return reported("an assignment for this node that cannot be");
+}
+static bool reported_ready(void) {
+        return reported("/ready\":\"true\"");
+}
+static bool reported_idle(void) {
+        return reported("no IMEX domain wants this node");
+}
+static bool reported_waits(void) {
+        return reported("the object of the partition is not there yet");
 }
 static bool started_thrice(void) {
         return count("events", "start") >= 3;
@@ -85,36 +61,345 @@ static bool usr1(void) {
         return count("events", "usr1") > 0;
 }
 
+/* ---- what the plugin does ---- */
+
+static void note(const char *domain, enum imex_grant_state state) {
+        _cleanup_(freep) char *folder = xasprintf("%s/imexd/%s", dir, domain);
+        struct err e;
+
+        assert_int_equal(imex_grants_put(folder, USER, state, &e), 0);
+}
+
+static void set_cdi(bool is) {
+        _cleanup_(freep) char *folder = in_dir("cdi"), *path = cdi_path(folder, CD_CDI_KIND_CLAIM, USER);
+
+        if (is)
+                put("cdi/k8s.compute-domain.nvidia.com-claim_" USER ".yaml", "", 0600);
+        else
+                unlink(path);
+}
+
+/* Prepares the claim, or unprepares it. */
 static void grant(const char *domain, bool is) {
         _cleanup_(freep) char *folder = xasprintf("%s/imexd/%s", dir, domain);
         struct err e;
 
-        assert_int_equal(is ? imex_grants_put(folder, USER, &e) : imex_grants_remove(folder, USER, false, &e),
-                         0);
+        if (is)
+                note(domain, IMEX_GRANT_GRANTING);
+        set_cdi(is);
+        if (!is)
+                assert_int_equal(imex_grants_remove(folder, USER, false, &e), 0);
+}
+
+static int plugin_begins(void) {
+        _cleanup_(freep) char *shared = in_dir("imexd");
+        struct err e;
+        int lock;
+
+        assert_int_equal(imex_grants_lock(shared, &lock, &e), 0);
+        return lock;
+}
+
+/* What the plugin needs to send no new pods (cd_plugin/may_prepare). */
+static bool ready_and_terminating(void) {
+        return ready_in_a() && seen.terminating;
 }
 
 /* ---- the tests ---- */
 
 static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
-        run_agent();
+        run_daemon();
         assert_true(within(5000, watching));
-        tell("");
-        assert_true(within(5000, told_idle));
-        tell(IN_A);
+        set_object("");
+        assert_true(within(5000, reported_idle));
+        assert_true(not_labelled());
+        set_object(IN_A);
         assert_true(within(5000, ready_in_a));
         assert_string_equal(seen.claim_uid, CLAIM);
-        assert_string_equal(seen.seat, FABRIC "/" A "/2/1");
+        assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
         assert_int_equal(seen.index, 2);
         assert_int_equal(count("events", "SERVER_PORT=51001"), 1);
-        assert_true(within(5000, told_seat_a));
-        tell(IN_A_WITH_A_PEER);
+        assert_true(within(5000, reported_a));
+        assert_true(labelled_a());
+        set_object(IN_A_WITH_A_PEER);
         assert_true(within(5000, usr1));
         assert_int_equal(count("hosts", "10.0.0.2\tcompute-domain-daemon-aa-0000\n"), 1);
         kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
-        /* Withdrawn before IMEX was told. */
+        /* Withdrawn before IMEX was stopped. */
         assert_int_equal(count("events", "\"ready\":false"), 1);
+}
+
+/* ---- SIGTERM ---- */
+
+static void a_daemon_that_is_terminated_serves_until_no_claim_is_prepared(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        assert_false(seen.terminating);
+        grant(A, true);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, ready_and_terminating));
+        assert_false(within(300, exited));
+        assert_true(ready_in_a());
+        set_object(IN_A "," IN_B); /* and it takes nothing new */
+        kill(program_pid, SIGTERM);
+        assert_false(within(300, exited));
+        assert_true(ready_in_a());
+        grant(A, false);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+        assert_int_equal(count("events", "start"), 1);
+        assert_false(there("imexd/" B));
+}
+
+static void a_claim_that_only_waits_keeps_no_daemon_alive(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        note(A, IMEX_GRANT_WAITING);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
+static void a_daemon_whose_imex_was_never_ready_ends_at_once(void **state) {
+        put("status", "WAITING\n", 0644);
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, reported_a));
+        grant(A, true);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
+static void a_daemon_without_an_assignment_ends_at_once(void **state) {
+        set_object("");
+        run_daemon();
+        assert_true(within(5000, reported_idle));
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
+/* Its IMEX ends under a prepared claim while the Pod is deleted. */
+static void a_daemon_that_is_terminated_starts_its_imex_again(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        grant(A, true);
+        kill(program_pid, SIGTERM);
+        assert_false(within(100, exited));
+        kill_imex();
+        assert_true(within(5000, started_twice));
+        assert_true(within(5000, ready_in_a));
+        assert_true(seen.terminating);
+        grant(A, false);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+        /* It stays written until another daemon is here. */
+        ready_in_a();
+        assert_true(!held && !seen.ready && seen.terminating);
+}
+
+static bool withdrawn_in_a(void) {
+        return !ready_in_a() && held && streq(seen.status, IMEX_STATE_LEAVING);
+}
+
+/* The plugin had found it ready before that. */
+static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        put("stubborn", "", 0644);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, withdrawn_in_a));
+        grant(A, true);
+        assert_true(within(5000, started_twice));
+        assert_true(within(5000, ready_in_a));
+        assert_true(seen.terminating);
+        _cleanup_(freep) char *stubborn = in_dir("stubborn");
+        assert_int_equal(unlink(stubborn), 0);
+        grant(A, false);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
+/* SIGTERM, and the Pod is not deleted. */
+static void a_container_that_starts_after_a_terminated_one_does_not_terminate(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        watch = NULL;
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        assert_false(seen.terminating);
+}
+
+/* ---- which claims use a domain ---- */
+
+/* The claim waits when the node is to leave, and finds no IMEX that is about to stop. */
+static void a_claim_that_only_waits_holds_no_domain(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        note(A, IMEX_GRANT_WAITING);
+        set_object(LEAVING_A "," AWAITED_IN_B);
+        assert_true(within(5000, ready_in_b));
+        assert_false(there("imexd/" A "/state.json"));
+        assert_true(there("imexd/" A "/grants/" USER));
+}
+
+/* After a rollback to the Go driver: it removes the CDI file, and knows of no other file. */
+static void an_unprepare_by_another_driver_ends_the_hold(void **state) {
+        int lock = plugin_begins();
+
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        grant(A, true);
+        close(lock);
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_held));
+        assert_true(ready_in_a());
+        set_cdi(false);
+        assert_true(within(5000, reported_left_1));
+        assert_true(there("imexd/" A "/grants/" USER));
+}
+
+static bool reported_granting(void) {
+        return reported("a claim of it is about to be prepared on this node");
+}
+
+static void a_plugin_that_died_before_it_prepared_a_claim_holds_nothing(void **state) {
+        int lock = plugin_begins();
+
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        note(A, IMEX_GRANT_GRANTING);
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_granting));
+        assert_true(ready_in_a());
+        close(lock);
+        assert_true(within(5000, reported_left_1));
+}
+
+static bool reported_unseen(void) {
+        return reported("it cannot be seen whether a claim of it is prepared");
+}
+
+static void claims_that_cannot_be_seen_hold_it(void **state) {
+        _cleanup_(freep) char *cdi = in_dir("cdi"), *away = in_dir("away");
+
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        note(A, IMEX_GRANT_WAITING);
+        assert_int_equal(rename(cdi, away), 0);
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_unseen));
+        assert_true(ready_in_a());
+        assert_int_equal(rename(away, cdi), 0);
+        assert_true(within(5000, reported_left_1));
+}
+
+/* ---- its own Pod ---- */
+
+static bool pod_watched(void) {
+        return pod_watch != NULL;
+}
+
+static void a_report_that_a_restore_has_rolled_back_is_written_again(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, pod_watched));
+        assert_true(within(5000, ready_in_a));
+        assert_true(within(5000, reported_a));
+        assert_false(within(700, never)); /* all is reported */
+        unsigned before = n_patches;
+        roll_pod_back("\"annotations\":{\"imex.resource.nvidia.com/report\":\"{}\"}}}");
+        assert_false(within(300, never));
+        assert_int_equal(n_patches, before + 1);
+        assert_true(reported_a());
+        roll_pod_back("\"labels\":{}}}");
+        assert_false(within(300, never));
+        assert_int_equal(n_patches, before + 2);
+        assert_true(reported_a());
+}
+
+static bool reported_not_ready(void) {
+        return reported("/ready\":\"false\"");
+}
+
+/* What a restore takes back may be for people only, as the state of a moment of before. */
+static void a_state_that_a_restore_has_rolled_back_is_written_again(void **state) {
+        char earlier[sizeof pod];
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, pod_watched));
+        assert_true(within(5000, ready_in_a));
+        assert_true(within(5000, reported_ready));
+        put("status", "WAITING\n", 0644);
+        kill_imex();
+        assert_true(within(10000, reported_not_ready));
+        assert_true(reported_a());
+        snprintf(earlier, sizeof earlier, "%s", patches[(n_patches - 1) % 32]);
+        put("status", "READY\n", 0644);
+        assert_true(within(10000, reported_ready));
+        assert_false(within(700, never)); /* all is reported */
+        unsigned before = n_patches;
+        roll_pod_back(earlier + sizeof PATCH_BEGIN - 1);
+        assert_false(within(300, never));
+        assert_int_equal(n_patches, before + 1);
+        assert_true(reported_ready());
+}
+
+/* ---- what it takes ---- */
+
+static bool reported_left_5(void) {
+        return reported("\\\"left\\\":\\\"5\\\"");
+}
+
+static void an_assignment_of_another_claim_is_left_and_not_taken(void **state) {
+        set_object(DOMAIN(A, "aa", "51001", ASSIGNMENT("n0", "2", "5", "\"claimUID\":\"" USER "\"")));
+        run_daemon();
+        assert_true(within(5000, reported_left_5));
+        assert_int_equal(count("events", "start"), 0);
+}
+
+static void an_assignment_of_another_boot_is_left_and_not_taken(void **state) {
+        set_object(DOMAIN(A, "aa", "51001",
+                          "{\"node\":\"n0\",\"index\":2,\"epoch\":5,\"bootID\":\"" USER "\"," OURS "}"));
+        run_daemon();
+        assert_true(within(5000, reported_left_5));
+        assert_int_equal(count("events", "start"), 0);
+}
+
+static void a_reserved_index_is_neither_taken_nor_left(void **state) {
+        set_object(
+                DOMAIN(A, "aa", "51001", "{\"node\":\"n0\",\"index\":2,\"epoch\":5,\"state\":\"Reserved\"}"));
+        run_daemon();
+        assert_true(within(5000, reported_idle));
+        assert_false(reported("left"));
+        assert_int_equal(count("events", "start"), 0);
+}
+
+static bool reported_recount(void) {
+        return reported("\\\"recount\\\":9");
+}
+
+static void a_recount_is_answered(void **state) {
+        set_object("");
+        run_daemon();
+        assert_true(within(5000, reported_idle));
+        recount = 9;
+        set_object("");
+        assert_true(within(5000, reported_recount));
 }
 
 static int64_t oom_score_adj(int64_t pid) {
@@ -130,11 +415,11 @@ static int64_t oom_score_adj(int64_t pid) {
 }
 
 /* A21. */
-static void the_kernel_ends_the_agent_before_its_imex(void **state) {
+static void the_kernel_ends_the_daemon_before_its_imex(void **state) {
         int64_t ours = oom_score_adj(getpid()), imex = 0;
 
-        tell(IN_A);
-        run_agent();
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         _cleanup_(freep) char *pids = get("pids");
         struct str rest = str_from(pids), line;
@@ -144,60 +429,88 @@ static void the_kernel_ends_the_agent_before_its_imex(void **state) {
 }
 
 static void goes_from_one_domain_to_the_next(void **state) {
-        tell(IN_A);
-        run_agent();
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
-        tell(LEAVING_A "," AWAITED_IN_B);
+        set_object(LEAVING_A "," AWAITED_IN_B);
         assert_true(within(5000, ready_in_b));
-        assert_string_equal(seen.seat, FABRIC "/" B "/0/3");
+        assert_string_equal(seen.assignment, FABRIC "/" B "/0/3");
         assert_true(left_a());
-        assert_true(within(5000, told_left_1));
+        assert_true(within(5000, reported_left_1));
         assert_int_equal(count("events", "start"), 2);
         assert_int_equal(count("events", "\"ready\":false"), 1);
 }
 
-/* Which of them is right the agent cannot know; that it runs the first one is a fact. */
-static void two_rosters_name_a_node_and_its_agent_stays_in_the_first(void **state) {
-        static const char *const rosters[] = { IN_A "," IN_B, IN_B "," IN_A };
+static void a_pod_has_the_label_of_its_domain_until_it_has_left(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, labelled_a));
+        assert_true(reported_a());
+        grant(A, true);
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_held));
+        assert_true(labelled_a());
+        grant(A, false);
+        assert_true(within(5000, reported_left_1));
+        assert_true(not_labelled());
+}
 
-        tell(IN_A);
-        run_agent();
+static void what_stands_for_the_partition_is_no_label(void **state) {
+        char standing[37];
+
+        fabric_standing_uid(FABRIC, standing);
+        _cleanup_(freep) char *object = xasprintf(
+                "{\"owner\":{\"kind\":\"ComputeDomainFabric\",\"uid\":\"%s\"},\"infix\":\"aa\",\"slots\":4,"
+                "\"port\":51001,\"assignments\":[" ACTIVE("n0", "2", "1", "10.0.0.1") "]}",
+                standing);
+        set_object(object);
+        run_daemon();
+        assert_true(within(5000, reported_ready));
+        assert_true(reported(standing) && not_labelled());
+}
+
+/* Which of them is right the daemon cannot know; that it runs the first one is a fact. */
+static void two_domains_list_a_node_and_its_daemon_stays_in_the_first(void **state) {
+        static const char *const objects[] = { IN_A "," IN_B, IN_B "," IN_A };
+
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
-        for (size_t i = 0; i < ARRAY_LEN(rosters); i++) {
-                tell(rosters[i]);
+        for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+                set_object(objects[i]);
                 assert_false(within(150, never));
                 assert_true(ready_in_a());
         }
         assert_int_equal(count("events", "start"), 1);
-        tell(LEAVING_A "," IN_B);
+        set_object(LEAVING_A "," IN_B);
         assert_true(within(5000, ready_in_b));
         assert_true(left_a());
 }
 
-static void a_roster_under_a_grant_ends_nothing(void **state) {
-        static const char *const rosters[] = {
+static void an_object_ends_nothing_while_a_claim_is_prepared(void **state) {
+        static const char *const objects[] = {
                 LEAVING_A,
                 LEAVING_A "," AWAITED_IN_B,
                 "",
                 AWAITED_IN_B,
-                DOMAIN(A, "aa", "51001", SEAT("n0", "3", "1", ""), ""),
-                DOMAIN(A, "zz", "51001", SEAT("n0", "2", "1", ""), ""),
-                DOMAIN(A, "aa", "51001", SEAT("n0", "1", "5", ""), ""),
+                DOMAIN(A, "aa", "51001", ACTIVE("n0", "3", "1", "")),
+                DOMAIN(A, "zz", "51001", ACTIVE("n0", "2", "1", "")),
+                DOMAIN(A, "aa", "51001", ACTIVE("n0", "1", "5", "")),
         };
-        tell(IN_A);
-        run_agent();
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         grant(A, true);
-        for (size_t i = 0; i < ARRAY_LEN(rosters); i++) {
-                tell(rosters[i]);
+        for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+                set_object(objects[i]);
                 assert_false(within(150, never));
                 assert_true(ready_in_a());
         }
         assert_int_equal(count("events", "start"), 1);
-        assert_int_equal(count("events", "ready"), 0); /* nor was it told to end */
-        tell(LEAVING_A);
-        assert_true(within(5000, told_held));
-        /* The last pod goes: no word of the API is needed any more. */
+        assert_int_equal(count("events", "ready"), 0); /* nor was it stopped */
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_held));
+        /* The last pod goes: the API is not needed any more. */
         fake_server_kill(server);
         grant(A, false);
         assert_true(within(5000, left_a));
@@ -205,37 +518,36 @@ static void a_roster_under_a_grant_ends_nothing(void **state) {
         watch = NULL;
 }
 
-static void a_domain_that_is_deleted_ends_whoever_uses_it(void **state) {
-        tell(IN_A);
-        run_agent();
+static void a_domain_that_is_deleted_ends_although_a_claim_is_prepared(void **state) {
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         grant(A, true);
-        tell(DOMAIN(A, "aa", "51001", "",
-                    "{\"node\":\"n0\",\"index\":2,\"epoch\":1,\"ordered\":\"deleted\"}"));
-        assert_true(within(5000, told_left_1));
+        set_object(DOMAIN(A, "aa", "51001", ENDING("n0", "2", "1")));
+        assert_true(within(5000, reported_left_1));
         /* What the plugin noted is the plugin's. */
         assert_true(there("imexd/" A "/grants/" USER));
         assert_false(there("imexd/" A "/state.json"));
 }
 
 static void what_was_left_is_not_taken_again(void **state) {
-        tell(IN_A);
-        run_agent();
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
-        tell(LEAVING_A);
-        assert_true(within(5000, told_left_1));
-        tell(IN_A); /* a controller that has not heard of it */
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_left_1));
+        set_object(IN_A); /* a controller that has not seen the report */
         assert_false(within(300, never));
         assert_int_equal(count("events", "start"), 1);
-        assert_true(told_left_1());
-        tell(DOMAIN(A, "aa", "51001", SEAT("n0", "2", "4", "10.0.0.1"), ""));
+        assert_true(reported_left_1());
+        set_object(DOMAIN(A, "aa", "51001", ACTIVE("n0", "2", "4", "10.0.0.1")));
         assert_true(within(5000, ready_in_a));
-        assert_string_equal(seen.seat, FABRIC "/" A "/2/4");
+        assert_string_equal(seen.assignment, FABRIC "/" A "/2/4");
 }
 
-static void a_killed_agent_takes_up_its_seat_without_the_api(void **state) {
-        tell(IN_A_WITH_A_PEER);
-        run_agent();
+static void a_killed_daemon_takes_up_its_assignment_without_the_api(void **state) {
+        set_object(IN_A_WITH_A_PEER);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
@@ -243,42 +555,42 @@ static void a_killed_agent_takes_up_its_seat_without_the_api(void **state) {
         kill_imex();
         fake_server_kill(server);
         watch = NULL;
-        run_agent();
+        run_daemon();
         assert_true(within(5000, ready_in_a));
-        assert_string_equal(seen.seat, FABRIC "/" A "/2/1");
+        assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
 }
 
 /* While no Pod was there, the controller may have given it to another node. */
-static void a_new_pod_does_not_take_up_the_seat_of_the_one_before(void **state) {
-        tell(IN_A);
-        run_agent();
+static void a_new_pod_does_not_take_up_the_assignment_of_the_one_before(void **state) {
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
-        _cleanup_(freep) char *memory = get("imexd/agent.json");
-        char *pod = strstr(memory, POD);
-        assert_non_null(pod);
-        *pod = 'e';
-        put("imexd/agent.json", memory, 0600);
+        _cleanup_(freep) char *memory = get("imexd/daemon.json");
+        assert_non_null(strstr(memory, POD));
+        for (char *uid; (uid = strstr(memory, POD));)
+                *uid = 'e';
+        put("imexd/daemon.json", memory, 0600);
         watch = NULL;
-        run_agent();
-        assert_true(within(5000, told_left_1));
+        run_daemon();
+        assert_true(within(5000, reported_left_1));
         assert_true(left_a());
         assert_int_equal(count("events", "start"), 1);
         assert_true(within(5000, watching));
-        tell(DOMAIN(A, "aa", "51001", SEAT("n0", "3", "4", "10.0.0.1"), ""));
+        set_object(DOMAIN(A, "aa", "51001", ACTIVE("n0", "3", "4", "10.0.0.1")));
         assert_true(within(5000, ready_in_a));
-        assert_string_equal(seen.seat, FABRIC "/" A "/3/4");
+        assert_string_equal(seen.assignment, FABRIC "/" A "/3/4");
 }
 
 /* Its peers may map this node's memory and do not know that it has gone. */
 static void an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left(void **state) {
-        tell(IN_A_WITH_A_PEER);
-        run_agent();
+        set_object(IN_A_WITH_A_PEER);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         put("stubborn", "", 0644);
-        tell(LEAVING_A_WITH_A_PEER "," AWAITED_IN_B);
+        set_object(LEAVING_A_WITH_A_PEER "," AWAITED_IN_B);
         assert_true(within(5000, started_twice));
         assert_false(there("imexd/" B "/state.json"));
         _cleanup_(freep) char *stubborn = in_dir("stubborn");
@@ -288,8 +600,8 @@ static void an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left(v
         assert_true(within(5000, started_thrice));
 }
 
-static bool told_recovers(void) {
-        return told("waits for the nodes that had imported its memory");
+static bool reported_recovers(void) {
+        return reported("waits for the nodes that had imported its memory");
 }
 static bool started_again(void) {
         return count("events", "start") >= 2;
@@ -297,47 +609,45 @@ static bool started_again(void) {
 
 /* A9: after an unclean end the node takes no other domain until each importer is accounted for, even where
  * the ComputeDomain is being deleted. */
-static void an_unclean_end_is_made_good_before_a_domain_that_is_deleted_is_left(void **state) {
-        tell(IN_A_WITH_A_PEER);
-        run_agent();
+static void peers_recover_from_an_unclean_end_before_a_domain_that_is_deleted_is_left(void **state) {
+        set_object(IN_A_WITH_A_PEER);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
         put("status", "WAITING_FOR_RECOVERY\n", 0644);
-        tell(DOMAIN(A, "aa", "51001", "",
-                    "{\"node\":\"n1\",\"index\":0,\"epoch\":2,\"ordered\":\"deleted\"},"
-                    "{\"node\":\"n0\",\"index\":2,\"epoch\":1,\"ordered\":\"deleted\"}") "," AWAITED_IN_B);
+        set_object(
+                DOMAIN(A, "aa", "51001", ENDING("n1", "0", "2") "," ENDING("n0", "2", "1")) "," AWAITED_IN_B);
         watch = NULL;
-        run_agent();
-        assert_true(within(5000, told_recovers));
+        run_daemon();
+        assert_true(within(5000, reported_recovers));
         assert_true(within(5000, started_again));
         assert_true(there("run/persist.dat"));
         assert_false(there("imexd/" B "/state.json"));
         /* The other node has left: nobody is there who could map this node's memory. */
-        tell(DOMAIN(A, "aa", "51001", "",
-                    "{\"node\":\"n0\",\"index\":2,\"epoch\":1,\"ordered\":\"deleted\"}") "," AWAITED_IN_B);
+        set_object(DOMAIN(A, "aa", "51001", ENDING("n0", "2", "1")) "," AWAITED_IN_B);
         put("status", "READY\n", 0644);
         assert_true(within(5000, ready_in_b));
         assert_true(left_a());
 }
 
-/* A10: what the node has for IMEX is another, so that the container must start anew. */
-static void an_agent_without_a_domain_starts_anew_at_once_when_the_driver_has_changed(void **state) {
+/* A10: what the node has for IMEX is another, so that a new container is needed. */
+static void a_daemon_without_a_domain_is_renewed_at_once_when_the_driver_has_changed(void **state) {
         put("imexd/edits", "e1\n", 0644);
-        run_agent();
+        run_daemon();
         assert_true(within(5000, watching));
-        tell("");
-        assert_true(within(5000, told_idle));
+        set_object("");
+        assert_true(within(5000, reported_idle));
         put("imexd/edits", "e2\n", 0644);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
 }
 
-static void an_agent_in_a_domain_starts_anew_when_nobody_uses_it_and_keeps_its_seat(void **state) {
+static void a_daemon_in_a_domain_is_renewed_when_no_claim_uses_it_and_keeps_its_assignment(void **state) {
         put("imexd/edits", "e1\n", 0644);
-        tell(IN_A);
-        run_agent();
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         grant(A, true);
         put("imexd/edits", "e2\n", 0644);
@@ -347,60 +657,60 @@ static void an_agent_in_a_domain_starts_anew_when_nobody_uses_it_and_keeps_its_s
         grant(A, false);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
-        assert_int_equal(count("events", "\"ready\":false"), 1); /* withdrawn before IMEX was told */
+        assert_int_equal(count("events", "\"ready\":false"), 1); /* withdrawn before IMEX was stopped */
         put("imexd/edits", "e1\n", 0644);                        /* what the next container has */
         watch = NULL;
-        run_agent();
+        run_daemon();
         assert_true(within(5000, ready_in_a));
-        assert_string_equal(seen.seat, FABRIC "/" A "/2/1");
+        assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
 }
 
 /* A pod waits for an IMEX that cannot start in the container as it is. */
-static void an_agent_whose_imex_does_not_start_starts_anew_under_a_waiting_pod(void **state) {
+static void a_daemon_whose_imex_does_not_start_is_renewed_under_a_waiting_pod(void **state) {
         put("imexd/edits", "e1\n", 0644);
         put_program("imex", "exit 1");
-        tell(IN_A);
-        run_agent();
-        assert_true(within(5000, told_seat_a));
-        grant(A, true);
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, reported_a));
+        note(A, IMEX_GRANT_WAITING);
         put("imexd/edits", "e2\n", 0644);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
 }
 
 /* A6: a copy that somebody put back is of another object. */
-static void a_roster_that_was_put_back_starts_and_ends_nothing(void **state) {
+static void a_copy_of_an_object_starts_and_ends_nothing(void **state) {
         table_of = "another";
-        tell(IN_A);
-        run_agent();
-        assert_true(within(5000, told_waits));
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, reported_waits));
         assert_false(within(200, never));
         assert_int_equal(count("events", "start"), 0);
-        table_of = "fu";
-        tell(IN_A);
+        table_of = "ffffffff-0000-4000-8000-00000000000f";
+        set_object(IN_A);
         assert_true(within(5000, ready_in_a));
         table_of = "another";
-        tell(LEAVING_A "," AWAITED_IN_B);
+        set_object(LEAVING_A "," AWAITED_IN_B);
         assert_false(within(300, never));
         assert_true(ready_in_a());
 }
 
-static void a_seat_that_cannot_be_is_refused(void **state) {
-        tell(DOMAIN("../../../tmp/x", "aa", "51001", SEAT("n0", "2", "1", ""), ""));
-        run_agent();
-        assert_true(within(5000, told_refused));
-        tell(DOMAIN(A, "a/b", "51001", SEAT("n0", "2", "1", ""), ""));
+static void an_assignment_that_cannot_be_is_refused(void **state) {
+        set_object(DOMAIN("../../../tmp/x", "aa", "51001", ACTIVE("n0", "2", "1", "")));
+        run_daemon();
+        assert_true(within(5000, reported_refused));
+        set_object(DOMAIN(A, "a/b", "51001", ACTIVE("n0", "2", "1", "")));
         assert_false(within(200, never));
-        tell(DOMAIN(A, "aa", "51001", SEAT("n0", "4", "1", ""), ""));
+        set_object(DOMAIN(A, "aa", "51001", ACTIVE("n0", "4", "1", "")));
         assert_false(within(200, never));
         assert_int_equal(count("events", "start"), 0);
-        tell(IN_A);
+        set_object(IN_A);
         assert_true(within(5000, ready_in_a));
 }
 
-static void another_fabric_begins_anew_when_nobody_uses_the_old_one(void **state) {
-        tell(IN_A);
-        run_agent();
+static void another_partition_is_joined_when_no_claim_uses_the_old_one(void **state) {
+        set_object(IN_A);
+        run_daemon();
         assert_true(within(5000, ready_in_a));
         grant(A, true);
         put("imexd/fabric", "ffffffff-0000-0000-0000-000000000000.2\n", 0644);
@@ -416,25 +726,44 @@ int main(int argc, char **argv) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(runs_imex_for_the_domain_that_lists_its_node),
-                T(the_kernel_ends_the_agent_before_its_imex),
+                T(a_daemon_that_is_terminated_serves_until_no_claim_is_prepared),
+                T(a_claim_that_only_waits_keeps_no_daemon_alive),
+                T(a_daemon_whose_imex_was_never_ready_ends_at_once),
+                T(a_daemon_without_an_assignment_ends_at_once),
+                T(a_daemon_that_is_terminated_starts_its_imex_again),
+                T(a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again),
+                T(a_container_that_starts_after_a_terminated_one_does_not_terminate),
+                T(a_claim_that_only_waits_holds_no_domain),
+                T(an_unprepare_by_another_driver_ends_the_hold),
+                T(a_plugin_that_died_before_it_prepared_a_claim_holds_nothing),
+                T(claims_that_cannot_be_seen_hold_it),
+                T(a_report_that_a_restore_has_rolled_back_is_written_again),
+                T(a_state_that_a_restore_has_rolled_back_is_written_again),
+                T(an_assignment_of_another_claim_is_left_and_not_taken),
+                T(an_assignment_of_another_boot_is_left_and_not_taken),
+                T(a_reserved_index_is_neither_taken_nor_left),
+                T(a_recount_is_answered),
+                T(the_kernel_ends_the_daemon_before_its_imex),
                 T(goes_from_one_domain_to_the_next),
-                T(a_roster_under_a_grant_ends_nothing),
-                T(two_rosters_name_a_node_and_its_agent_stays_in_the_first),
-                T(a_domain_that_is_deleted_ends_whoever_uses_it),
+                T(a_pod_has_the_label_of_its_domain_until_it_has_left),
+                T(what_stands_for_the_partition_is_no_label),
+                T(an_object_ends_nothing_while_a_claim_is_prepared),
+                T(two_domains_list_a_node_and_its_daemon_stays_in_the_first),
+                T(a_domain_that_is_deleted_ends_although_a_claim_is_prepared),
                 T(what_was_left_is_not_taken_again),
-                T(a_killed_agent_takes_up_its_seat_without_the_api),
-                T(a_new_pod_does_not_take_up_the_seat_of_the_one_before),
+                T(a_killed_daemon_takes_up_its_assignment_without_the_api),
+                T(a_new_pod_does_not_take_up_the_assignment_of_the_one_before),
                 T(an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left),
-                T(an_unclean_end_is_made_good_before_a_domain_that_is_deleted_is_left),
-                T(an_agent_without_a_domain_starts_anew_at_once_when_the_driver_has_changed),
-                T(an_agent_in_a_domain_starts_anew_when_nobody_uses_it_and_keeps_its_seat),
-                T(an_agent_whose_imex_does_not_start_starts_anew_under_a_waiting_pod),
-                T(a_roster_that_was_put_back_starts_and_ends_nothing),
-                T(a_seat_that_cannot_be_is_refused),
-                T(another_fabric_begins_anew_when_nobody_uses_the_old_one),
+                T(peers_recover_from_an_unclean_end_before_a_domain_that_is_deleted_is_left),
+                T(a_daemon_without_a_domain_is_renewed_at_once_when_the_driver_has_changed),
+                T(a_daemon_in_a_domain_is_renewed_when_no_claim_uses_it_and_keeps_its_assignment),
+                T(a_daemon_whose_imex_does_not_start_is_renewed_under_a_waiting_pod),
+                T(a_copy_of_an_object_starts_and_ends_nothing),
+                T(an_assignment_that_cannot_be_is_refused),
+                T(another_partition_is_joined_when_no_claim_uses_the_old_one),
         };
 
-        if (agent_asked(argc, argv))
-                return be_the_agent(argv);
+        if (daemon_asked(argc, argv))
+                return be_the_daemon(argv);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

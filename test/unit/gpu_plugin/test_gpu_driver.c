@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims of GPUs and MIG devices on the node half. */
-#include "claims_world.h"
+#include "world/gpu_claims.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -18,14 +18,14 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
         needs_nodes();
         prepare_claim(&op, "one");
         until(&op, PREPARED);
-        assert_string_equal(op.text, "gpu/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
+        assert_string_equal(op.devices, "gpu/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
         _cleanup_(freep) char *path = file_of(ONE);
         _cleanup_(freep) char *cdi = read_file(path);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600); /* its comment names the claim */
         assert_true(str_starts(cdi, "# claim user/one devices "
                                     "[{\"name\":\"gpu-0\",\"type\":\"gpu\",\"info\":{\"uuid\":\"GPU-0\"}}]"
-                                    " boot " BOOT "\n{"));
+                                    " boot " NODE_BOOT "\n{"));
         assert_non_null(strstr(cdi, "/run/nvidia/driver/dev/nvidia0"));
         assert_non_null(strstr(cdi, "update-ldcache"));
         _cleanup_(freep) char *text = read_checkpoint();
@@ -103,7 +103,7 @@ static void what_is_prepared_is_answered_without_knowing_the_gpus(void **state) 
         claims_free(node.claims);
         start();
         prepared_claim("one");
-        assert_int_equal(node.gets, 1);
+        assert_int_equal(api.requests, 1);
         unprepared_claim("one"); /* so is unpreparing */
         assert_false(is_there(ONE));
 }
@@ -155,13 +155,13 @@ static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **s
                    "\"kind\":\"MigDeviceConfig\"}}}";
         prepare_claim(&op, "one");
         until(&op, PREPARED);
-        assert_string_equal(op.text, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
+        assert_string_equal(op.devices, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
         /* So it is answered from the record, by the next process. */
         claims_free(node.claims);
         start();
         prepare_claim(&op, "one");
         until(&op, PREPARED);
-        assert_string_equal(op.text, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
+        assert_string_equal(op.devices, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
         unprepared_claim("one");
 }
 
@@ -252,8 +252,8 @@ static void without_the_uvm_module_claims_are_refused_and_the_node_has_an_event(
         tree_put(node.dir, "devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n");
         tree_put(node.dir, "sys/module/nvidia/version", "");
         refused("one", "the kernel module nvidia_uvm is not loaded");
-        assert_true(str_starts(node.event, "UVMNotLoaded: "));
-        assert_non_null(strstr(node.event, "modprobe nvidia_uvm"));
+        assert_non_null(strstr(api.events, "UVMNotLoaded: "));
+        assert_non_null(strstr(api.events, "modprobe nvidia_uvm"));
         assert_false(is_there(ONE));
         tree_put(node.dir, "devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n509 nvidia-uvm\n");
         prepared_claim("two");
@@ -322,7 +322,7 @@ static void a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again(voi
         struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         entry->name = entry->ns = NULL;
         prepared_claim("one");
-        assert_int_equal(node.gets, 1);
+        assert_int_equal(api.requests, 1);
         _cleanup_(freep) char *text = read_checkpoint();
         assert_non_null(strstr(text, "\"name\":\"one\",\"namespace\":\"user\""));
         unprepared_claim("one");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a node that changes under us, and an NVML that fails. In virtual time (virtual_time.c). */
+/* The GPUs of a node that changes under us, and an NVML that fails. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

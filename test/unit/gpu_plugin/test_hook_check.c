@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "gpu_plugin/hook_check.h"
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "tree.h"
 
 static char *dir, *program;

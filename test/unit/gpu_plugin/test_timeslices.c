@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims whose configuration asks for time slices, which nvidia-smi sets. */
-#include "claims_world.h"
+#include "world/gpu_claims.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ static void by_admin_access_no_time_slice_is_changed_and_that_is_said(void **sta
         w.config = SLICED("gpu", SHORT);
         smi("");
         prepared_claim("one");
-        assert_true(str_starts(node.event, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 stays"));
+        assert_non_null(strstr(api.events, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 stays"));
         unprepared_claim("one");
         called_with("");
 }
@@ -108,7 +108,7 @@ static void what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back(void **
         smi("case \"$*\" in *GPU-1\\ --set-timeslice\\ 1) echo; echo 'Not Supported'; echo; exit 3;; esac");
         prepare_claim(&op, "one");
         until(&op, FAILED);
-        assert_string_equal(op.text,
+        assert_string_equal(op.msg,
                             "error preparing devices for claim user/one:" ONE
                             ": error setting timeslice config for requests '[gpu gpu]' in claim '" ONE
                             "': error setting time slice: GPU GPU-1: error running nvidia-smi: exit status "
@@ -135,10 +135,10 @@ static void a_claim_goes_whatever_nvidia_smi_says(void **state) {
         unprepared_claim("one");
         assert_false(is_there(ONE));
         assert_null(node.claims->journal.table.claims);
-        assert_true(
-                str_starts(node.event,
-                           "TimeSliceNotReset: a GPU may keep the time slice or compute mode of claim " ONE));
-        assert_non_null(strstr(node.event, "exit status 15: GPU is lost"));
+        assert_non_null(
+                strstr(api.events,
+                       "TimeSliceNotReset: a GPU may keep the time slice or compute mode of claim " ONE));
+        assert_non_null(strstr(api.events, "exit status 15: GPU is lost"));
 }
 
 /* A configuration of a claim with admin access changes nothing for whoever uses the GPU. */
@@ -178,7 +178,7 @@ static void until_called(void) {
                 _cleanup_(freep) char *text = called();
                 if (*text)
                         return;
-                uv_run(&node.loop, UV_RUN_NOWAIT);
+                node_poll();
         }
 }
 
@@ -202,12 +202,12 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
         prepare_claim(&two, "two");
         while (!strstr(TAILQ_LAST(&node.claims->ops, op_list)->msg,
                        "already allocated to different claim " ONE))
-                uv_run(&node.loop, UV_RUN_ONCE);
+                node_turn();
         /* and who asks for the claim again has the answer with the first. */
         w.config = SLICED("gpu", SHORT);
         prepare_claim(&again, "one");
         for (int i = 0; i < 50; i++)
-                uv_run(&node.loop, UV_RUN_NOWAIT);
+                node_poll();
         assert_int_equal(again.answer, PENDING);
         tree_put(node.dir, "go", "");
         until(&one, PREPARED);
@@ -229,7 +229,7 @@ static void who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back(v
         until_called();
         unprepare_claim(&gone, "one");
         for (int i = 0; i < 50; i++)
-                uv_run(&node.loop, UV_RUN_NOWAIT);
+                node_poll();
         assert_int_equal(gone.answer, PENDING);
         tree_put(node.dir, "go", "");
         until(&gone, UNPREPARED);

@@ -327,12 +327,14 @@ static void on_answer(void *u, const struct child_result *r) {
 
 void world_send(struct world *w, const char *what, const char *claim, const char *uid, struct answer *ret) {
         _cleanup_(freep) char *socket = world_path(w, "plugins/gpu.nvidia.com/dra.sock");
+        _cleanup_(freep) char *timeout = xasprintf("DRA_TIMEOUT=%s", str_or(w->dra_timeout, ""));
         *ret = (struct answer){ 0 };
         /* It leaves what it read to the end of its process. */
         child_run(&w->loop, &(struct child_options){
                                     .argv = (const char *const[]){ w->files.dra_call, socket, what, "u",
                                                                    claim, uid, NULL },
-                                    .env = (const char *const[]){ "ASAN_OPTIONS=detect_leaks=0", NULL },
+                                    .env = (const char *const[]){ "ASAN_OPTIONS=detect_leaks=0",
+                                                                  w->dra_timeout ? timeout : NULL, NULL },
                                     .timeout_ms = 60000,
                                     .done = on_answer,
                                     .u = ret });

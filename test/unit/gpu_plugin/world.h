@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
@@ -40,6 +40,7 @@ struct world {
         const char *results, *config; /* of the claims, as JSON */
         const char *capacity;         /* of the node, as JSON */
         const char *env[8];           /* of the next process, beside ours; NULL-terminated */
+        const char *dra_timeout;      /* of the kubelet's calls (test/kubelet/dra_call.c); NULL: the usual */
         bool quiet;                   /* an end of the process is no news */
         unsigned writes, rv, events;
         unsigned gets, changes; /* requests of all kinds: GET, and others */

@@ -33,10 +33,20 @@ static inline void put(const char *name, const char *text, mode_t mode) {
 }
 
 /* Does what the script says, with the folder as its current one. */
-static inline void put_program(const char *name, const char *script) {
+static inline void put_script(const char *name, const char *script) {
         _cleanup_(freep) char *text = xasprintf("#!/bin/sh\ncd %s || exit 99\n%s\n", dir, script);
 
         put(name, text, 0755);
+}
+
+/* The same of nvidia-imex, or of its tool, which answer --version. */
+static inline void put_program(const char *name, const char *script) {
+        _cleanup_(freep) char *text =
+                xasprintf("case \"$1\" in --version) echo 'IMEX version is: 580.95.05'; "
+                          "exit 0 ;; esac\n%s",
+                          script);
+
+        put_script(name, text);
 }
 
 static inline char *get(const char *name) {

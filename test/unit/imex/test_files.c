@@ -138,7 +138,7 @@ static void test_names(void **state) {
         imex_slot_name(NULL, 12345, &b);
         assert_string_equal(buf_str(&b), "compute-domain-daemon-12345");
         buf_clear(&b);
-        imex_nodes_render_names("ab", 3, &b);
+        imex_nodes_render("ab", 3, &b);
         assert_string_equal(buf_str(&b), "compute-domain-daemon-ab-0000\ncompute-domain-daemon-ab-"
                                          "0001\ncompute-domain-daemon-ab-0002\n");
 
@@ -162,25 +162,14 @@ static void test_two_domains_share_no_name(void **state) {
         char infix[11];
 
         imex_infix(uids[0], infix);
-        imex_nodes_render_names(infix, 18, &first);
+        imex_nodes_render(infix, 18, &first);
         imex_infix(uids[1], infix);
-        imex_nodes_render_names(infix, 18, &second);
+        imex_nodes_render(infix, 18, &second);
         rest = (struct str){ first.p, first.n };
         while (str_next_line(&rest, &name)) {
                 _cleanup_(freep) char *text = xstrndup(name.p, name.n);
                 assert_null(strstr(buf_str(&second), text));
         }
-}
-
-static void test_ip_list_is_sorted_by_index(void **state) {
-        const struct imex_peer peers[] = { { .index = 3, .ip = "10.0.0.3" },
-                                           { .index = 0, .ip = "10.0.0.9" },
-                                           { .index = 2, .ip = "" },
-                                           { .index = 1, .ip = "fd00::1" } };
-        _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
-
-        imex_nodes_render_ips(peers, ARRAY_LEN(peers), &b);
-        assert_string_equal(buf_str(&b), "10.0.0.9\nfd00::1\n10.0.0.3\n");
 }
 
 static void test_hosts_golden(void **state) {
@@ -304,7 +293,6 @@ int main(void) {
                 cmocka_unit_test(test_settings_refused),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_two_domains_share_no_name),
-                cmocka_unit_test(test_ip_list_is_sorted_by_index),
                 cmocka_unit_test(test_hosts_golden),
                 cmocka_unit_test(test_hosts_does_not_grow),
                 cmocka_unit_test(test_hosts_forgets_all_that_was_ours),

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,28 +19,58 @@
 #define ONE "c0000000-0000-4000-8000-000000000001"
 #define TWO "c0000000-0000-4000-8000-000000000002"
 
-static char dir[] = "/tmp/test_imex_grants.XXXXXX";
+#define DOMAIN "d0000000-0000-4000-8000-000000000003"
+
+/* As a node has them: the folder of all domains, that of one, and that of the CDI files. */
+static char root[] = "/tmp/test_imex_grants.XXXXXX";
+static char *dir, *cdi;
+static struct imex_grants_place place;
+static int lock = -1; /* the plugin's, -1: it is not alive */
+
+static char *in(const char *folder, const char *name) {
+        return file_join(folder, name);
+}
 
 static int setup(void **state) {
-        return mkdtemp(dir) ? 0 : -1;
+        struct err e;
+
+        if (!mkdtemp(root))
+                return -1;
+        dir = in(root, DOMAIN);
+        cdi = in(root, "cdi");
+        place = (struct imex_grants_place){ root, cdi, "vendor-class_" };
+        return file_mkdirs(dir, 0755, &e) | file_mkdirs(cdi, 0755, &e);
 }
 
 static int teardown(void **state) {
-        return rmdir(dir);
+        _cleanup_(freep) char *path = in(root, IMEX_GRANTS_LOCK);
+
+        unlink(path);
+        if (rmdir(dir) < 0 || rmdir(cdi) < 0 || rmdir(root) < 0)
+                return -1;
+        free(dir);
+        free(cdi);
+        return 0;
 }
 
-static bool any(void) {
-        bool ret;
+/* ---- the plugin ---- */
+
+static void plugin_begins(void) {
         struct err e;
 
-        assert_int_equal(imex_grants_any(dir, &ret, &e), 0);
-        return ret;
+        assert_int_equal(imex_grants_lock(root, &lock, &e), 0);
 }
 
-static void put(const char *claim) {
+static void plugin_dies(void) {
+        if (lock >= 0)
+                close(lock);
+        lock = -1;
+}
+
+static void put(const char *claim, enum imex_grant_state state) {
         struct err e;
 
-        assert_int_equal(imex_grants_put(dir, claim, &e), 0);
+        assert_int_equal(imex_grants_put(dir, claim, state, &e), 0);
 }
 
 static void take(const char *claim) {
@@ -47,82 +79,308 @@ static void take(const char *claim) {
         assert_int_equal(imex_grants_remove(dir, claim, false, &e), 0);
 }
 
-static void there_is_a_grant_from_the_first_to_the_last(void **state) {
-        _cleanup_(freep) char *folder = file_join(dir, IMEX_GRANTS_DIR);
+static char *cdi_file(const char *claim) {
+        _cleanup_(freep) char *name = xasprintf("vendor-class_%s.yaml", claim);
+
+        return in(cdi, name);
+}
+
+static void prepare(const char *claim) {
+        _cleanup_(freep) char *path = cdi_file(claim);
+        struct err e;
+
+        assert_int_equal(file_replace_volatile(path, "x", 1, 0600, &e), 0);
+}
+
+static void unprepare(const char *claim) {
+        _cleanup_(freep) char *path = cdi_file(claim);
+
+        unlink(path);
+}
+
+/* ---- the daemon ---- */
+
+static enum imex_use use(void) {
+        struct err e;
+
+        return imex_grants_use(&place, DOMAIN, &e);
+}
+
+/* ---- what counts as use ---- */
+
+static void a_domain_is_used_from_the_first_claim_to_the_last(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR);
         struct stat st;
 
-        assert_false(any());
-        put(ONE);
-        put(ONE);
-        put(TWO);
-        assert_true(any());
+        plugin_begins();
+        assert_int_equal(use(), IMEX_USE_NONE);
+        put(ONE, IMEX_GRANT_GRANTING);
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        prepare(ONE);
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+        put(TWO, IMEX_GRANT_GRANTING);
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+        unprepare(ONE);
         take(ONE);
-        assert_true(any());
+        assert_int_equal(use(), IMEX_USE_GRANTING);
         take(TWO);
         take(TWO);
-        assert_false(any());
+        assert_int_equal(use(), IMEX_USE_NONE);
         assert_int_equal(stat(folder, &st), -1);
+        plugin_dies();
+}
+
+static void a_claim_that_waits_uses_nothing(void **state) {
+        plugin_begins();
+        put(ONE, IMEX_GRANT_WAITING);
+        assert_int_equal(use(), IMEX_USE_NONE);
+        put(ONE, IMEX_GRANT_GRANTING);
+        put(TWO, IMEX_GRANT_WAITING);
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        put(ONE, IMEX_GRANT_WAITING);
+        assert_int_equal(use(), IMEX_USE_NONE);
+        take(ONE);
+        take(TWO);
+        plugin_dies();
+}
+
+static void a_prepared_claim_uses_it_in_whatever_state_and_without_a_plugin(void **state) {
+        plugin_begins();
+        put(ONE, IMEX_GRANT_WAITING);
+        prepare(ONE);
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+        plugin_dies();
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+        unprepare(ONE);
+        take(ONE);
+}
+
+static void what_another_driver_has_unprepared_uses_nothing(void **state) {
+        plugin_begins();
+        put(ONE, IMEX_GRANT_GRANTING);
+        prepare(ONE);
+        plugin_dies();
+        unprepare(ONE); /* it does not know of our file */
+        assert_int_equal(use(), IMEX_USE_NONE);
+        take(ONE);
+}
+
+static void one_of_two_plugin_processes_is_enough(void **state) {
+        struct err e;
+        int other;
+
+        plugin_begins();
+        assert_int_equal(imex_grants_lock(root, &other, &e), 0);
+        put(ONE, IMEX_GRANT_GRANTING);
+        plugin_dies();
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        close(other);
+        assert_int_equal(use(), IMEX_USE_NONE);
+        take(ONE);
+}
+
+/* An earlier version wrote no state, and held no lock. */
+static void what_an_earlier_plugin_wrote_is_use(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE),
+                              *lock_path = in(root, IMEX_GRANTS_LOCK);
+        struct err e;
+
+        unlink(lock_path);
+        assert_int_equal(file_mkdirs(folder, 0755, &e), 0);
+        assert_int_equal(file_replace_volatile(path, "", 0, 0644, &e), 0);
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        take(ONE);
+}
+
+static void what_cannot_be_seen_is_use(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE);
+        struct err e;
+
+        plugin_begins();
+        place.cdi_dir = "/nowhere";
+        assert_int_equal(use(), IMEX_USE_NONE); /* no claim, nothing to look for */
+        put(ONE, IMEX_GRANT_WAITING);
+        assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
+        assert_non_null(strstr(e.msg, "/nowhere"));
+        place.cdi_dir = cdi;
+        assert_int_equal(use(), IMEX_USE_NONE);
+        take(ONE);
+        assert_int_equal(file_mkdirs(path, 0755, &e), 0);
+        assert_int_equal(use(), IMEX_USE_UNKNOWN);
+        rmdir(path);
+        rmdir(folder);
+        plugin_dies();
+}
+
+/* As the daemon has it by its mount when somebody has removed the folder from the node. */
+static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
+        int fd = open(cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(freep) char *removed = xasprintf("/proc/self/fd/%d", fd);
+        struct err e;
+
+        put(ONE, IMEX_GRANT_WAITING);
+        place.cdi_dir = removed;
+        assert_int_equal(use(), IMEX_USE_NONE);
+        assert_int_equal(rmdir(cdi), 0);
+        assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
+        assert_non_null(strstr(e.msg, "was removed from the node"));
+        place.cdi_dir = cdi;
+        assert_int_equal(file_mkdirs(cdi, 0755, &e), 0);
+        close(fd);
+        take(ONE);
 }
 
 static void what_is_no_claim_is_no_grant(void **state) {
-        _cleanup_(freep) char *folder = file_join(dir, IMEX_GRANTS_DIR);
-        _cleanup_(freep) char *path = file_join(folder, ".c0000000.tmp");
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ".c0000000.tmp");
         struct err e;
 
         assert_int_equal(file_mkdirs(path, 0755, &e), 0);
-        assert_false(any());
+        assert_int_equal(use(), IMEX_USE_NONE);
         rmdir(path);
         rmdir(folder);
 }
 
 static void grant_that_cannot_be_made_says_so(void **state) {
-        _cleanup_(freep) char *folder = file_join(dir, IMEX_GRANTS_DIR);
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR);
         struct err e;
 
         assert_int_equal(file_replace_volatile(folder, "", 0, 0644, &e), 0);
-        assert_int_equal(imex_grants_put(dir, ONE, &e), -1);
+        assert_int_equal(imex_grants_put(dir, ONE, IMEX_GRANT_GRANTING, &e), -1);
         unlink(folder);
 }
 
-/* The two sides of the interlock, in each order in which their steps may come: the plugin makes its file and
- * then looks whether IMEX is ready; whoever runs IMEX withdraws that and then looks for files. */
-static void no_order_of_the_steps_gives_out_a_channel_on_an_imex_that_ends(void **state) {
-        for (unsigned order = 0; order < 16; order++) {
-                struct imex_state s = { .ready = true, .status = "READY" }, seen;
-                unsigned plugin = 0, runner = 0;
-                bool given = false, ends = false, held;
-                struct err e;
-                int lock = -1;
+/* A plugin was killed while it wrote. */
+static void half_a_grant_keeps_no_folder(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *half = in(folder, "." ONE ".tmp.1.0");
+        struct stat st;
+        struct err e;
 
-                assert_int_equal(imex_state_write(dir, &s, &lock, &e), 0);
-                for (unsigned step = 0; step < 4; step++) {
-                        bool plugins = plugin < 2 && (runner == 2 || order >> step & 1);
+        put(ONE, IMEX_GRANT_WAITING);
+        assert_int_equal(file_replace_volatile(half, "wai", 3, 0644, &e), 0);
+        take(ONE);
+        assert_int_equal(stat(folder, &st), -1);
+        put(ONE, IMEX_GRANT_WAITING);
+        assert_int_equal(file_replace_volatile(half, "gra", 3, 0644, &e), 0);
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_int_equal(stat(half, &st), -1);
+        take(ONE);
+}
 
-                        if (plugins && plugin++ == 0) {
-                                put(ONE);
-                        } else if (plugins) {
-                                assert_int_equal(imex_state_read(dir, &seen, &held, &e), 0);
-                                given = seen.ready;
-                        } else if (runner++ == 0) {
-                                s.ready = false;
-                                assert_int_equal(imex_state_write(dir, &s, &lock, &e), 0);
-                        } else {
-                                ends = !any();
-                        }
-                }
-                assert_false(given && ends);
-                close(lock);
-                take(ONE);
-                _cleanup_(freep) char *path = file_join(dir, IMEX_STATE_FILE);
-                unlink(path);
+/* A folder that is read while a file in it is replaced may be read without that file. */
+static void the_same_state_is_not_written_twice(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE);
+        struct stat first, second;
+
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_int_equal(stat(path, &first), 0);
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_int_equal(stat(path, &second), 0);
+        assert_int_equal(first.st_ino, second.st_ino);
+        take(ONE);
+}
+
+/* ---- the two sides ---- */
+
+enum { PLUGIN_STEPS = 3, DAEMON_STEPS = 2, STEPS = PLUGIN_STEPS + DAEMON_STEPS };
+
+struct sides {
+        struct imex_state s;
+        int state_lock;
+        bool ready, given, ends;
+};
+
+static void plugin_step(struct sides *x, unsigned step) {
+        struct imex_state seen;
+        struct err e;
+        bool held;
+
+        if (step == 0) {
+                put(ONE, IMEX_GRANT_GRANTING);
+        } else if (step == 1) {
+                assert_int_equal(imex_state_read(dir, &seen, &held, &e), 0);
+                x->ready = seen.ready;
+        } else if (x->ready) {
+                prepare(ONE);
+                x->given = true;
+        } else {
+                put(ONE, IMEX_GRANT_WAITING);
         }
+}
+
+static void daemon_step(struct sides *x, unsigned step) {
+        struct err e;
+
+        if (step == 0) {
+                x->s.ready = false;
+                assert_int_equal(imex_state_write(dir, &x->s, &x->state_lock, &e), 0);
+        } else {
+                x->ends = use() == IMEX_USE_NONE;
+        }
+}
+
+/* The plugin dies before step `death` of its own; `order` has a bit for each step of both that is its own. */
+static void run(unsigned order, unsigned death, struct sides *x) {
+        unsigned plugin = 0, runner = 0;
+        struct err e;
+
+        *x = (struct sides){ .s = { .ready = true, .status = "READY" }, .state_lock = -1 };
+        assert_int_equal(imex_state_write(dir, &x->s, &x->state_lock, &e), 0);
+        plugin_begins();
+        put(ONE, IMEX_GRANT_WAITING);
+        for (unsigned i = 0; i < STEPS; i++) {
+                bool plugins = plugin < PLUGIN_STEPS && (runner == DAEMON_STEPS || order >> i & 1);
+
+                if (plugins && plugin == death)
+                        plugin_dies();
+                if (!plugins)
+                        daemon_step(x, runner++);
+                else if (plugin++ < death)
+                        plugin_step(x, plugin - 1);
+        }
+}
+
+/* In each order of their steps, and for each death of the plugin between two of its own. */
+static void no_order_of_the_steps_gives_out_a_channel_on_an_imex_that_ends(void **state) {
+        unsigned given = 0, ends = 0;
+        struct sides x;
+
+        for (unsigned order = 0; order < 1u << STEPS; order++)
+                for (unsigned death = 0; death <= PLUGIN_STEPS; death++) {
+                        run(order, death, &x);
+                        if (x.given && x.ends)
+                                fail_msg("order %u, death before step %u", order, death);
+                        given += x.given;
+                        ends += x.ends;
+                        /* Whether it lives or not: what is not prepared holds nothing back any more. */
+                        if (death == PLUGIN_STEPS || death == 0)
+                                assert_int_equal(use(), x.given ? IMEX_USE_PREPARED : IMEX_USE_NONE);
+                        plugin_dies();
+                        assert_int_equal(use(), x.given ? IMEX_USE_PREPARED : IMEX_USE_NONE);
+                        unprepare(ONE);
+                        assert_int_equal(use(), IMEX_USE_NONE);
+                        close(x.state_lock);
+                        take(ONE);
+                        _cleanup_(freep) char *path = in(dir, IMEX_STATE_FILE);
+                        unlink(path);
+                }
+        assert_true(given && ends);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(there_is_a_grant_from_the_first_to_the_last),
+                cmocka_unit_test(a_domain_is_used_from_the_first_claim_to_the_last),
+                cmocka_unit_test(a_claim_that_waits_uses_nothing),
+                cmocka_unit_test(a_prepared_claim_uses_it_in_whatever_state_and_without_a_plugin),
+                cmocka_unit_test(what_another_driver_has_unprepared_uses_nothing),
+                cmocka_unit_test(one_of_two_plugin_processes_is_enough),
+                cmocka_unit_test(what_an_earlier_plugin_wrote_is_use),
+                cmocka_unit_test(what_cannot_be_seen_is_use),
+                cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
                 cmocka_unit_test(what_is_no_claim_is_no_grant),
                 cmocka_unit_test(grant_that_cannot_be_made_says_so),
+                cmocka_unit_test(half_a_grant_keeps_no_folder),
+                cmocka_unit_test(the_same_state_is_not_written_twice),
                 cmocka_unit_test(no_order_of_the_steps_gives_out_a_channel_on_an_imex_that_ends),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

@@ -74,19 +74,25 @@ static void test_round_trip(void **state) {
         assert_int_equal(r.index, 3);
         assert_int_equal(r.generation, 7);
         assert_true(r.ready);
-        assert_string_equal(r.seat, "");
+        assert_string_equal(r.assignment, "");
 
-        strcpy(s.seat, "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2/aaaaaaaa-0000-4000-8000-000000000001/17/4");
+        strcpy(s.assignment,
+               "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2/aaaaaaaa-0000-4000-8000-000000000001/17/4");
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
         assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
-        assert_string_equal(r.seat, s.seat);
+        assert_string_equal(r.assignment, s.assignment);
         assert_string_equal(r.version, "");
         strcpy(s.version, "580.95.05");
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
         assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
         assert_string_equal(r.version, s.version);
+        assert_false(r.terminating);
+        s.terminating = true;
+        assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
+        assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
+        assert_true(r.terminating);
         memset(s.version, 'v', sizeof s.version - 1);
-        memset(s.seat, 's', sizeof s.seat - 1);
+        memset(s.assignment, 's', sizeof s.assignment - 1);
 
         /* The longest texts fit into what a reader accepts, even when each byte is escaped. */
         memset(s.reason, 1, sizeof s.reason - 1);
@@ -97,8 +103,8 @@ static void test_round_trip(void **state) {
         close(fd);
 }
 
-/* Daemons of before say nothing of a seat, and those that serve one domain for their life say nothing now. */
-static void test_seat_is_not_written_by_a_daemon_of_one_domain(void **state) {
+/* A daemon that serves one domain all its life has none. */
+static void test_no_assignment_is_written_by_a_daemon_of_one_domain(void **state) {
         _cleanup_(freep) char *path = path_of(IMEX_STATE_FILE);
         _cleanup_(freep) char *text = NULL;
         struct imex_state s = good();
@@ -107,7 +113,7 @@ static void test_seat_is_not_written_by_a_daemon_of_one_domain(void **state) {
 
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
         assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
-        assert_null(strstr(text, "seat"));
+        assert_null(strstr(text, "assignment"));
         close(fd);
 }
 
@@ -304,7 +310,7 @@ static void test_not_ready_says_why(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(test_round_trip, clean),
-                cmocka_unit_test_teardown(test_seat_is_not_written_by_a_daemon_of_one_domain, clean),
+                cmocka_unit_test_teardown(test_no_assignment_is_written_by_a_daemon_of_one_domain, clean),
                 cmocka_unit_test_teardown(test_lock_follows_the_newest_file, clean),
                 cmocka_unit_test_teardown(test_lock_across_processes, clean),
                 cmocka_unit_test_teardown(test_programs_that_we_start_do_not_hold_it, clean),

@@ -11,52 +11,11 @@
 
 #include "informer_world.h"
 
+enum { WAIT_MS = 10000 };
+
 static const struct jd_field f_pod[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
                                          JD_STR(struct pod, "spec>nodeName", node),
                                          JD_INT(struct pod, "spec>weight", weight), JD_END };
-
-void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
-        struct world *w = u;
-
-        if (w->answers_discovery && streq(r->path, "/apis/resource.k8s.io")) {
-                fake_reply(c, 200, NULL, w->group ? w->group : GROUP("{\"version\":\"v1\"}"));
-        } else if (fake_query(r, "watch")) {
-                w->n_watches++;
-                snprintf(w->watch_path, sizeof w->watch_path, "%s", r->path);
-                snprintf(w->watch_rv, sizeof w->watch_rv, "%s", fake_query(r, "resourceVersion"));
-                if (w->n_watch_failures) {
-                        w->n_watch_failures--;
-                        if (w->refuse_watch)
-                                w->refuse_watch(w, c);
-                        else
-                                fake_refuse(c, w->watch_failure, "no watch");
-                } else if (!w->hung) {
-                        w->watch = c;
-                        w->watching = true;
-                        fake_stream(c);
-                }
-        } else if (fake_has(r->path, "/pods/a")) {
-                fake_reply(c, 200, NULL, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}");
-        } else {
-                snprintf(w->list_path, sizeof w->list_path, "%s", r->path);
-                snprintf(w->head, sizeof w->head, "%s", r->head);
-                if (w->n_list_failures) {
-                        w->n_list_failures--;
-                        fake_refuse(c, w->list_failure, "no list");
-                        return;
-                }
-                if (w->answer_list) {
-                        w->n_lists++;
-                        w->answer_list(w, c, r);
-                        return;
-                }
-                unsigned last = 0;
-                while (last + 1 < ARRAY_LEN(w->pages) && w->pages[last + 1])
-                        last++;
-                fake_list(c, r, w->o.res->kind, w->pages[w->n_lists < last ? w->n_lists : last]);
-                w->n_lists++;
-        }
-}
 
 const char *world_node_of(const struct kube_object *o) {
         return ((const struct pod *)(const void *)o)->node;
@@ -110,7 +69,7 @@ static void on_trouble(void *u, const struct kube_resource *res, const struct er
 }
 
 void world_connect(struct world *w) {
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->api.server));
         struct kube_config k = { .server = url, .token_file = w->token_file };
         struct err e;
         assert_int_equal(kube_client_new(&w->loop,
@@ -126,9 +85,9 @@ int world_set_up(void **state) {
         uv_loop_init(&w->loop);
         w->log = BUF_INIT(1 << 20);
         w->metrics = metrics_new();
-        w->server = fake_server_new(&w->loop, 0, world_on_request, w);
+        pod_server_start(&w->api, &w->loop, 0);
         world_connect(w);
-        w->pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
+        w->api.pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
         w->o = (struct kube_informer_options){
                 .res = &kube_pods,
                 .fields = f_pod,
@@ -149,7 +108,7 @@ int world_tear_down(void **state) {
         kube_informer_free(w->informer);
         kube_object_unref(w->held);
         kube_client_free(w->client);
-        fake_server_free(w->server);
+        fake_server_free(w->api.server);
         loop_end(&w->loop);
         metrics_free(w->metrics);
         buf_done(&w->log);
@@ -158,45 +117,29 @@ int world_tear_down(void **state) {
 }
 
 void world_begin(struct world *w) {
+        w->api.kind = w->o.res->kind;
         w->informer = kube_informer_new(w->client, &w->o);
         assert_false(w->synced || w->changed);
 }
 
 void world_begin_watching(struct world *w) {
         world_begin(w);
-        run_until(&w->loop, &w->watching);
-}
-
-void world_event(struct world *w, const char *type, const char *name, unsigned rv, const char *node) {
-        if (rv <= strtoul(w->watch_rv, NULL, 10))
-                return;
-        _cleanup_(freep) char *line = xasprintf(
-                "{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
-                "\"uid-%s\",\"resourceVersion\":\"%u\"},"
-                "\"spec\":{\"nodeName\":\"%s\"}}}\n",
-                type, name, name, rv, node);
-        fake_chunk(w->watch, line);
-}
-
-void world_bookmark(struct world *w, unsigned rv) {
-        if (rv < strtoul(w->watch_rv, NULL, 10))
-                return;
-        _cleanup_(freep) char *line = xasprintf(
-                "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%u\"}}}\n", rv);
-        fake_chunk(w->watch, line);
+        run_until(&w->loop, &w->api.watching);
 }
 
 void world_wait_for_log(struct world *w, const char *expected) {
-        for (int i = 0; i < 5000 && !streq(buf_str(&w->log), expected); i++)
-                run_for(&w->loop, 2);
+        uint64_t end_ns = uv_hrtime() + WAIT_MS * UINT64_C(1000000);
+        for (unsigned ms = RUN_FIRST_MS; !streq(buf_str(&w->log), expected) && uv_hrtime() < end_ns;)
+                run_once(&w->loop, &ms);
         assert_string_equal(buf_str(&w->log), expected);
         w->changed = false;
 }
 
 void world_wait_for_watch(struct world *w, unsigned n) {
-        for (int i = 0; i < 5000 && w->n_watches < n; i++)
-                run_for(&w->loop, 2);
-        assert_int_equal(w->n_watches, n);
+        uint64_t end_ns = uv_hrtime() + WAIT_MS * UINT64_C(1000000);
+        for (unsigned ms = RUN_FIRST_MS; w->api.n_watches < n && uv_hrtime() < end_ns;)
+                run_once(&w->loop, &ms);
+        assert_int_equal(w->api.n_watches, n);
         run_for(&w->loop, 20);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/event_recorder.h"
 
 struct world {
@@ -145,8 +145,7 @@ static void test_one_write_in_flight_a_series(void **state) {
         w->hold = true;
         for (int i = 0; i < 10; i++)
                 event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
-        while (!w->waiting)
-                run_for(&w->loop, 2);
+        RUN_UNTIL(&w->loop, w->waiting);
         run_for(&w->loop, 20);
         assert_int_equal(w->creates, 1);
         w->hold = false;
@@ -262,8 +261,7 @@ static void test_a_server_that_hangs_is_given_few_at_a_time(void **state) {
         w->hold = true;
         for (int i = 0; i < 20; i++)
                 event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x%d", i);
-        while (!w->waiting)
-                run_for(&w->loop, 2);
+        RUN_UNTIL(&w->loop, w->waiting);
         run_for(&w->loop, 50);
         assert_in_range(w->creates, 1, 8);
 }

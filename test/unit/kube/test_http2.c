@@ -13,7 +13,7 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "fake_h2_server.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 
 enum { MAX_CALLS = 64, BIG = 3 << 20 };
 

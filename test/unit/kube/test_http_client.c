@@ -14,7 +14,7 @@
 
 #include "base/http_client.h"
 #include "base/mem.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 
 struct answer {
         struct http_call *call;

@@ -19,7 +19,7 @@ static bool count_one(void *u, const struct kube_object *o) {
 static void test_two_indexes(void **state) {
         struct world *w = *state;
         unsigned n = 0;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n2"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n2"));
         world_begin_watching(w);
         assert_int_equal(world_count_at(w, 0, "n1"), 2);
         assert_int_equal(world_count_at(w, 0, "n2"), 1);
@@ -32,8 +32,8 @@ static void test_two_indexes(void **state) {
         kube_informer_each_at(w->informer, 0, "n1", count_one, &n);
         assert_int_equal(n, 1);
 
-        world_event(w, "MODIFIED", "a", 11, "n2");
-        world_event(w, "DELETED", "b", 12, "n1");
+        pod_event(&w->api, "MODIFIED", "a", 11, "n2");
+        pod_event(&w->api, "DELETED", "b", 12, "n1");
         world_wait_for_log(w, "+a@3 +b@4 +c@5 ~a@3>11 -b@4 ");
         assert_int_equal(world_count_at(w, 0, "n1"), 0);
         assert_int_equal(world_count_at(w, 0, "n2"), 2);
@@ -46,26 +46,28 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
                           "\"spec\":{\"weight\":\"heavy\"}}";
         _cleanup_(freep) char *list = xasprintf(LIST("10", "%s," ITEM("a", "3", "n1")), bad),
                               *again = xasprintf(LIST("30", "%s," ITEM("a", "3", "n1")), bad);
-        w->pages[0] = list;
-        w->pages[1] = again;
+        w->api.pages[0] = list;
+        w->api.pages[1] = again;
         world_begin_watching(w);
         assert_string_equal(buf_str(&w->log), "+a@3 ");
         assert_int_equal(w->n_undecodable, 1);
         assert_string_equal(w->err.msg, "ns/bad: spec.weight: not an integer");
-        fake_chunk(w->watch,
+        fake_chunk(w->api.watch,
                    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"code\":410,"
                    "\"reason\":\"Expired\"}}\n");
         world_wait_for_watch(w, 2);
         assert_int_equal(w->n_undecodable, 1);
 
         /* A new version is told again; the good version of an object stays when a bad one follows. */
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
-                             "\"bad\",\"resourceVersion\":"
-                             "\"31\"},\"spec\":{\"weight\":[]}}}\n");
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
-                             "\"a\",\"resourceVersion\":"
-                             "\"32\"},\"spec\":[]}}\n");
-        world_event(w, "MODIFIED", "bad", 33, "n1");
+        fake_chunk(w->api.watch,
+                   "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
+                   "\"bad\",\"resourceVersion\":"
+                   "\"31\"},\"spec\":{\"weight\":[]}}}\n");
+        fake_chunk(w->api.watch,
+                   "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
+                   "\"a\",\"resourceVersion\":"
+                   "\"32\"},\"spec\":[]}}\n");
+        pod_event(&w->api, "MODIFIED", "bad", 33, "n1");
         world_wait_for_log(w, "+a@3 +bad@33 ");
         assert_int_equal(w->n_undecodable, 3);
         assert_string_equal(kube_informer_get(w->informer, "ns", "a")->meta.rv, "3");
@@ -74,8 +76,9 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
 static void test_object_without_a_name(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"11\"}}}\n");
-        world_event(w, "ADDED", "a", 12, "n1");
+        fake_chunk(w->api.watch,
+                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"11\"}}}\n");
+        pod_event(&w->api, "ADDED", "a", 12, "n1");
         world_wait_for_log(w, "+a@12 ");
         assert_int_equal(w->n_undecodable, 1);
 }
@@ -87,12 +90,12 @@ static bool keep_n1(void *u, const struct kube_object *o) {
 static void test_keep(void **state) {
         struct world *w = *state;
         w->o.keep = keep_n1;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
         world_begin_watching(w);
-        world_event(w, "MODIFIED", "b", 11, "n1");
-        world_event(w, "MODIFIED", "a", 12, "n2");
-        world_event(w, "DELETED", "a", 13, "n2");
-        world_event(w, "DELETED", "b", 14, "n1");
+        pod_event(&w->api, "MODIFIED", "b", 11, "n1");
+        pod_event(&w->api, "MODIFIED", "a", 12, "n2");
+        pod_event(&w->api, "DELETED", "a", 13, "n2");
+        pod_event(&w->api, "DELETED", "b", 14, "n1");
         world_wait_for_log(w, "+a@3 +b@11 -a@3 -b@11 ");
         assert_int_equal(kube_informer_count(w->informer), 0);
 }
@@ -105,10 +108,10 @@ static void hold(struct world *w) {
 static void test_objects_live_as_long_as_they_are_held(void **state) {
         struct world *w = *state;
         w->on_changed = hold;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1"));
         world_begin_watching(w);
-        world_event(w, "MODIFIED", "a", 11, "n2");
-        world_event(w, "DELETED", "a", 12, "n2");
+        pod_event(&w->api, "MODIFIED", "a", 11, "n2");
+        pod_event(&w->api, "DELETED", "a", 12, "n2");
         world_wait_for_log(w, "+a@3 ~a@3>11 -a@11 ");
         assert_string_equal(w->held->meta.rv, "3");
         assert_string_equal(world_node_of(w->held), "n1");
@@ -131,8 +134,8 @@ static void test_learn_is_seen_at_once_and_told_once(void **state) {
         learn(w, ITEM("a", "11", "n1"));
         assert_non_null(kube_informer_get(w->informer, "ns", "a"));
         run_until(&w->loop, &w->changed);
-        world_event(w, "ADDED", "a", 11, "n1"); /* the same again by the watch */
-        world_event(w, "MODIFIED", "a", 12, "n2");
+        pod_event(&w->api, "ADDED", "a", 11, "n1"); /* the same again by the watch */
+        pod_event(&w->api, "MODIFIED", "a", 12, "n2");
         world_wait_for_log(w, "+a@11 ~a@11>12 ");
         learn(w, ITEM("a", "11", "n1")); /* older than what is there */
         run_for(&w->loop, 20);
@@ -142,20 +145,20 @@ static void test_learn_is_seen_at_once_and_told_once(void **state) {
 static void test_learned_object_outlives_a_late_list_item(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
         learn(w, ITEM("a", "15", "n2"));
-        world_event(w, "MODIFIED", "a", 13, "n3"); /* on its way before our write */
-        world_event(w, "MODIFIED", "a", 15, "n2");
-        world_event(w, "MODIFIED", "a", 16, "n4");
+        pod_event(&w->api, "MODIFIED", "a", 13, "n3"); /* on its way before our write */
+        pod_event(&w->api, "MODIFIED", "a", 15, "n2");
+        pod_event(&w->api, "MODIFIED", "a", 16, "n4");
         world_wait_for_log(w, "+a@11 ~a@11>15 ~a@15>16 ");
 }
 
 static void test_deleted_object_is_not_revived(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
-        world_event(w, "DELETED", "a", 13, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "DELETED", "a", 13, "n1");
         world_wait_for_log(w, "+a@11 -a@11 ");
         learn(w, ITEM("a", "12", "n1"));
         run_for(&w->loop, 20);
@@ -166,12 +169,12 @@ static void test_deleted_object_is_not_revived(void **state) {
 static void test_learned_object_that_was_recreated_survives_the_old_deletion(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
         learn(w, ITEM("a", "15", "n2"));
-        world_event(w, "DELETED", "a", 14, "n1");
-        world_event(w, "ADDED", "a", 15, "n2");
-        world_event(w, "ADDED", "b", 16, "n2");
+        pod_event(&w->api, "DELETED", "a", 14, "n1");
+        pod_event(&w->api, "ADDED", "a", 15, "n2");
+        pod_event(&w->api, "ADDED", "b", 16, "n2");
         world_wait_for_log(w, "+a@11 ~a@11>15 +b@16 ");
 }
 
@@ -180,7 +183,7 @@ static void test_learned_object_that_does_not_belong_goes(void **state) {
         world_begin_watching(w);
         learn(w, ITEM("a", "11", "n1"));
         run_until(&w->loop, &w->changed);
-        world_bookmark(w, 20);
+        pod_bookmark(&w->api, 20);
         world_wait_for_log(w, "+a@11 -a@11 ");
 }
 
@@ -206,15 +209,15 @@ static void learn_deleted(struct world *w, const char *uid) {
 static void test_what_we_deleted_ourselves_is_gone_at_once(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
         learn_deleted(w, "uid-of-another"); /* which had the name before */
         assert_int_equal(kube_informer_count(w->informer), 1);
         learn_deleted(w, "uid-a");
         assert_int_equal(kube_informer_count(w->informer), 0);
         world_wait_for_log(w, "+a@11 -a@11 ");
-        world_event(w, "DELETED", "a", 12, "n1"); /* the same again by the watch */
-        world_event(w, "ADDED", "b", 13, "n1");
+        pod_event(&w->api, "DELETED", "a", 12, "n1"); /* the same again by the watch */
+        pod_event(&w->api, "ADDED", "b", 13, "n1");
         world_wait_for_log(w, "+a@11 -a@11 +b@13 ");
 }
 
@@ -230,7 +233,7 @@ static void test_learn_from_inside_changed(void **state) {
         struct world *w = *state;
         w->on_changed = learn_b;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 +b@21 ");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When an informer says that its cache is current, and when it lists again for that. In virtual time
- * (virtual_time.c). */
+ * (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static int set_up(void **state) {
         return 0;
 }
 
-static void two_pages(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+static void two_pages(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         fake_list(c, r, "Pod",
                   fake_query(r, "continue") ? LIST("10", ITEM("b", "2", "n1"))
                                             : PAGE("10", "next", ITEM("a", "1", "n1")));
@@ -34,7 +34,7 @@ static void two_pages(struct world *w, struct fake_conn *c, const struct fake_re
 /* Two pages of one object. */
 static void begin_with_a_long_list(struct world *w) {
         w->o.limit = 1;
-        w->answer_list = two_pages;
+        w->api.answer_list = two_pages;
         world_begin_watching(w);
         world_wait_for_log(w, "+a@1 +b@2 current ");
 }
@@ -43,31 +43,31 @@ static void a_list_is_the_proof_behind_which_a_watch_begins(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         world_wait_for_log(w, "current ");
-        assert_int_equal(w->n_lists, 1);
-        assert_int_equal(w->n_watches, 1);
+        assert_int_equal(w->api.n_lists, 1);
+        assert_int_equal(w->api.n_watches, 1);
 }
 
 static void a_short_list_is_made_again(void **state) {
         struct world *w = *state;
-        w->pages[1] = LIST("12", ITEM("b", "12", "n1"));
+        w->api.pages[1] = LIST("12", ITEM("b", "12", "n1"));
         world_begin_watching(w);
-        fake_close(w->watch);
+        fake_close(w->api.watch);
         world_wait_for_log(w, "current stale +b@12 current ");
-        assert_int_equal(w->n_lists, 2);
-        assert_int_equal(w->n_watches, 3);
+        assert_int_equal(w->api.n_lists, 2);
+        assert_int_equal(w->api.n_watches, 3);
 }
 
 /* Who is refused the watch alone is not answered by lists. */
 static void nothing_is_listed_before_a_watch_is_accepted(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        w->n_watch_failures = 3;
-        w->watch_failure = 403;
-        fake_close(w->watch);
+        w->api.n_watch_failures = 3;
+        w->api.watch_failure = 403;
+        fake_close(w->api.watch);
         world_wait_for_watch(w, 4);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
         world_wait_for_log(w, "current stale current ");
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
 }
 
 /* One every minute, as the API server sends them. */
@@ -75,21 +75,21 @@ static void live_for(struct world *w, unsigned seconds) {
         for (unsigned s = 0; s < seconds; s++) {
                 run_for(&w->loop, 1000);
                 if (s % 60 == 0)
-                        world_bookmark(w, 20 + s);
+                        pod_bookmark(&w->api, 20 + s);
         }
 }
 
 static unsigned asked_seconds(const struct world *w) {
-        return (unsigned)atoi(strstr(w->watch_path, "timeoutSeconds=") + strlen("timeoutSeconds="));
+        return (unsigned)atoi(strstr(w->api.watch_path, "timeoutSeconds=") + strlen("timeoutSeconds="));
 }
 
 static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         live_for(w, asked_seconds(w));
-        fake_end(w->watch);
+        fake_end(w->api.watch);
         world_wait_for_watch(w, 2);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
         world_wait_for_log(w, "current ");
 }
 
@@ -98,23 +98,23 @@ static void a_watch_that_ended_early_is_followed_by_a_list(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         live_for(w, asked_seconds(w) - 10);
-        w->pages[0] = LIST("1000", "");
-        fake_end(w->watch);
+        w->api.pages[0] = LIST("1000", "");
+        fake_end(w->api.watch);
         world_wait_for_log(w, "current stale current ");
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
 }
 
 static void a_bookmark_is_no_proof(void **state) {
         struct world *w = *state;
         begin_with_a_long_list(w);
-        fake_close(w->watch);
+        fake_close(w->api.watch);
         world_wait_for_watch(w, 2);
-        assert_string_equal(w->watch_rv, "10");
-        world_event(w, "DELETED", "b", 11, "n1"); /* what comes is taken at once */
-        world_bookmark(w, 15);
+        assert_string_equal(w->api.watch_rv, "10");
+        pod_event(&w->api, "DELETED", "b", 11, "n1"); /* what comes is taken at once */
+        pod_bookmark(&w->api, 15);
         world_wait_for_log(w, "+a@1 +b@2 current stale -b@2 ");
         assert_false(kube_informer_current(w->informer));
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
 }
 
 /* A connection that breaks every ten seconds, for five minutes. */
@@ -123,9 +123,9 @@ static void a_long_list_is_made_once_a_minute_at_most(void **state) {
         begin_with_a_long_list(w);
         for (unsigned n = 0; n < 30; n++) {
                 run_for(&w->loop, 10000);
-                fake_close(w->watch);
+                fake_close(w->api.watch);
         }
-        assert_in_range(w->n_lists, 2 + 2 * 4, 2 + 2 * 5);
+        assert_in_range(w->api.n_lists, 2 + 2 * 4, 2 + 2 * 5);
 }
 
 static void a_silence_is_followed_by_a_list(void **state) {
@@ -134,7 +134,7 @@ static void a_silence_is_followed_by_a_list(void **state) {
         begin_with_a_long_list(w);
         run_for(&w->loop, 1200);
         world_wait_for_watch(w, 2);
-        assert_true(w->n_lists > 2);
+        assert_true(w->api.n_lists > 2);
         assert_true(kube_informer_current(w->informer));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An informer whom the server asks for more patience, or tells more at once, than it has. In virtual time
- * (virtual_time.c). */
+ * (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,36 +18,37 @@ enum { MiB = 1 << 20, MINUTE_MS = 60000 };
 
 static uint64_t refused_ms[2];
 
-static void refuse(struct world *w, struct fake_conn *c, int status, const char *header, const char *body) {
-        refused_ms[w->n_watches - 1] = uv_now(&w->loop);
+static void refuse(struct pod_server *s, struct fake_conn *c, int status, const char *header,
+                   const char *body) {
+        refused_ms[s->n_watches - 1] = uv_now(s->loop);
         fake_reply(c, status, header, body);
 }
 
-static void busy_for_an_hour(struct world *w, struct fake_conn *c) {
-        refuse(w, c, 503, "Retry-After: 3600\r\n",
+static void busy_for_an_hour(struct pod_server *s, struct fake_conn *c) {
+        refuse(s, c, 503, "Retry-After: 3600\r\n",
                "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
                "\"maintenance\","
                "\"code\":503}");
 }
 
-static void an_hour_by_the_status(struct world *w, struct fake_conn *c) {
-        refuse(w, c, 429, NULL,
+static void an_hour_by_the_status(struct pod_server *s, struct fake_conn *c) {
+        refuse(s, c, 429, NULL,
                "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"slowly\","
                "\"reason\":\"TooManyRequests\",\"details\":{\"retryAfterSeconds\":3600},\"code\":429}");
 }
 
-static void a_page_for_an_hour(struct world *w, struct fake_conn *c) {
-        refuse(w, c, 503, "Retry-After: 3600\r\n", "back soon");
+static void a_page_for_an_hour(struct pod_server *s, struct fake_conn *c) {
+        refuse(s, c, 503, "Retry-After: 3600\r\n", "back soon");
 }
 
 /* Milliseconds between a refusal and the next. */
-static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct world *, struct fake_conn *)) {
-        w->refuse_watch = refuse_watch;
-        w->n_watch_failures = 2;
+static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct pod_server *, struct fake_conn *)) {
+        w->api.refuse_watch = refuse_watch;
+        w->api.n_watch_failures = 2;
         world_begin(w);
-        for (unsigned i = 0; i < 800 && w->n_watches < 2; i++)
+        for (unsigned i = 0; i < 800 && w->api.n_watches < 2; i++)
                 run_for(&w->loop, 5000);
-        assert_in_range(w->n_watches, 2, 3);
+        assert_in_range(w->api.n_watches, 2, 3);
         return refused_ms[1] - refused_ms[0];
 }
 
@@ -69,11 +70,11 @@ static void a_page_is_believed_for_ten_seconds(void **state) {
 static struct fake_conn *slow;
 static unsigned n_cut, n_answered;
 
-static void leave_nodes_unanswered(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+static void leave_nodes_unanswered(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         if (fake_has(r->path, "/nodes"))
                 slow = c;
         else
-                fake_list(c, r, "Pod", w->pages[0]);
+                fake_list(c, r, "Pod", s->pages[0]);
 }
 
 static void on_slow(void *u, yyjson_val *obj, const struct err *e) {
@@ -92,8 +93,8 @@ static void on_answered(void *u, yyjson_val *obj, const struct err *e) {
  * five seconds, or none. */
 static void one_watch_hangs(struct world *w, bool others) {
         n_cut = n_answered = 0;
-        w->hung = true;
-        w->answer_list = leave_nodes_unanswered;
+        w->api.hung = true;
+        w->api.answer_list = leave_nodes_unanswered;
         world_begin(w);
         RUN_UNTIL(&w->loop, w->synced);
         kube_start(w->client, &(struct kube_request){ .verb = KUBE_LIST,
@@ -112,7 +113,7 @@ static void one_watch_hangs(struct world *w, bool others) {
                                                                       .u = w });
                 run_for(&w->loop, 5000);
         }
-        assert_true(w->n_watches > 2);
+        assert_true(w->api.n_watches > 2);
 }
 
 static void a_watch_without_headers_leaves_other_requests_alone(void **state) {
@@ -139,7 +140,7 @@ static size_t object_bytes;
 static char limits[256];
 
 /* As many as are asked for, each with an annotation of object_bytes. */
-static void large_objects(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+static void large_objects(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         _cleanup_(buf_done) struct buf list = BUF_INIT(256 * MiB);
         const char *limit = fake_query(r, "limit");
         unsigned n = limit ? (unsigned)atoi(limit) : OBJECTS, from, to;
@@ -170,14 +171,14 @@ static void begin_with(struct world *w, size_t bytes) {
         object_bytes = bytes;
         limits[0] = '\0';
         w->o.limit = 4;
-        w->answer_list = large_objects;
+        w->api.answer_list = large_objects;
         world_begin(w);
 }
 
 static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
         struct world *w = *state;
         begin_with(w, 12 * MiB); /* three are 36 MiB */
-        RUN_UNTIL(&w->loop, w->watching);
+        RUN_UNTIL(&w->loop, w->api.watching);
         assert_string_equal(limits, "4 2 2 ");
         assert_int_equal(kube_informer_count(w->informer), OBJECTS);
         assert_int_equal(w->n_trouble, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Informers when etcd has been restored from a backup, without --bump-revision: the server's versions begin
- * again below those that were seen, and no watch shows that (world_event() follows the API server's rule). In
- * virtual time (virtual_time.c). */
+ * again below those that were seen, and no watch shows that (pod_event() follows the API server's rule). In
+ * virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,24 +15,24 @@ enum { LATEST_S = 180 };
 
 /* Of the history before: version 1200, and a@1150. */
 static void begin(struct world *w) {
-        w->pages[0] = LIST("1200", ITEM("a", "1150", "n1"));
+        w->api.pages[0] = LIST("1200", ITEM("a", "1150", "n1"));
         world_begin_watching(w);
         world_wait_for_log(w, "+a@1150 ");
 }
 
 /* The API server is started again with the backup. */
 static void restore(struct world *w, const char *list) {
-        unsigned n = w->n_watches;
-        w->pages[0] = list;
-        fake_close(w->watch);
+        unsigned n = w->api.n_watches;
+        w->api.pages[0] = list;
+        fake_close(w->api.watch);
         world_wait_for_watch(w, n + 1);
-        assert_string_equal(w->watch_rv, "1200");
+        assert_string_equal(w->api.watch_rv, "1200");
 }
 
 static void wait_for_list(struct world *w, unsigned n) {
-        for (unsigned s = 0; s < LATEST_S && w->n_lists < n; s++)
+        for (unsigned s = 0; s < LATEST_S && w->api.n_lists < n; s++)
                 run_for(&w->loop, 1000);
-        assert_int_equal(w->n_lists, n);
+        assert_int_equal(w->api.n_lists, n);
         run_for(&w->loop, 100);
 }
 
@@ -40,14 +40,14 @@ static void a_watch_from_ahead_of_the_server_is_silent_until_the_list(void **sta
         struct world *w = *state;
         begin(w);
         restore(w, LIST("1002", ITEM("a", "1001", "n2")));
-        world_event(w, "MODIFIED", "a", 1001, "n2");
-        world_bookmark(w, 1001);
+        pod_event(&w->api, "MODIFIED", "a", 1001, "n2");
+        pod_bookmark(&w->api, 1001);
         run_for(&w->loop, 100);
         assert_string_equal(buf_str(&w->log), "+a@1150 ");
         wait_for_list(w, 2);
         assert_string_equal(buf_str(&w->log), "+a@1150 ~a@1150>1001 ");
-        assert_string_equal(w->watch_rv, "1002");
-        world_event(w, "MODIFIED", "a", 1003, "n3");
+        assert_string_equal(w->api.watch_rv, "1002");
+        pod_event(&w->api, "MODIFIED", "a", 1003, "n3");
         world_wait_for_log(w, "+a@1150 ~a@1150>1001 ~a@1001>1003 ");
 }
 
@@ -55,14 +55,15 @@ static void a_watch_from_ahead_of_the_server_is_silent_until_the_list(void **sta
 static void the_counter_passes_the_old_version_before_the_list(void **state) {
         struct world *w = *state;
         begin(w);
-        restore(w, LIST("1300", ITEM("a", "1001", "n2") "," ITEM("b", "1250", "n1") "," ITEM("c", "1100", "n1")));
-        world_event(w, "ADDED", "b", 1250, "n1");
+        restore(w, LIST("1300",
+                        ITEM("a", "1001", "n2") "," ITEM("b", "1250", "n1") "," ITEM("c", "1100", "n1")));
+        pod_event(&w->api, "ADDED", "b", 1250, "n1");
         world_wait_for_log(w, "+a@1150 +b@1250 ");
-        for (unsigned s = 0; s < LATEST_S && w->n_lists < 2; s++) {
+        for (unsigned s = 0; s < LATEST_S && w->api.n_lists < 2; s++) {
                 run_for(&w->loop, 1000);
-                world_bookmark(w, 1300 + s); /* nothing is silent */
+                pod_bookmark(&w->api, 1300 + s); /* nothing is silent */
         }
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
         world_wait_for_watch(w, 3);
         assert_string_equal(buf_str(&w->log), "+a@1150 +b@1250 ~a@1150>1001 +c@1100 ");
         assert_string_equal(world_node_of(kube_informer_get(w->informer, "ns", "a")), "n2");
@@ -80,7 +81,7 @@ static void what_was_deleted_in_the_new_history_goes(void **state) {
 static void a_watch_that_does_not_break_is_silent_and_ends_in_a_list(void **state) {
         struct world *w = *state;
         begin(w);
-        w->pages[0] = LIST("1002", ITEM("a", "1001", "n2"));
+        w->api.pages[0] = LIST("1002", ITEM("a", "1001", "n2"));
         wait_for_list(w, 2);
         assert_string_equal(buf_str(&w->log), "+a@1150 ~a@1150>1001 ");
 }
@@ -100,7 +101,7 @@ static void an_answer_of_the_old_history_gives_way_to_the_list(void **state) {
         restore(w, LIST("1203", ITEM("a", "1001", "n2")));
         wait_for_list(w, 2);
         assert_string_equal(buf_str(&w->log), "+a@1150 ~a@1150>1205 ~a@1205>1001 ");
-        world_bookmark(w, 1300);
+        pod_bookmark(&w->api, 1300);
         run_for(&w->loop, 100);
         assert_non_null(kube_informer_get(w->informer, "ns", "a"));
 }
@@ -116,7 +117,7 @@ static void another_object_of_the_same_version_is_taken(void **state) {
 
 static bool broken;
 
-static void second_page_breaks(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+static void second_page_breaks(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         if (!fake_query(r, "continue")) {
                 fake_list(c, r, "Pod", PAGE("1200", "next", ITEM("a", "1150", "n1")));
         } else if (!broken) {
@@ -131,13 +132,13 @@ static void second_page_breaks(struct world *w, struct fake_conn *c, const struc
 static void a_list_that_was_interrupted_is_made_again(void **state) {
         struct world *w = *state;
         broken = false;
-        w->answer_list = second_page_breaks;
+        w->api.answer_list = second_page_breaks;
         world_begin_watching(w);
-        assert_int_equal(w->n_lists, 3);
+        assert_int_equal(w->api.n_lists, 3);
         wait_for_list(w, 5);
         for (unsigned s = 0; s < 120; s++)
                 run_for(&w->loop, 1000);
-        assert_int_equal(w->n_lists, 5);
+        assert_int_equal(w->api.n_lists, 5);
 }
 
 /* The nodes of a cluster do not list together when an API server is started again. */
@@ -146,9 +147,9 @@ static void it_lists_a_while_after_the_watch_was_accepted(void **state) {
         begin(w);
         restore(w, LIST("1200", ITEM("a", "1150", "n1")));
         run_for(&w->loop, 20000);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
         run_for(&w->loop, 20000);
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
         assert_string_equal(buf_str(&w->log), "+a@1150 ");
 }
 
@@ -156,10 +157,10 @@ static void watches_that_break_again_and_again_do_not_keep_it_from_listing(void 
         struct world *w = *state;
         begin(w);
         for (unsigned n = 0; n < 9; n++) {
-                fake_close(w->watch);
+                fake_close(w->api.watch);
                 run_for(&w->loop, 20000);
         }
-        assert_in_range(w->n_lists, 4, 6);
+        assert_in_range(w->api.n_lists, 4, 6);
 }
 
 static void a_user_that_saw_it_does_not_wait(void **state) {
@@ -168,15 +169,15 @@ static void a_user_that_saw_it_does_not_wait(void **state) {
         restore(w, LIST("1002", ITEM("a", "1001", "n2")));
         kube_informer_relist(w->informer);
         world_wait_for_log(w, "+a@1150 ~a@1150>1001 ");
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
 }
 
 /* It answers on no connection that is there. */
 static void a_frozen_server(void **state) {
         struct world *w = *state;
         begin(w);
-        fake_server_freeze(w->server);
-        w->pages[0] = LIST("1201", ITEM("a", "1201", "n2"));
+        fake_server_freeze(w->api.server);
+        w->api.pages[0] = LIST("1201", ITEM("a", "1201", "n2"));
         wait_for_list(w, 2);
         world_wait_for_log(w, "+a@1150 ~a@1150>1201 ");
 }

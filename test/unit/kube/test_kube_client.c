@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/kube_client.h"
 #include "kube/kube_error.h"
 

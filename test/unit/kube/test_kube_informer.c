@@ -18,16 +18,16 @@ static void on_got(void *u, yyjson_val *obj, const struct err *e) {
 
 static void test_list_then_watch(void **state) {
         struct world *w = *state;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
         w->o.ns = "ns";
         w->o.label_selector = "app=x";
         world_begin_watching(w);
-        assert_string_equal(w->list_path, "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx&limit=500");
-        assert_true(fake_has(w->watch_path,
+        assert_string_equal(w->api.list_path, "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx&limit=500");
+        assert_true(fake_has(w->api.watch_path,
                              "/api/v1/namespaces/ns/"
                              "pods?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="));
-        assert_true(fake_has(w->watch_path, "&labelSelector=app%3Dx"));
-        assert_true(fake_has(w->head, "Accept: application/json\r\n"));
+        assert_true(fake_has(w->api.watch_path, "&labelSelector=app%3Dx"));
+        assert_true(fake_has(w->api.head, "Accept: application/json\r\n"));
         world_wait_for_log(w, "+a@3 +b@4 ");
         assert_int_equal(w->n_synced, 1);
         assert_int_equal(kube_informer_count(w->informer), 2);
@@ -35,10 +35,10 @@ static void test_list_then_watch(void **state) {
                 ((const struct pod *)(const void *)kube_informer_get(w->informer, "ns", "a"))->node, "n1");
         assert_null(kube_informer_get(w->informer, "ns", "c"));
 
-        world_event(w, "ADDED", "c", 11, "n1");
-        world_event(w, "MODIFIED", "a", 12, "n2");
-        world_event(w, "DELETED", "b", 13, "n2");
-        world_event(w, "DELETED", "unknown", 14, "n2");
+        pod_event(&w->api, "ADDED", "c", 11, "n1");
+        pod_event(&w->api, "MODIFIED", "a", 12, "n2");
+        pod_event(&w->api, "DELETED", "b", 13, "n2");
+        pod_event(&w->api, "DELETED", "unknown", 14, "n2");
         world_wait_for_log(w, "+a@3 +b@4 +c@11 ~a@3>12 -b@4 ");
         assert_int_equal(kube_informer_count(w->informer), 2);
         assert_int_equal(w->n_synced, 1);
@@ -55,10 +55,10 @@ static void assert_told(struct world *w, const char *line) {
 
 static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
         struct world *w = *state;
-        w->n_watch_failures = 1;
-        w->watch_failure = 503;
+        w->api.n_watch_failures = 1;
+        w->api.watch_failure = 503;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
         assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"503\"} 1\n");
         assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"200\"} 1\n");
@@ -68,18 +68,18 @@ static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
 /* Only the first: after a 410 the cache may be what is too old. */
 static void test_first_list_from_the_cache(void **state) {
         struct world *w = *state;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1"));
         w->o.first_from_cache = true;
         world_begin_watching(w);
-        assert_string_equal(w->list_path, "/api/v1/pods?resourceVersion=0");
-        world_event(w, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
+        assert_string_equal(w->api.list_path, "/api/v1/pods?resourceVersion=0");
+        pod_event(&w->api, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
         world_wait_for_log(w, "+a@3 +b@11 ");
-        w->pages[0] = LIST("20", ITEM("a", "3", "n1"));
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
-                             "\"code\":410,\"reason\":"
-                             "\"Expired\",\"message\":\"too old\"}}\n");
+        w->api.pages[0] = LIST("20", ITEM("a", "3", "n1"));
+        fake_chunk(w->api.watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                                 "\"code\":410,\"reason\":"
+                                 "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_log(w, "+a@3 +b@11 -b@11 ");
-        assert_string_equal(w->list_path, "/api/v1/pods?limit=500");
+        assert_string_equal(w->api.list_path, "/api/v1/pods?limit=500");
 }
 
 static void test_events_cut_anywhere(void **state) {
@@ -89,7 +89,7 @@ static void test_events_cut_anywhere(void **state) {
         world_begin_watching(w);
         for (size_t at = 0, n = strlen(text); at < n; at += 7) {
                 _cleanup_(freep) char *piece = xstrndup(text + at, n - at < 7 ? n - at : 7);
-                fake_chunk(w->watch, piece);
+                fake_chunk(w->api.watch, piece);
                 run_for(&w->loop, 1);
         }
         world_wait_for_log(w, "+a@11 +b@12 ");
@@ -97,21 +97,21 @@ static void test_events_cut_anywhere(void **state) {
 
 static void test_paging(void **state) {
         struct world *w = *state;
-        w->pages[0] = PAGE("10", "next/one&", ITEM("a", "3", "n1"));
-        w->pages[1] = PAGE("10", "two", ITEM("b", "3", "n1"));
-        w->pages[2] = LIST("10", ITEM("c", "3", "n1"));
+        w->api.pages[0] = PAGE("10", "next/one&", ITEM("a", "3", "n1"));
+        w->api.pages[1] = PAGE("10", "two", ITEM("b", "3", "n1"));
+        w->api.pages[2] = LIST("10", ITEM("c", "3", "n1"));
         world_begin_watching(w);
         assert_string_equal(buf_str(&w->log), "+a@3 +b@3 +c@3 ");
-        assert_int_equal(w->n_lists, 3);
-        assert_string_equal(w->list_path, "/api/v1/pods?limit=500&continue=two");
+        assert_int_equal(w->api.n_lists, 3);
+        assert_string_equal(w->api.list_path, "/api/v1/pods?limit=500&continue=two");
         assert_int_equal(w->n_synced, 1);
 }
 
 static void test_list_that_outlives_its_history_begins_again(void **state) {
         struct world *w = *state;
-        w->n_list_failures = 1;
-        w->list_failure = 410;
-        w->pages[0] = LIST("20", ITEM("a", "3", "n1"));
+        w->api.n_list_failures = 1;
+        w->api.list_failure = 410;
+        w->api.pages[0] = LIST("20", ITEM("a", "3", "n1"));
         world_begin_watching(w);
         assert_string_equal(buf_str(&w->log), "+a@3 ");
         assert_int_equal(w->n_trouble, 0);
@@ -120,17 +120,17 @@ static void test_list_that_outlives_its_history_begins_again(void **state) {
 static void test_resume_from_the_last_version(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
-        fake_close(w->watch);
+        fake_close(w->api.watch);
         world_wait_for_watch(w, 2);
-        assert_string_equal(w->watch_rv, "11");
-        world_bookmark(w, 500);
+        assert_string_equal(w->api.watch_rv, "11");
+        pod_bookmark(&w->api, 500);
         run_for(&w->loop, 20);
-        fake_close(w->watch);
+        fake_close(w->api.watch);
         world_wait_for_watch(w, 3);
-        assert_string_equal(w->watch_rv, "500");
-        assert_int_equal(w->n_lists, 1);
+        assert_string_equal(w->api.watch_rv, "500");
+        assert_int_equal(w->api.n_lists, 1);
         assert_string_equal(buf_str(&w->log), "+a@11 ");
 }
 
@@ -138,74 +138,75 @@ static void test_watch_that_ends_at_once_backs_off(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         for (unsigned n = 2; n < 5; n++) {
-                fake_end(w->watch);
+                fake_end(w->api.watch);
                 world_wait_for_watch(w, n);
         }
         assert_true(w->trouble);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
 }
 
 static void test_history_gone_lists_again_and_reports_the_difference(void **state) {
         struct world *w = *state;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n1"));
-        w->pages[1] = LIST("30", ITEM("a", "3", "n1") "," ITEM("c", "25", "n9") "," ITEM("d", "28", "n1"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n1"));
+        w->api.pages[1] =
+                LIST("30", ITEM("a", "3", "n1") "," ITEM("c", "25", "n9") "," ITEM("d", "28", "n1"));
         world_begin_watching(w);
         buf_clear(&w->log);
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
-                             "\"code\":410,\"reason\":"
-                             "\"Expired\",\"message\":\"too old\"}}\n");
+        fake_chunk(w->api.watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                                 "\"code\":410,\"reason\":"
+                                 "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_watch(w, 2);
         assert_string_equal(buf_str(&w->log), "~c@5>25 +d@28 -b@4 ");
-        assert_string_equal(w->watch_rv, "30");
+        assert_string_equal(w->api.watch_rv, "30");
         assert_int_equal(w->n_synced, 1);
         assert_int_equal(world_count_at(w, 0, "n1"), 2);
 }
 
 static void test_410_as_the_answer_to_a_watch(void **state) {
         struct world *w = *state;
-        w->n_watch_failures = 1;
-        w->watch_failure = 410;
+        w->api.n_watch_failures = 1;
+        w->api.watch_failure = 410;
         world_begin_watching(w);
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
         assert_int_equal(w->n_trouble, 0);
 }
 
 static void test_server_gone_and_back(void **state) {
         struct world *w = *state;
-        int port = fake_server_port(w->server);
+        int port = fake_server_port(w->api.server);
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
-        fake_server_free(w->server);
-        w->server = NULL;
+        fake_server_free(w->api.server);
+        w->api.server = NULL;
         run_until(&w->loop, &w->trouble);
         assert_int_equal(w->err.kind, ERR_RETRY);
         assert_int_equal(kube_informer_count(w->informer), 1);
-        w->server = fake_server_new(&w->loop, port, world_on_request, w);
+        pod_server_start(&w->api, &w->loop, port);
         run_until(&w->loop, &w->well);
-        world_event(w, "DELETED", "a", 12, "n1");
+        pod_event(&w->api, "DELETED", "a", 12, "n1");
         world_wait_for_log(w, "+a@11 -a@11 ");
-        assert_string_equal(w->watch_rv, "11");
+        assert_string_equal(w->api.watch_rv, "11");
         assert_int_equal(w->n_trouble, 2);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
 }
 
 /* After a long absence the pauses have grown to 6 s and more; those of a server that answers again are its
  * own. */
 static void test_server_that_is_back_and_refuses_at_first(void **state) {
         struct world *w = *state;
-        int port = fake_server_port(w->server);
+        int port = fake_server_port(w->api.server);
         world_begin_watching(w);
-        fake_server_free(w->server);
-        w->server = NULL;
+        fake_server_free(w->api.server);
+        w->api.server = NULL;
         run_for(&w->loop, 6000);
-        w->watching = false;
-        w->n_watch_failures = 4;
-        w->watch_failure = 403;
-        w->server = fake_server_new(&w->loop, port, world_on_request, w);
+        w->api.watching = false;
+        w->api.n_watch_failures = 4;
+        w->api.watch_failure = 403;
+        pod_server_start(&w->api, &w->loop, port);
         /* Up to 8 s until it is asked again, and four pauses from 0.2 s on. */
-        RUN_UNTIL(&w->loop, w->watching);
-        assert_int_equal(w->n_lists, 1);
+        RUN_UNTIL(&w->loop, w->api.watching);
+        assert_int_equal(w->api.n_lists, 1);
 }
 
 /* The token was replaced, and the one that we have is believed no more: the watch begins with the new one, at
@@ -219,17 +220,17 @@ static void test_401_is_told_when_a_new_token_does_not_help(void **state) {
         kube_client_free(w->client);
         w->token_file = path;
         world_connect(w);
-        w->watch_failure = 401;
-        w->n_watch_failures = 1;
+        w->api.watch_failure = 401;
+        w->api.n_watch_failures = 1;
         world_begin_watching(w);
-        assert_int_equal(w->n_watches, 2);
+        assert_int_equal(w->api.n_watches, 2);
         assert_int_equal(w->n_trouble, 0);
 
-        w->watching = false;
-        w->n_watch_failures = 2;
-        fake_close(w->watch);
-        RUN_UNTIL(&w->loop, w->watching);
-        assert_int_equal(w->n_lists, 1);
+        w->api.watching = false;
+        w->api.n_watch_failures = 2;
+        fake_close(w->api.watch);
+        RUN_UNTIL(&w->loop, w->api.watching);
+        assert_int_equal(w->api.n_lists, 1);
         assert_true(w->trouble);
         assert_int_equal(w->err.kind, ERR_DENIED);
         unlink(path);
@@ -240,7 +241,7 @@ static void test_all_come_back_together(void **state) {
         struct world *w = *state;
         struct kube_informer *more[7];
         struct kube_call *call;
-        int port = fake_server_port(w->server);
+        int port = fake_server_port(w->api.server);
         uint64_t first = 0, last = 0;
 
         world_begin_watching(w);
@@ -250,8 +251,8 @@ static void test_all_come_back_together(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(more); i++)
                 more[i] = kube_informer_new(w->client, &w->o);
         world_wait_for_watch(w, 8);
-        fake_server_free(w->server);
-        w->server = NULL;
+        fake_server_free(w->api.server);
+        w->api.server = NULL;
         call = kube_start(w->client, &(struct kube_request){ .verb = KUBE_GET,
                                                              .res = &kube_pods,
                                                              .ns = "ns",
@@ -261,15 +262,15 @@ static void test_all_come_back_together(void **state) {
                                                              .u = w });
         assert_non_null(call);
         run_for(&w->loop, 3500);
-        w->server = fake_server_new(&w->loop, port, world_on_request, w);
-        w->n_watches = 0;
-        for (int i = 0; i < 10000 && (w->n_watches < 8 || !w->got); i++) {
+        pod_server_start(&w->api, &w->loop, port);
+        w->api.n_watches = 0;
+        for (int i = 0; i < 10000 && (w->api.n_watches < 8 || !w->got); i++) {
                 run_for(&w->loop, 1);
-                if (!first && fake_server_requests(w->server))
+                if (!first && fake_server_requests(w->api.server))
                         first = uv_hrtime();
                 last = uv_hrtime();
         }
-        assert_true(w->got && w->n_watches == 8);
+        assert_true(w->got && w->api.n_watches == 8);
         assert_in_range((last - first) / 1000000, 0, 150);
         for (size_t i = 0; i < ARRAY_LEN(more); i++)
                 kube_informer_free(more[i]);
@@ -277,45 +278,46 @@ static void test_all_come_back_together(void **state) {
 
 static void test_refusal_is_told_once_and_retried(void **state) {
         struct world *w = *state;
-        w->n_list_failures = 3;
-        w->list_failure = 403;
+        w->api.n_list_failures = 3;
+        w->api.list_failure = 403;
         world_begin(w);
         run_until(&w->loop, &w->trouble);
         assert_int_equal(w->err.kind, ERR_DENIED);
         assert_string_equal(w->err.msg, "no list");
-        run_until(&w->loop, &w->watching);
+        run_until(&w->loop, &w->api.watching);
         assert_int_equal(w->n_trouble, 2);
         assert_true(w->well && w->synced);
 }
 
 static void test_missing_kind_appears(void **state) {
         struct world *w = *state;
-        w->n_list_failures = 15; /* three lists, each asked for five times */
-        w->list_failure = 404;
+        w->api.n_list_failures = 15; /* three lists, each asked for five times */
+        w->api.list_failure = 404;
         world_begin(w);
         run_until(&w->loop, &w->trouble);
         assert_int_equal(w->err.kind, ERR_RETRY);
-        run_until(&w->loop, &w->watching);
+        run_until(&w->loop, &w->api.watching);
         assert_true(w->well);
 }
 
 static void test_429_on_watch_keeps_the_version(void **state) {
         struct world *w = *state;
-        w->n_watch_failures = 2;
-        w->watch_failure = 429;
+        w->api.n_watch_failures = 2;
+        w->api.watch_failure = 429;
         world_begin_watching(w);
-        assert_int_equal(w->n_lists, 1);
-        assert_int_equal(w->n_watches, 3);
-        assert_string_equal(w->watch_rv, "10");
+        assert_int_equal(w->api.n_lists, 1);
+        assert_int_equal(w->api.n_watches, 3);
+        assert_string_equal(w->api.watch_rv, "10");
 }
 
 static void test_error_event_other_than_410(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd event received "
-                             "with PrevKv=nil\"}}\n");
+        fake_chunk(w->api.watch,
+                   "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd event received "
+                   "with PrevKv=nil\"}}\n");
         world_wait_for_watch(w, 2);
-        assert_int_equal(w->n_lists, 1);
+        assert_int_equal(w->api.n_lists, 1);
 }
 
 static void test_garbage_in_the_stream_lists_again(void **state) {
@@ -325,22 +327,22 @@ static void test_garbage_in_the_stream_lists_again(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         for (unsigned i = 0; i < 2; i++) {
-                fake_chunk(w->watch, garbage[i]);
+                fake_chunk(w->api.watch, garbage[i]);
                 world_wait_for_watch(w, i + 2);
         }
-        assert_int_equal(w->n_lists, 3);
+        assert_int_equal(w->api.n_lists, 3);
 }
 
 static void test_watch_without_an_answer_takes_another_connection(void **state) {
         struct world *w = *state;
         w->o.silence_ms = 100;
-        w->hung = true;
+        w->api.hung = true;
         world_begin(w);
         run_until(&w->loop, &w->synced);
         world_wait_for_watch(w, 2);
-        w->hung = false;
-        run_until(&w->loop, &w->watching);
-        world_event(w, "ADDED", "a", 11, "n1");
+        w->api.hung = false;
+        run_until(&w->loop, &w->api.watching);
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
 }
 
@@ -348,20 +350,20 @@ static void test_error_event_that_comes_again_and_again(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         for (unsigned n = 2; n < 5; n++) {
-                fake_chunk(w->watch,
+                fake_chunk(w->api.watch,
                            "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
                            "\"code\":500,\"message\":\"cannot decode\"}}\n");
                 world_wait_for_watch(w, n);
         }
-        assert_int_equal(w->n_lists, 2);
+        assert_int_equal(w->api.n_lists, 2);
 }
 
 static void test_watch_that_is_a_page_is_no_watch(void **state) {
         struct world *w = *state;
-        w->n_watch_failures = 1;
-        w->watch_failure = 200; /* "application/json", and a Status all the same */
+        w->api.n_watch_failures = 1;
+        w->api.watch_failure = 200; /* "application/json", and a Status all the same */
         world_begin_watching(w);
-        assert_int_equal(w->n_watches, 2);
+        assert_int_equal(w->api.n_watches, 2);
 }
 
 /* ---- ends ---- */
@@ -376,13 +378,13 @@ static void test_free_at_once(void **state) {
         world_begin(w);
         free_it(w);
         run_for(&w->loop, 20);
-        assert_int_equal(fake_server_requests(w->server), 0);
+        assert_int_equal(fake_server_requests(w->api.server), 0);
 }
 
 static void test_free_during_the_list(void **state) {
         struct world *w = *state;
         world_begin(w);
-        while (!*w->list_path)
+        while (!*w->api.list_path)
                 uv_run(&w->loop, UV_RUN_ONCE);
         free_it(w);
         run_for(&w->loop, 20);
@@ -392,7 +394,7 @@ static void test_free_during_the_list(void **state) {
 static void test_free_from_inside_changed_of_a_list(void **state) {
         struct world *w = *state;
         w->on_changed = free_it;
-        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
         world_begin(w);
         run_until(&w->loop, &w->changed);
         run_for(&w->loop, 20);
@@ -403,11 +405,11 @@ static void test_free_from_inside_changed_of_a_watch(void **state) {
         struct world *w = *state;
         w->on_changed = free_it;
         world_begin_watching(w);
-        fake_chunk(w->watch,
+        fake_chunk(w->api.watch,
                    "{\"type\":\"ADDED\",\"object\":" ITEM(
                            "a", "11", "n1") "}\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n");
         run_until(&w->loop, &w->changed);
-        RUN_UNTIL(&w->loop, !fake_is_open(w->watch));
+        RUN_UNTIL(&w->loop, !fake_is_open(w->api.watch));
         run_for(&w->loop, 20);
         assert_string_equal(buf_str(&w->log), "+a@11 ");
 }
@@ -418,7 +420,7 @@ static void test_free_from_inside_synced(void **state) {
         world_begin(w);
         run_until(&w->loop, &w->synced);
         run_for(&w->loop, 20);
-        assert_int_equal(w->n_watches, 0);
+        assert_int_equal(w->api.n_watches, 0);
 }
 
 static void free_all(struct world *w) {
@@ -431,15 +433,15 @@ static void test_free_with_the_client_from_inside_changed(void **state) {
         struct world *w = *state;
         w->on_changed = free_all;
         world_begin_watching(w);
-        world_event(w, "ADDED", "a", 11, "n1");
+        pod_event(&w->api, "ADDED", "a", 11, "n1");
         run_until(&w->loop, &w->changed);
         run_for(&w->loop, 20);
 }
 
 static void test_free_during_back_off(void **state) {
         struct world *w = *state;
-        w->n_list_failures = 100;
-        w->list_failure = 403;
+        w->api.n_list_failures = 100;
+        w->api.list_failure = 403;
         world_begin(w);
         run_until(&w->loop, &w->trouble);
         free_it(w);
@@ -449,16 +451,16 @@ static void test_free_during_back_off(void **state) {
 static void test_version_is_discovered_first(void **state) {
         struct world *w = *state;
         w->o.res = &kube_resource_claims;
-        w->answers_discovery = true;
+        w->api.answers_discovery = true;
         world_begin_watching(w);
-        assert_string_equal(w->list_path, "/apis/resource.k8s.io/v1/resourceclaims?limit=500");
+        assert_string_equal(w->api.list_path, "/apis/resource.k8s.io/v1/resourceclaims?limit=500");
 }
 
 static void test_free_during_discovery(void **state) {
         struct world *w = *state;
         w->o.res = &kube_resource_claims;
-        w->n_list_failures = 100;
-        w->list_failure = 503;
+        w->api.n_list_failures = 100;
+        w->api.list_failure = 503;
         world_begin(w);
         run_for(&w->loop, 50);
         free_it(w);
@@ -469,7 +471,7 @@ static void test_metadata_only(void **state) {
         struct world *w = *state;
         w->o.metadata_only = true;
         world_begin_watching(w);
-        assert_true(fake_has(w->head, "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"));
+        assert_true(fake_has(w->api.head, "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"));
 }
 
 static void test_many_objects(void **state) {
@@ -483,10 +485,9 @@ static void test_many_objects(void **state) {
                          "\"resourceVersion\":\"%u\"},"
                          "\"spec\":{\"nodeName\":\"n%u\"}}}\n",
                          i, i, 100 + i, i % 10);
-        fake_chunk(w->watch, buf_str(&b));
+        fake_chunk(w->api.watch, buf_str(&b));
         buf_done(&b);
-        for (int i = 0; i < 2000 && kube_informer_count(w->informer) < 5000; i++)
-                run_for(&w->loop, 2);
+        RUN_UNTIL(&w->loop, kube_informer_count(w->informer) >= 5000);
         assert_int_equal(kube_informer_count(w->informer), 5000);
         assert_int_equal(world_count_at(w, 0, "n3"), 500);
 }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/leader.h"
 
 enum { NODES = 10000, MADE_MAX = 32 };

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/leader.h"
 
 enum { MAX_WATCHES = 8 };

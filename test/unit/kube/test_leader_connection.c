@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A leader whose API server's host dies silently, over the one HTTP/2 connection of a program. In virtual
- * time (virtual_time.c). */
+ * time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "fake_h2_server.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/leader.h"
 
 static struct fake_h2 *server;

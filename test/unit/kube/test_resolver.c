@@ -17,7 +17,7 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 
 /* libcurl's threads meet this one in place of libc's. */
 static sem_t answer;

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "fake_h2_server.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/kube_client.h"
 #include "kube/kube_config.h"
 #include "tree.h"

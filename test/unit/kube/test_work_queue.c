@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "fake_server.h"
+#include "world/fake_server.h"
 #include "kube/work_queue.h"
 
 struct world {

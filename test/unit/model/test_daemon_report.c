@@ -33,7 +33,8 @@ static void a_report_is_read_as_it_was_written(void **state) {
                                          .seen = 9,
                                          .recount = 8,
                                          .served = true,
-                                         .held = "a pod on this node uses it" };
+                                         .held = "a pod on this node uses it",
+                                         .imex_version = "580.95.05" };
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(4096);
         struct daemon_report back;
@@ -42,7 +43,8 @@ static void a_report_is_read_as_it_was_written(void **state) {
         assert_string_equal(buf_str(&b), "{" IDENTITY ",\"fabricUID\":\"" OBJECT "\",\"assignment\":\"" CLIQUE
                                          "/" DOMAIN "/2/9\",\"infix\":\"0a1b2c3d4e\",\"ready\":true,"
                                          "\"left\":\"3,7,9223372036854775807\",\"seen\":9,\"recount\":8,"
-                                         "\"served\":true,\"held\":\"a pod on this node uses it\"}");
+                                         "\"served\":true,\"held\":\"a pod on this node uses it\","
+                                         "\"imexVersion\":\"580.95.05\"}");
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_string_equal(back.claim, CLAIM);
         assert_string_equal(back.boot_id, BOOT);
@@ -58,13 +60,14 @@ static void a_report_is_read_as_it_was_written(void **state) {
         assert_int_equal(back.seen, 9);
         assert_int_equal(back.recount, 8);
         assert_string_equal(back.held, "a pod on this node uses it");
+        assert_string_equal(back.imex_version, "580.95.05");
         buf_done(&b);
         arena_free(a);
 }
 
 static void a_daemon_without_an_assignment_reports_little(void **state) {
         const struct daemon_report r = {
-                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .infix = "", .held = ""
+                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .infix = "", .held = "", .imex_version = ""
         };
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(4096);
@@ -77,6 +80,7 @@ static void a_daemon_without_an_assignment_reports_little(void **state) {
         assert_string_equal(back.fabric, "");
         assert_string_equal(back.infix, "");
         assert_string_equal(back.held, "");
+        assert_string_equal(back.imex_version, "");
         assert_int_equal(back.n_left + (size_t)back.seen + (size_t)back.recount, 0);
         buf_done(&b);
         arena_free(a);

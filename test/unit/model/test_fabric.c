@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
@@ -32,10 +33,41 @@ static void a_domain_is_a_ComputeDomains_or_the_fabrics(void **state) {
         assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = NULL }));
 }
 
+static void an_assignment_is_active_unless_it_has_a_state(void **state) {
+        static const struct {
+                const char *state;
+                bool active, reserved, leaving;
+        } rows[] = {
+                { NULL, true, false, false },
+                { "", true, false, false },
+                { FABRIC_RESERVED, false, true, false },
+                { FABRIC_LEAVING, false, false, true },
+                { FABRIC_ENDING, false, false, true },
+                { "Unknown", false, false, false }, /* of a later version: nobody runs IMEX for it */
+        };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                const struct fabric_assignment a = { .node = "n", .state = rows[i].state };
+                assert_true(fabric_is_active(&a) == rows[i].active);
+                assert_true(fabric_is_reserved(&a) == rows[i].reserved);
+                assert_true(fabric_is_leaving(&a) == rows[i].leaving);
+        }
+}
+
+static void the_assignment_of_a_node_is_found_in_whatever_state(void **state) {
+        struct fabric_assignment list[] = { { .node = "n1" }, { .node = "n2", .state = FABRIC_LEAVING } };
+        const struct fabric_domain d = { .assignments = list, .n_assignments = 2 };
+        (void)state;
+        assert_ptr_equal(fabric_assignment_of(&d, "n2"), &list[1]);
+        assert_null(fabric_assignment_of(&d, "n3"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_domain_of_a_fabric_has_a_name_for_ever),
                 cmocka_unit_test(a_domain_is_a_ComputeDomains_or_the_fabrics),
+                cmocka_unit_test(an_assignment_is_active_unless_it_has_a_state),
+                cmocka_unit_test(the_assignment_of_a_node_is_found_in_whatever_state),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum want { DRIVER, HOST, HOST_DAEMON, ERROR };
+/* WAITING: HOST, and Prepare waits for the host's IMEX unless imex.waitForHost says otherwise. */
+enum want { DRIVER, HOST, WAITING, ERROR };
 
 static const struct {
         const char *gates, *mode, *isolation;
@@ -27,43 +28,45 @@ static const struct {
           "",
           HOST,
           { 0 } },
-        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false",
-          "",
-          "",
-          HOST,
-          { 0 } }, /* by itself this fails the dependency check */
-        { "IMEXDaemonsWithDNSNames=false",
-          "",
-          "",
-          ERROR,
-          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false", "", "", HOST, { 0 } },
+        { "IMEXDaemonsWithDNSNames=false", "", "", DRIVER, { 0 } }, /* it has no effect */
         { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true",
           "",
           "",
           ERROR,
           { "DynamicMIG", "MPSSupport" } },
-        { "HostManagedIMEXDaemon=true", "hostManaged", "", HOST_DAEMON, { 0 } },
-        { "HostManagedIMEXDaemon=true", "hostManaged", "domain", HOST_DAEMON, { 0 } },
-        { "HostManagedIMEXDaemon=true,IMEXDaemonsWithDNSNames=false",
-          "hostManaged",
-          "",
-          ERROR, /* the Go driver checks before it forces */
-          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
-        { "", "hostManaged", "", ERROR, { "imex.mode=hostManaged", "HostManagedIMEXDaemon=true" } },
-        { "HostManagedIMEX=true",
+        { "", "hostManaged", "", HOST, { 0 } },
+        { "HostManagedIMEX=true", "hostManaged", "domain", HOST, { 0 } },
+        { "HostManagedIMEXDaemon=false", "hostManaged", "", HOST, { 0 } },
+        { "IMEXDaemonsWithDNSNames=false", "hostManaged", "", HOST, { 0 } },
+        { "HostManagedIMEX=true,HostManagedIMEXDaemon=true", "driverManaged", "", HOST, { 0 } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "", WAITING, { 0 } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "domain", WAITING, { 0 } },
+        { "HostManagedIMEX=true,HostManagedIMEXDaemon=true", "hostManaged", "", WAITING, { 0 } },
+        { "HostManagedIMEX=false",
           "hostManaged",
           "",
           ERROR,
-          { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+          { "HostManagedIMEX=false", "imex.mode=hostManaged" } },
+        { "HostManagedIMEX=false,HostManagedIMEXDaemon=true",
+          "hostManaged",
+          "",
+          ERROR,
+          { "HostManagedIMEX=false", "imex.mode=hostManaged" } },
         { "AllAlpha=true,DynamicMIG=false,DeviceMetadata=false,PassthroughSupport=false",
           "",
           "",
           ERROR,
-          { "AllAlpha=true", "HostManagedIMEX or HostManagedIMEXDaemon" } },
+          { "AllAlpha=true", "HostManagedIMEX" } },
         { "", "rackManaged", "", ERROR, { "imex.mode", "rackManaged" } },
         { "", "", "tenant", ERROR, { "imex.isolation", "tenant" } },
-        { "", "", "channel", ERROR, { "imex.isolation=channel", "imex.agents=true" } },
 };
+
+static int wait_for_host(const struct gates *g, const struct imex_mode *m, const char *mode, const char *text,
+                         bool *ret) {
+        struct err e;
+        return mode_wait_for_host(m, g, mode, text, ret, &e);
+}
 
 static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -72,7 +75,7 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
                 struct err e;
                 gates_init(&g);
                 assert_int_equal(gates_parse(&g, cases[i].gates, &e), 0);
-                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, false, &m, &e);
+                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, &m, &e);
                 assert_int_equal(r, cases[i].want == ERROR ? -1 : 0);
                 for (size_t k = 0; k < 2 && cases[i].says[k]; k++)
                         assert_non_null(strstr(e.msg, cases[i].says[k]));
@@ -80,21 +83,42 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
                         continue;
                 assert_int_equal(mode_runs_daemons(m), cases[i].want == DRIVER);
                 assert_string_equal(m->name, cases[i].want == DRIVER ? "driverManaged" : "hostManaged");
-                assert_int_equal(mode_needs_clique(m), cases[i].want == HOST);
-                assert_int_equal(mode_one_channel(m), cases[i].want == HOST);
-                assert_int_equal(mode_waits_for_host(m), cases[i].want == HOST_DAEMON);
-                assert_int_equal(mode_template_is_single(m), cases[i].want == HOST_DAEMON);
+                assert_int_equal(mode_needs_clique(m), cases[i].want != DRIVER);
+                assert_int_equal(mode_one_channel(m), cases[i].want != DRIVER);
+                bool waits;
+                assert_int_equal(wait_for_host(&g, m, cases[i].mode, NULL, &waits), 0);
+                assert_int_equal(waits, cases[i].want == WAITING);
+                assert_int_equal(wait_for_host(&g, m, cases[i].mode, "false", &waits), 0);
+                assert_false(waits);
+                assert_int_equal(wait_for_host(&g, m, cases[i].mode, "true", &waits),
+                                 cases[i].want == DRIVER ? -1 : 0);
+                assert_true(waits);
         }
 }
 
-static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(void **state) {
+static void wait_for_host_names_what_it_contradicts(void **state) {
+        const struct imex_mode *m;
+        struct gates g;
+        struct err e;
+        bool waits;
+        gates_init(&g);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_wait_for_host(m, &g, NULL, "true", &waits, &e), -1);
+        assert_non_null(
+                strstr(e.msg, "imex.waitForHost=true (IMEX_WAIT_FOR_HOST) requires imex.mode=hostManaged"));
+        assert_non_null(strstr(e.msg, "imex.mode=driverManaged"));
+        assert_int_equal(mode_wait_for_host(m, &g, NULL, "perhaps", &waits, &e), -1);
+        assert_non_null(strstr(e.msg, "\"perhaps\" is neither true nor false"));
+}
+
+static void host_managed_forces_two_gates_off(void **state) {
         const struct imex_mode *m;
         struct gates g;
         struct err e;
         gates_init(&g);
         assert_true(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=true", &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         assert_false(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES]);
         assert_false(g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_true(g.forced[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
@@ -102,7 +126,7 @@ static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(vo
         /* What was off already is not said to have been forced. */
         gates_init(&g);
         assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=false", &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         assert_false(g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
 }
 
@@ -111,7 +135,7 @@ static void driver_managed_forces_nothing(void **state) {
         struct gates g;
         struct err e;
         gates_init(&g);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         assert_true(mode_runs_daemons(m) && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
                     g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         for (int i = 0; i < GATE_COUNT; i++)
@@ -124,12 +148,13 @@ static const struct imex_mode *mode_of(const char *gates) {
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, gates, &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         return m;
 }
 
 static void the_mode_a_domain_was_formed_in(void **state) {
-        enum { F = 1, S = 2, D = 4, W = 8 }; /* finalizer, status, daemon and workload claim template */
+        /* Finalizer, status, daemon and workload claim template, condition PeersConnected. */
+        enum { F = 1, S = 2, D = 4, W = 8, P = 16 };
         static const struct {
                 const char *gates, *recorded;
                 unsigned traces;
@@ -149,7 +174,9 @@ static void the_mode_a_domain_was_formed_in(void **state) {
                 { "", NULL, F, false },     /* nothing tells, so it is taken in */
                 { "", NULL, S | W, false }, /* made by hand */
                 { "", NULL, 0, false },
-                { "", NULL, F | S | W, true }, /* the Go driver's, on hosts */
+                { "", NULL, F | S | W, true },      /* the Go driver's, on hosts */
+                { "", NULL, F | S | W | P, false }, /* ours, and somebody has removed the annotation */
+                { "HostManagedIMEX=true", NULL, F | S | W | P, true },
                 { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | W, false },
                 { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S, false },
                 { "HostManagedIMEX=true", MODE_HOST_MANAGED, F, false },
@@ -163,38 +190,32 @@ static void the_mode_a_domain_was_formed_in(void **state) {
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const unsigned t = rows[i].traces;
-                const struct mode_traces traces = { t & F, t & S, t & D, t & W };
+                const struct mode_traces traces = { t & F, t & S, t & D, t & W, t & P };
                 if (mode_is_other(mode_of(rows[i].gates), rows[i].recorded, traces) != rows[i].other)
                         fail_msg("row %zu", i);
         }
 }
 
-static const struct imex_mode *own_channels(const char *gates, const char *imex_mode) {
+static const struct imex_mode *own_channels(const char *mode) {
         const struct imex_mode *m = NULL;
         struct gates g;
         struct err e;
         gates_init(&g);
-        assert_int_equal(gates_parse(&g, gates, &e), 0);
-        assert_int_equal(mode_resolve(&g, imex_mode, "channel", false, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, mode, "channel", &m, &e), 0);
         return m;
 }
 
 static void own_channels_ask_for_seats_a_clique_and_one_channel(void **state) {
-        const struct imex_mode *at_once = own_channels("HostManagedIMEX=true", NULL),
-                               *waits = own_channels("HostManagedIMEXDaemon=true", "hostManaged");
-        assert_true(mode_assigns_channels(at_once) && mode_has_fabrics(at_once));
-        assert_false(mode_waits_for_host(at_once) || mode_runs_daemons(at_once));
-        assert_int_equal(mode_seats(at_once), 16);
-        assert_string_equal(at_once->name, "hostManagedChannel");
-        assert_string_equal(waits->name, "hostManagedChannel");
-        assert_true(mode_needs_clique(waits) && mode_one_channel(waits) && mode_waits_for_host(waits));
-        assert_false(mode_template_is_single(waits)); /* All is refused, not read as Single */
+        const struct imex_mode *m = own_channels("hostManaged");
+        assert_string_equal(m->name, "hostManagedChannel");
+        assert_true(mode_assigns_channels(m) && mode_needs_clique(m) && mode_one_channel(m));
+        assert_false(mode_runs_daemons(m));
+        assert_int_equal(mode_seats(m), 16);
         assert_int_equal(mode_seats(mode_of("")), 1);
-        assert_false(mode_has_fabrics(mode_of("HostManagedIMEX=true")));
 }
 
 static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void **state) {
-        enum { F = 1, S = 2, D = 4, W = 8 };
+        enum { F = 1, S = 2, D = 4, W = 8, P = 16 };
         static const struct {
                 const char *recorded;
                 unsigned traces;
@@ -205,21 +226,20 @@ static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void 
                 { MODE_DRIVER_MANAGED, F | S | D | W, MODE_DRIVER_MANAGED },
                 { NULL, F | S | W, MODE_HOST_MANAGED }, /* the Go driver's, on hosts */
                 { NULL, F | S | D | W, MODE_DRIVER_MANAGED },
+                { NULL, F | S | W | P, MODE_DRIVER_MANAGED },
                 { NULL, F, NULL },
                 { MODE_HOST_MANAGED, F, NULL }, /* made of an exported manifest */
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const unsigned t = rows[i].traces;
-                const struct mode_traces traces = { t & F, t & S, t & D, t & W };
-                bool other =
-                        mode_is_other(own_channels("HostManagedIMEX=true", NULL), rows[i].recorded, traces);
+                const struct mode_traces traces = { t & F, t & S, t & D, t & W, t & P };
+                bool other = mode_is_other(own_channels("hostManaged"), rows[i].recorded, traces);
                 if (other != (rows[i].formed_in != NULL) ||
-                    (other && !streq(mode_other_name(own_channels("HostManagedIMEX=true", NULL),
-                                                     rows[i].recorded, traces),
+                    (other && !streq(mode_other_name(own_channels("hostManaged"), rows[i].recorded, traces),
                                      rows[i].formed_in)))
                         fail_msg("row %zu", i);
         }
-        const struct mode_traces formed = { true, true, false, true };
+        const struct mode_traces formed = { true, true, false, true, false };
         const char *const gates[] = { "", "HostManagedIMEX=true" };
         for (size_t i = 0; i < 2; i++) {
                 const struct imex_mode *m = mode_of(gates[i]);
@@ -252,102 +272,52 @@ static void nobody_gets_into_a_domain_of_another_mode(void **state) {
                         fail_msg("row %zu", i);
 }
 
-static int resolve_agents(const char *gates, const char *mode, const char *isolation,
-                          const struct imex_mode **ret, struct err *e) {
-        struct gates g;
-        gates_init(&g);
-        assert_int_equal(gates_parse(&g, gates, e), 0);
-        return mode_resolve(&g, mode, isolation, true, ret, e);
-}
-
-static void agents_run_imex_where_the_driver_does_and_names_do_not_change(void **state) {
-        static const struct {
-                const char *gates, *mode, *isolation, *says;
-        } refused[] = {
-                { "HostManagedIMEX=true", "", "", "leaves to the hosts" },
-                { "HostManagedIMEXDaemon=true", "hostManaged", "", "leaves to the hosts" },
-                { "IMEXDaemonsWithDNSNames=false,ComputeDomainCliques=false", "", "",
-                  "requires feature gate IMEXDaemonsWithDNSNames=true" },
-        };
-        const struct imex_mode *m;
-        struct err e;
-        assert_int_equal(resolve_agents("", "", "", &m, &e), 0);
-        assert_string_equal(m->name, MODE_DRIVER_AGENTS);
-        assert_true(mode_runs_daemons(m) && mode_runs_agents(m) && mode_has_fabrics(m) &&
-                    mode_forms_domains(m));
-        assert_false(mode_assigns_channels(m) || mode_waits_for_host(m) || mode_one_channel(m));
-        assert_int_equal(mode_seats(m), 1);
-        assert_false(mode_runs_agents(mode_of("")) || mode_has_fabrics(mode_of("")));
-        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-                assert_int_equal(
-                        resolve_agents(refused[i].gates, refused[i].mode, refused[i].isolation, &m, &e), -1);
-                assert_non_null(strstr(e.msg, refused[i].says));
-        }
-}
-
-static void agents_with_channels_run_one_domain_for_all(void **state) {
-        const struct mode_traces formed = { .finalizer = true, .status = true, .workload_template = true },
-                                 with_daemons = { .daemon_template = true, .status = true };
-        const struct imex_mode *m, *agents, *pods = mode_of("");
-        struct err e;
+static void without_words_daemons_run_a_domain_for_each_compute_domain(void **state) {
+        const struct imex_mode *m = mode_of("");
         (void)state;
-        assert_int_equal(resolve_agents("", "", "channel", &m, &e), 0);
-        assert_int_equal(resolve_agents("", "", "", &agents, &e), 0);
+        assert_true(mode_runs_daemons(m) && mode_forms_domains(m));
+        assert_false(mode_is_standing(m) || mode_assigns_channels(m) || mode_one_channel(m));
+        assert_int_equal(mode_seats(m), 1);
+}
+
+static void daemons_with_channels_run_one_domain_for_all(void **state) {
+        const struct mode_traces formed = { .finalizer = true, .status = true, .workload_template = true },
+                                 of_go = { .daemon_template = true, .status = true };
+        const struct imex_mode *m = own_channels(""), *domains = mode_of("");
+        (void)state;
         assert_string_equal(m->name, MODE_DRIVER_CHANNEL);
-        assert_true(mode_is_standing(m) && mode_runs_agents(m) && mode_runs_daemons(m) &&
-                    mode_assigns_channels(m) && mode_has_fabrics(m) && mode_needs_clique(m) &&
-                    mode_one_channel(m));
-        assert_false(mode_forms_domains(m) || mode_waits_for_host(m) || mode_template_is_single(m) ||
-                     mode_is_standing(agents) || mode_is_standing(pods));
+        assert_true(mode_is_standing(m) && mode_runs_daemons(m) && mode_assigns_channels(m) &&
+                    mode_needs_clique(m) && mode_one_channel(m));
+        assert_false(mode_forms_domains(m));
         assert_int_equal(mode_seats(m), MODE_SEATS);
         /* Neither takes over what the other has formed, and a node keeps no label but one of before. */
-        assert_true(mode_serves(m, MODE_DRIVER_CHANNEL));
-        assert_false(mode_serves(m, MODE_DRIVER_AGENTS) || mode_serves(m, MODE_DRIVER_MANAGED) ||
-                     mode_serves(m, MODE_HOST_CHANNEL) || mode_serves(agents, MODE_DRIVER_CHANNEL));
-        assert_true(mode_is_other(m, MODE_DRIVER_AGENTS, formed) && mode_is_other(m, NULL, with_daemons) &&
-                    mode_is_other(m, NULL, formed) && mode_is_other(agents, MODE_DRIVER_CHANNEL, formed));
+        assert_true(mode_is_other(m, MODE_DRIVER_MANAGED, formed) && mode_is_other(m, NULL, of_go) &&
+                    mode_is_other(m, NULL, formed) && mode_is_other(domains, MODE_DRIVER_CHANNEL, formed));
         assert_false(mode_is_other(m, MODE_DRIVER_CHANNEL, formed));
-        assert_string_equal(mode_other_name(m, NULL, with_daemons), MODE_DRIVER_MANAGED);
+        assert_string_equal(mode_other_name(m, NULL, of_go), MODE_DRIVER_MANAGED);
         assert_string_equal(mode_other_name(m, NULL, formed), MODE_HOST_MANAGED);
-        assert_string_equal(mode_other_name(agents, MODE_DRIVER_CHANNEL, formed), MODE_DRIVER_CHANNEL);
-        assert_ptr_equal(mode_of_domain(m, MODE_DRIVER_AGENTS, formed, true), m);
+        assert_string_equal(mode_other_name(domains, MODE_DRIVER_CHANNEL, formed), MODE_DRIVER_CHANNEL);
         assert_false(mode_labels_node(m, false, true) || mode_labels_node(m, true, false));
         assert_true(mode_labels_node(m, true, true));
 }
 
-static void a_domain_keeps_the_runner_that_it_was_formed_with(void **state) {
-        const struct imex_mode *pods = mode_of(""), *agents, *hosts = mode_of("HostManagedIMEX=true");
-        const struct mode_traces fresh = { .finalizer = true },
-                                 formed = { .finalizer = true, .status = true, .workload_template = true },
-                                 with_daemons = { .daemon_template = true, .status = true };
-        struct err e;
-        assert_int_equal(resolve_agents("", "", "", &agents, &e), 0);
-        /* What comes with a manifest counts for nothing. */
-        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, fresh, false), agents);
-        assert_ptr_equal(mode_of_domain(pods, MODE_DRIVER_AGENTS, fresh, false), pods);
-        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, formed, false), pods);
-        assert_ptr_equal(mode_of_domain(pods, MODE_DRIVER_AGENTS, formed, false), agents);
-        assert_ptr_equal(mode_of_domain(agents, NULL, with_daemons, false), pods); /* the Go driver's */
-        /* What its owner writes on it changes nothing. */
-        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_AGENTS, with_daemons, false), pods);
-        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, formed, true), agents);
-        assert_ptr_equal(mode_of_domain(hosts, MODE_DRIVER_AGENTS, formed, true), hosts);
-        assert_false(mode_is_other(agents, MODE_DRIVER_MANAGED, formed));
-        assert_false(mode_is_other(pods, MODE_DRIVER_AGENTS, formed));
-        assert_true(mode_is_other(agents, MODE_HOST_MANAGED, formed));
-        assert_true(mode_is_other(hosts, MODE_DRIVER_AGENTS, formed));
-        assert_string_equal(mode_other_name(hosts, MODE_DRIVER_AGENTS, formed), MODE_DRIVER_AGENTS);
-        assert_true(mode_serves(pods, MODE_DRIVER_AGENTS) && mode_serves(agents, MODE_DRIVER_MANAGED));
-        assert_false(mode_serves(hosts, MODE_DRIVER_AGENTS) || mode_serves(agents, MODE_HOST_CHANNEL));
+static void the_condition_of_peers_is_a_trace_of_daemons_of_ours(void **state) {
+        struct cd_condition ready = { .type = "Ready" }, both[] = { ready, { .type = "PeersConnected" } };
+        const struct compute_domain hosts = { .conditions = &ready, .n_conditions = 1 },
+                                    ours = { .conditions = both, .n_conditions = 2 };
+        (void)state;
+        assert_false(mode_traces_of(&hosts).peers);
+        assert_true(mode_traces_of(&ours).peers);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(agents_run_imex_where_the_driver_does_and_names_do_not_change),
-                cmocka_unit_test(agents_with_channels_run_one_domain_for_all),
-                cmocka_unit_test(a_domain_keeps_the_runner_that_it_was_formed_with),
+                cmocka_unit_test(without_words_daemons_run_a_domain_for_each_compute_domain),
+                cmocka_unit_test(daemons_with_channels_run_one_domain_for_all),
+                cmocka_unit_test(the_condition_of_peers_is_a_trace_of_daemons_of_ours),
                 cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
-                cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
+                cmocka_unit_test(wait_for_host_names_what_it_contradicts),
+                cmocka_unit_test(host_managed_forces_two_gates_off),
                 cmocka_unit_test(driver_managed_forces_nothing),
                 cmocka_unit_test(the_mode_a_domain_was_formed_in),
                 cmocka_unit_test(own_channels_ask_for_seats_a_clique_and_one_channel),

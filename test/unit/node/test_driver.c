@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A driver that knows nothing of ComputeDomains, on the node half: its devices have a thing each, which is a
  * folder. */
-#include "node_world.h"
+#include "world/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +142,14 @@ static void follow(void *u, const struct checkpoint *table) {
         (void)table;
 }
 
+static bool in_use;
+
+static int unprepare(void *u, const struct checkpoint_claim *entry, struct err *e) {
+        (void)u;
+        assert_int_equal(entry->state, CHECKPOINT_COMPLETED);
+        return in_use ? err_set(e, ERR_RETRY, 0, "a child plays with it") : 0;
+}
+
 static size_t rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret) {
         (void)cdi_file;
         (void)uid;
@@ -179,6 +187,7 @@ static const struct node_driver toys = {
         .undo = undo,
         .undo_failed = undo_failed,
         .each_thing = each_thing,
+        .unprepare = unprepare,
         .prepared = prepared,
         .follow = follow,
         .rebuild = rebuild,
@@ -205,15 +214,16 @@ static int setup(void **state) {
         static const char *const types[] = { "toy", NULL };
         (void)state;
         n_answered = 0;
-        node_world_begin("toys.example.com", types, claim);
-        node_world_start(&toys, NULL);
+        in_use = false;
+        node_begin("toys.example.com", types, claim);
+        node_start(&toys, NULL);
         return 0;
 }
 
 static int teardown(void **state) {
         (void)state;
-        assert_string_equal(node.event, "");
-        return node_world_end();
+        assert_string_equal(api.events, "");
+        return node_end();
 }
 
 static void its_devices_are_prepared_and_unprepared(void **state) {
@@ -221,12 +231,28 @@ static void its_devices_are_prepared_and_unprepared(void **state) {
         (void)state;
         prepare_claim(&op, "toy-0");
         until(&op, PREPARED);
-        assert_string_equal(op.text, "r/n0/toy-0");
+        assert_string_equal(op.devices, "r/n0/toy-0=");
         assert_true(there_is_the_box());
         assert_int_equal(n_answered, 1);
         unprepared_claim("toy-0");
         assert_false(there_is_the_box());
         assert_null(node.claims->journal.table.claims);
+}
+
+static void a_claim_that_its_driver_keeps_is_not_unprepared(void **state) {
+        struct dra_op op;
+        (void)state;
+        prepare_claim(&op, "toy-0");
+        until(&op, PREPARED);
+        in_use = true;
+        unprepare_claim(&op, "toy-0");
+        until(&op, FAILED);
+        assert_string_equal(op.msg, "a child plays with it");
+        assert_true(there_is_the_box());
+        assert_int_equal(checkpoint_find(&node.claims->journal.table, ONE)->state, CHECKPOINT_COMPLETED);
+        in_use = false;
+        unprepared_claim("toy-0");
+        assert_false(there_is_the_box());
 }
 
 static void a_thing_of_two_claims_is_undone_with_the_last(void **state) {
@@ -260,11 +286,11 @@ static void what_its_codec_recorded_is_answered_by_the_next_process(void **state
         prepare_claim(&op, "toy-1");
         until(&op, PREPARED);
         claims_free(node.claims);
-        node_world_start(&toys, NULL);
+        node_start(&toys, NULL);
         prepare_claim(&op, "toy-1");
         until(&op, PREPARED);
-        assert_string_equal(op.text, "r/n0/toy-1");
-        assert_int_equal(node.gets, 1);
+        assert_string_equal(op.devices, "r/n0/toy-1=");
+        assert_int_equal(api.requests, 1);
 }
 
 static void what_it_refuses_fails_at_once(void **state) {
@@ -272,7 +298,7 @@ static void what_it_refuses_fails_at_once(void **state) {
         (void)state;
         prepare_claim(&op, "no-toy");
         until(&op, FAILED);
-        assert_string_equal(op.text, "that is no toy");
+        assert_string_equal(op.msg, "that is no toy");
 }
 
 /* ---- two Prepares of one claim ---- */
@@ -290,21 +316,21 @@ static int setup_with_files(void **state) {
         static const char *const types[] = { "toy", NULL };
         with_files = toys;
         with_files.plan = plan_env;
-        node_world_begin("toys.example.com", types, claim);
-        node_world_start(&with_files, NULL);
+        node_begin("toys.example.com", types, claim);
+        node_start(&with_files, NULL);
         return 0;
 }
 
 static void check_answer(const struct dra_op *op, const char *call, unsigned n) {
-        if (op->answer == PREPARED && !str_starts(op->text, "r/n0/toy-0"))
-                fail_msg("call %u of %s failed, and the kubelet got the devices '%s'", n, call, op->text);
-        assert_true(op->answer == PREPARED || (op->answer == FAILED && *op->text));
+        if (op->answer == PREPARED && !str_starts(op->devices, "r/n0/toy-0"))
+                fail_msg("call %u of %s failed, and the kubelet got the devices '%s'", n, call, op->devices);
+        assert_true(op->answer == PREPARED || (op->answer == FAILED && *op->msg));
 }
 
-/* Pods that share a claim, whose Prepares are in one batch. Whatever fails, each gets its devices or an error,
- * and the devices only by a record that stays. */
+/* Pods that share a claim, whose Prepares are in one batch. Whatever fails, each gets its devices or an
+ * error, and the devices only by a record that stays. */
 static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
-        static const char *const calls[] = { "mkdir", "open64",  "write",    "fsync",  "rename",
+        static const char *const calls[] = { "mkdir",   "open64", "write",   "fsync",  "rename",
                                              "fstat64", "stat64", "lstat64", "fchmod", "unlink" };
         unsigned failures = 0;
         for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
@@ -314,7 +340,7 @@ static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
                         prepare_claim(&one, "toy-0");
                         prepare_claim(&two, "toy-0");
                         while (one.answer == PENDING || two.answer == PENDING)
-                                uv_run(&node.loop, UV_RUN_ONCE);
+                                node_turn();
                         bool hit = faults_off();
                         check_answer(&one, calls[i], n);
                         check_answer(&two, calls[i], n);
@@ -326,7 +352,7 @@ static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
                         }
                         prepared_claim("toy-0");
                         unprepared_claim("toy-0");
-                        *node.event = '\0'; /* an unreadable checkpoint is reported */
+                        *api.events = '\0'; /* an unreadable checkpoint is reported */
                         if (!hit)
                                 break;
                         failures++;
@@ -339,22 +365,23 @@ static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
 
 static void a_prepare_that_was_superseded_stays_so(void **state) {
         struct dra_op one, un;
-        node.hold_gets = true;
+        api.hold = true;
         prepare_claim(&one, "toy-0");
         faults_hold("unlink"); /* the CDI file's */
         unprepare_claim(&un, "toy-0");
         while (!faults_held())
-                uv_run(&node.loop, UV_RUN_NOWAIT);
-        node_world_answer(false, false);
+                node_poll();
+        api_answer(false, false);
         for (unsigned i = 0; i < 5; i++)
-                uv_run(&node.loop, UV_RUN_NOWAIT);
+                node_poll();
         faults_release();
         until(&un, UNPREPARED);
         until(&one, FAILED);
-        assert_string_equal(one.text, "the claim was unprepared while it was being prepared");
+        assert_string_equal(one.msg, "the claim was unprepared while it was being prepared");
         struct buf b = BUF_INIT(1 << 20);
         metrics_render(node.registry, &b);
-        assert_null(strstr(buf_str(&b), "requests_inflight{driver_name=\"toys.example.com\",operation=\"prepare\"} 1"));
+        assert_null(strstr(buf_str(&b),
+                           "requests_inflight{driver_name=\"toys.example.com\",operation=\"prepare\"} 1"));
         assert_non_null(strstr(buf_str(&b), "requests_inflight"));
         buf_done(&b);
 }
@@ -362,10 +389,8 @@ static void a_prepare_that_was_superseded_stays_so(void **state) {
 /* By steps that are allowed. */
 static void move(struct op *op, enum op_phase to) {
         static const enum op_phase way[N_OP_PHASES][4] = {
-                [OP_FETCHING] = { OP_FETCHING, OP_FETCHING },
-                [OP_QUEUED] = { OP_QUEUED, OP_QUEUED },
-                [OP_BATCH] = { OP_QUEUED, OP_BATCH },
-                [OP_WORKING] = { OP_BATCH, OP_WORKING },
+                [OP_FETCHING] = { OP_FETCHING, OP_FETCHING }, [OP_QUEUED] = { OP_QUEUED, OP_QUEUED },
+                [OP_BATCH] = { OP_QUEUED, OP_BATCH },         [OP_WORKING] = { OP_BATCH, OP_WORKING },
                 [OP_WAITING] = { OP_BATCH, OP_WAITING },
         };
         op_set_phase(op, way[to][0]);
@@ -373,13 +398,13 @@ static void move(struct op *op, enum op_phase to) {
 }
 
 static void is_read(struct op *op) {
-        node_world_answer(false, false);
+        api_answer(false, false);
 }
 static void read_fails(struct op *op) {
-        node_world_answer(true, false);
+        api_answer(true, false);
 }
 static void read_is_retried(struct op *op) {
-        node_world_answer(false, true);
+        api_answer(false, true);
 }
 static void is_cancelled(struct op *op) {
         claims_cancelled(node.claims, op->dra, op);
@@ -402,7 +427,7 @@ static void what_a_batch_or_the_driver_has_is_moved_by_nothing_else(void **state
                 { is_cancelled, { DROPPED, DROPPED, LET_GO, LET_GO, DROPPED } },
                 { is_late, { ANSWERED, ANSWERED, ANSWERED_AND_LET_GO, ANSWERED_AND_LET_GO, ANSWERED } },
         };
-        node.hold_gets = true;
+        api.hold = true;
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 for (enum op_phase phase = 0; phase <= OP_WAITING; phase++) {
                         struct dra_op dra;
@@ -413,9 +438,8 @@ static void what_a_batch_or_the_driver_has_is_moved_by_nothing_else(void **state
                         rows[i].callback(op);
                         bool alive = !TAILQ_EMPTY(&node.claims->ops);
                         assert_int_equal(alive, want != ANSWERED && want != DROPPED);
-                        assert_int_equal(dra.answer, want == ANSWERED || want == ANSWERED_AND_LET_GO
-                                                             ? FAILED
-                                                             : PENDING);
+                        assert_int_equal(dra.answer,
+                                         want == ANSWERED || want == ANSWERED_AND_LET_GO ? FAILED : PENDING);
                         if (!alive)
                                 continue;
                         assert_int_equal(op->phase, want == QUEUES ? OP_QUEUED : phase);
@@ -438,6 +462,7 @@ static void what_a_batch_or_the_driver_has_is_moved_by_nothing_else(void **state
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(its_devices_are_prepared_and_unprepared),
+                T(a_claim_that_its_driver_keeps_is_not_unprepared),
                 T(a_thing_of_two_claims_is_undone_with_the_last),
                 T(a_device_that_is_held_is_waited_for),
                 T(what_its_codec_recorded_is_answered_by_the_next_process),

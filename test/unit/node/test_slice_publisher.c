@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The publisher of this node's ResourceSlice against a server on which somebody else writes as well, as the
- * plugin of another version does during an update. In virtual time (virtual_time.c): pauses are exact. */
+ * plugin of another version does during an update. In virtual time (world/clock.c): pauses are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "world/fake_server.h"
 #include "base/mem.h"
 #include "node/slice_publisher.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that SIGKILL does not end, because they are stuck in the kernel (a driver whose GPU has fallen
  * off the bus): how many are there after some questions? kill() takes no effect here, as it has none then. In
- * virtual time (virtual_time.c). */
+ * virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

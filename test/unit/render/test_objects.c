@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../api/fake.h"
+#include "world/fake.h"
 
+#include "api/opaque.h"
 #include "golden.h"
 #include "render/objects.h"
 
@@ -12,7 +13,6 @@ static const struct objects_settings settings = {
         .image = "registry/image:1",
         .log_verbosity = "2",
         .gates = "A=true,",
-        .max_nodes = 18,
         .priority_class = "",
         .imex_config = "",
 };
@@ -35,51 +35,42 @@ static const char *at(struct arena *a, const struct buf *json, const char *path)
         return ret;
 }
 
-/* Reference 6.6, and what issue and design add to it. */
-static void daemonset(void **state) {
+/* What other people's tools, the plugin and the daemons rely on. */
+static void the_daemonset(void **state) {
         static const struct {
                 const char *path, *want;
         } cases[] = {
                 { "apiVersion", "\"apps/v1\"" },
                 { "kind", "\"DaemonSet\"" },
-                { "metadata.name", "\"computedomain-daemon-" UID_A "\"" },
+                { "metadata.name", "\"compute-domain-daemon\"" },
                 { "metadata.namespace", "\"driver\"" },
-                { "metadata.finalizers", "[\"" CD_FINALIZER "\"]" },
-                { "metadata.labels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
-                { "spec.selector.matchLabels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
+                { "metadata.finalizers", "" },
+                { "metadata.labels", "{\"" CD_LABEL_COMPONENT "\":\"compute-domain-daemon\"}" },
+                { "spec.selector.matchLabels", "{\"" CD_LABEL_COMPONENT "\":\"compute-domain-daemon\"}" },
                 { "spec.updateStrategy", "{\"type\":\"OnDelete\"}" },
                 { "spec.template.metadata.labels",
-                  "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\"}" },
-                { "spec.template.spec.nodeSelector", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
-                { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon-service-account\"" },
+                  "{\"" CD_LABEL_COMPONENT "\":\"compute-domain-daemon\",\"app\":\"imex-daemon\"}" },
+                { "spec.template.spec.nodeSelector", "{\"" CD_LABEL_DAEMON "\":\"true\"}" },
+                { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon\"" },
                 { "spec.template.spec.imagePullSecrets", "" },
                 { "spec.template.spec.priorityClassName", "" },
+                /* It serves as long as claims are prepared: 30 days. */
+                { "spec.template.spec.terminationGracePeriodSeconds", "2592000" },
                 { "spec.template.spec.resourceClaims",
-                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-"
-                  "daemon-" UID_A "\"}]" },
+                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":"
+                  "\"compute-domain-daemon\"}]" },
                 { "spec.template.spec.tolerations.1", "{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}" },
                 { "spec.template.spec.dnsConfig", "{\"options\":[{\"name\":\"ndots\",\"value\":\"1\"}]}" },
                 { "spec.template.spec.containers.0.name", "\"compute-domain-daemon\"" },
                 { "spec.template.spec.containers.0.image", "\"registry/image:1\"" },
                 { "spec.template.spec.containers.0.command",
-                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"run\"]" },
-                { "spec.template.spec.containers.0.resources",
-                  "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}" },
+                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\"]" },
                 { "spec.template.spec.containers.0.env.0", "{\"name\":\"LOG_VERBOSITY\",\"value\":\"2\"}" },
                 { "spec.template.spec.containers.0.env.1",
-                  "{\"name\":\"MAX_NODES_PER_IMEX_DOMAIN\",\"value\":\"7\"}" },
-                { "spec.template.spec.containers.0.env.2",
                   "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"void\"}" },
-                { "spec.template.spec.containers.0.env.3",
+                { "spec.template.spec.containers.0.env.2",
                   "{\"name\":\"FEATURE_GATES\",\"value\":\"A=true,\"}" },
-                { "spec.template.spec.containers.0.env.5.valueFrom.fieldRef.fieldPath", "\"status.podIP\"" },
-                { "spec.template.spec.containers.0.startupProbe.failureThreshold", "1200" },
-                { "spec.template.spec.containers.0.startupProbe.periodSeconds", "1" },
-                { "spec.template.spec.containers.0.startupProbe.initialDelaySeconds", "5" },
-                { "spec.template.spec.containers.0.livenessProbe.periodSeconds", "60" },
-                { "spec.template.spec.containers.0.readinessProbe.failureThreshold", "1" },
-                { "spec.template.spec.containers.0.readinessProbe.exec.command",
-                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"check\"]" },
+                { "spec.template.spec.containers.0.env.4.valueFrom.fieldRef.fieldPath", "\"status.podIP\"" },
                 { "spec.template.spec.containers.0.securityContext.capabilities", "{\"drop\":[\"ALL\"]}" },
                 { "spec.template.spec.containers.0.securityContext.readOnlyRootFilesystem", "true" },
                 { "spec.template.spec.containers.0.securityContext.seccompProfile",
@@ -92,10 +83,14 @@ static void daemonset(void **state) {
         };
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
-        objects_daemonset(&settings, UID_A, settings.gates, 7, &b);
+        objects_daemonset(&settings, &b);
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
                 if (!streq(at(a, &b, cases[i].path), cases[i].want))
                         fail_msg("%s: %s", cases[i].path, at(a, &b, cases[i].path));
+        /* A node that is scaled down keeps IMEX until its workloads have ended. */
+        assert_non_null(strstr(at(a, &b, "spec.template.metadata.annotations"),
+                               "\"cluster-autoscaler.kubernetes.io/enable-ds-eviction\":\"false\""));
+        assert_null(strstr(buf_str(&b), CD_LABEL "\"")); /* it is of no domain */
         buf_done(&b);
         arena_free(a);
 }
@@ -111,7 +106,7 @@ static void daemonset_options(void **state) {
         s.imex_config = "{\"A\":\"1\"}";
         s.requests = STR("{\"cpu\":\"10m\"}");
         s.limits = STR("{\"memory\":\"1Gi\"}");
-        objects_daemonset(&s, UID_A, s.gates, 18, &b);
+        objects_daemonset(&s, &b);
         assert_string_equal(at(a, &b, "spec.template.spec.imagePullSecrets"),
                             "[{\"name\":\"one\"},{\"name\":\"two\"}]");
         assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
@@ -119,10 +114,6 @@ static void daemonset_options(void **state) {
                             "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{"
                             "\"name\":\"compute-domain-daemon\"}]}");
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"IfNotPresent\"");
-        assert_non_null(
-                strstr(buf_str(&b), "{\"name\":\"IMEX_CONFIG\",\"value\":\"{\\\"A\\\":\\\"1\\\"}\"}"));
-        buf_clear(&b);
-        objects_agents(&s, &b);
         assert_non_null(
                 strstr(buf_str(&b), "{\"name\":\"IMEX_CONFIG\",\"value\":\"{\\\"A\\\":\\\"1\\\"}\"}"));
         buf_done(&b);
@@ -134,75 +125,99 @@ static void what_the_administrator_adds_stands_beside_ours(void **state) {
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
         const struct jd_pair labels[] = { { "team", "hpc" } }, annotations[] = { { "scrape", "no" } };
-        char hash[17], plain[17];
         s.pull_policy = "Always";
         s.json_log = true;
         s.labels = labels;
         s.annotations = annotations;
         s.n_labels = s.n_annotations = 1;
-        objects_daemonset(&s, UID_A, s.gates, 18, &b);
+        objects_daemonset(&s, &b);
         assert_string_equal(at(a, &b, "metadata.labels"),
-                            "{\"" CD_LABEL "\":\"" UID_A "\",\"team\":\"hpc\"}");
-        assert_string_equal(at(a, &b, "spec.selector.matchLabels"), "{\"" CD_LABEL "\":\"" UID_A "\"}");
-        assert_string_equal(at(a, &b, "spec.template.metadata.labels"),
-                            "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\",\"team\":\"hpc\"}");
+                            "{\"" CD_LABEL_COMPONENT "\":\"compute-domain-daemon\",\"team\":\"hpc\"}");
+        assert_string_equal(at(a, &b, "spec.selector.matchLabels"),
+                            "{\"" CD_LABEL_COMPONENT "\":\"compute-domain-daemon\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.labels.team"), "\"hpc\"");
         assert_string_equal(at(a, &b, "spec.template.metadata.annotations.scrape"), "\"no\"");
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"Always\"");
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.env.1"),
                             "{\"name\":\"LOGGING_FORMAT\",\"value\":\"json\"}");
-        objects_template_hash(&s, UID_A, s.gates, 18, hash);
-        objects_template_hash(&settings, UID_A, s.gates, 18, plain);
-        assert_string_not_equal(hash, plain);
         buf_done(&b);
         arena_free(a);
 }
 
-static void agents_are_of_the_node_and_not_of_a_domain(void **state) {
-        struct objects_settings s = settings;
+/* The Go driver's plugin knows the kind, and can unprepare such a claim. */
+static void the_daemons_claim_names_no_compute_domain(void **state) {
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
-        char hash[17], other[17];
-        objects_agents(&s, &b);
-        assert_string_equal(at(a, &b, "spec.updateStrategy"), "{\"type\":\"OnDelete\"}");
-        assert_string_equal(at(a, &b, "spec.template.spec.nodeSelector"),
-                            "{\"resource.nvidia.com/imex-agent\":\"true\"}");
-        assert_string_equal(at(a, &b, "spec.template.metadata.labels.app"), "\"imex-daemon\"");
-        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.securityContext.capabilities"),
-                            "{\"drop\":[\"ALL\"]}");
+        struct opaque_config config;
+        struct err e;
+        objects_daemon_rct("v1", "driver", &b);
+        assert_string_equal(at(a, &b, "metadata.name"), "\"" CD_DAEMON_OBJECT "\"");
         assert_null(strstr(buf_str(&b), CD_LABEL "\""));
-        assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "");
-        s.priority_class = "high";
+        assert_string_equal(at(a, &b, "spec.spec.devices.requests.0"),
+                            "{\"name\":\"daemon\",\"exactly\":{\"deviceClassName\":\"" CD_CLASS_DAEMON
+                            "\"}}");
+        const char *parameters = at(a, &b, "spec.spec.devices.config.0.opaque.parameters");
+        assert_string_equal(parameters,
+                            "{\"apiVersion\":\"" CD_API_VERSION "\",\"domainID\":\"" CD_DAEMON_DOMAIN
+                            "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
+        assert_int_equal(opaque_decode(str_from(parameters), true, a, &config, &e), 0);
+        assert_int_equal(config.kind, OPAQUE_DAEMON);
         buf_clear(&b);
-        objects_agents(&s, &b);
-        assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
-        s.image = "another";
-        objects_agents_hash(&settings, hash);
-        objects_agents_hash(&s, other);
-        assert_string_not_equal(hash, other);
-        buf_clear(&b);
-        objects_agents_rct("v1", "driver", &b);
-        assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
-                            "{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"ComputeDomainAgentConfig\"}");
-        buf_clear(&b);
-        objects_agents_rct("v1beta1", "driver", &b);
+        objects_daemon_rct("v1beta1", "driver", &b);
         assert_string_equal(at(a, &b, "spec.spec.devices.requests.0"),
                             "{\"name\":\"daemon\",\"deviceClassName\":\"" CD_CLASS_DAEMON "\"}");
         buf_done(&b);
         arena_free(a);
 }
 
-/* A21: with it goes the IMEX of its node. */
-static void no_probe_and_no_memory_limit_of_ours_ends_an_agent(void **state) {
+/* The template that `b` has, with one text in it replaced. */
+static bool matches_with(const struct buf *b, const char *text, const char *by) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        const char *all = buf_str(b), *found = strstr(all, text), *meta = strstr(all, "\"name\"");
+        struct rct r = { 0 };
+        struct err e;
+        assert_true(found && meta && meta < found);
+        _cleanup_(freep) char *json =
+                xasprintf("%.*s\"uid\":\"r\",\"resourceVersion\":\"1\",%.*s%s%s", (int)(meta - all), all,
+                          (int)(found - meta), meta, by, found + strlen(text));
+        yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+        assert_int_equal(jd_decode(rct_fields, yyjson_doc_get_root(doc), false, "", a, &r, &e), 0);
+        bool matches = objects_daemon_rct_matches(&r);
+        yyjson_doc_free(doc);
+        return matches;
+}
+
+static void the_daemons_claim_template_is_known_by_its_annotation_or_by_what_it_asks_for(void **state) {
+        static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
+        for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+                struct buf b = BUF_INIT(1 << 16);
+                objects_daemon_rct(versions[i], "driver", &b);
+                assert_true(matches_with(&b, CD_CLASS_DAEMON, CD_CLASS_DAEMON));
+                assert_false(
+                        matches_with(&b, CD_ANNOTATION_TEMPLATE "\":\"", CD_ANNOTATION_TEMPLATE "\":\"0"));
+                /* A webhook has changed it, and would change another one, too. */
+                assert_true(matches_with(&b, CD_CLASS_DAEMON, "another"));
+                /* Without the annotation. */
+                *strstr(b.p, CD_ANNOTATION_TEMPLATE) = 'x';
+                assert_true(matches_with(&b, CD_CLASS_DAEMON, CD_CLASS_DAEMON));
+                assert_false(matches_with(&b, CD_CLASS_DAEMON, "another"));
+                assert_false(matches_with(&b, CD_DAEMON_DOMAIN, "818fb0f3-f5f0-4334-937e-000000000000"));
+                buf_done(&b);
+        }
+}
+
+/* A21: with it ends the IMEX of its node. */
+static void no_probe_and_no_memory_limit_of_ours_ends_a_daemon(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
-        objects_agents(&s, &b);
+        objects_daemonset(&s, &b);
         assert_null(strstr(buf_str(&b), "Probe"));
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
-                            "{\"claims\":[{\"name\":\"compute-domain-agent\"}]}");
+                            "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}");
         buf_clear(&b);
         s.limits = STR("{\"memory\":\"64Mi\"}"); /* a user's are kept */
-        objects_agents(&s, &b);
+        objects_daemonset(&s, &b);
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources.limits"),
                             "{\"memory\":\"64Mi\"}");
         buf_done(&b);
@@ -215,19 +230,18 @@ static void template_hash(void **state) {
         struct buf b = BUF_INIT(1 << 16);
         char hash[17], other[17];
         struct objects_settings s = settings;
-        objects_daemonset(&settings, UID_A, settings.gates, 18, &b);
-        objects_template_hash(&settings, UID_A, settings.gates, 18, hash);
-        char *quoted_hash = xasprintf("{\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"}", hash);
-        assert_string_equal(at(a, &b, "metadata.annotations"), quoted_hash);
-        assert_string_equal(at(a, &b, "spec.template.metadata.annotations"), quoted_hash);
+        objects_daemonset(&settings, &b);
+        objects_daemonset_hash(&settings, hash);
+        _cleanup_(freep) char *quoted_hash = xasprintf("\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"", hash);
+        assert_non_null(strstr(at(a, &b, "metadata.annotations"), quoted_hash));
+        assert_non_null(strstr(at(a, &b, "spec.template.metadata.annotations"), quoted_hash));
         s.image = "registry/image:2";
-        objects_template_hash(&s, UID_A, s.gates, 18, other);
+        objects_daemonset_hash(&s, other);
         assert_string_not_equal(hash, other);
-        objects_template_hash(&settings, UID_A, "A=false,", 18, other);
+        s = settings;
+        s.gates = "A=false,";
+        objects_daemonset_hash(&s, other);
         assert_string_not_equal(hash, other);
-        objects_template_hash(&settings, UID_A, settings.gates, 19, other);
-        assert_string_not_equal(hash, other);
-        free(quoted_hash);
         buf_done(&b);
         arena_free(a);
 }
@@ -238,7 +252,7 @@ static void claim_templates(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, &CHANNEL("All"), &b);
+                objects_rct(apis[i], "w", "tpl", &domain, &CHANNEL("All"), &b);
                 bool nested = !streq(apis[i], "v1beta1");
                 assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
                                     nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"
@@ -257,19 +271,12 @@ static void claim_templates(void **state) {
                                          "\"resourceVersion\":\"1\"},\"spec\":%s}",
                                          at(a, &b, "spec"));
                 const struct rct *r = fake_rct_json(a, "%s", stored);
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("All")));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
-                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, &CHANNEL("All")));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, &CHANNEL(NULL)));
+                assert_true(objects_rct_matches(r, UID_A, &CHANNEL("All")));
+                assert_false(objects_rct_matches(r, UID_A, &CHANNEL("Single")));
+                assert_false(objects_rct_matches(r, UID_B, &CHANNEL("All")));
                 free(stored);
-                buf_clear(&b);
-                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, &CHANNEL(NULL), &b);
-                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
-                                    "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
-                                    "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
                 assert_string_equal(at(a, &b, "spec.metadata.annotations"),
-                                    "{\"" CD_ANNOTATION_NAME "\":\"train\",\"" CD_ANNOTATION_NAMESPACE
-                                    "\":\"w\"}");
+                                    "{\"" CD_ANNOTATION_NAME "\":\"train\"}");
                 buf_done(&b);
                 arena_free(a);
         }
@@ -281,8 +288,7 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "imex-channel-s0", &domain, CD_TARGET_WORKLOAD,
-                            &CHANNEL("Single", "s0"), &b);
+                objects_rct(apis[i], "w", "imex-channel-s0", &domain, &CHANNEL("Single", "s0"), &b);
                 assert_string_equal(at(a, &b,
                                        streq(apis[i], "v1beta1")
                                                ? "spec.spec.devices.requests.0.selectors"
@@ -297,9 +303,9 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
                 const struct rct *r = fake_rct_json(
                         a, "{'metadata':{'name':'t','namespace':'w','resourceVersion':'1'},'spec':%s}",
                         buf_str(&spec));
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single", "s0")));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single", "s1")));
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
+                assert_true(objects_rct_matches(r, UID_A, &CHANNEL("Single", "s0")));
+                assert_false(objects_rct_matches(r, UID_A, &CHANNEL("Single", "s1")));
+                assert_true(objects_rct_matches(r, UID_A, &CHANNEL("Single")));
                 buf_done(&spec);
                 buf_done(&b);
                 arena_free(a);
@@ -312,7 +318,7 @@ static void a_template_for_a_channel_of_its_own_says_so(void **state) {
         const struct objects_channel own = { .mode = "Single", .own = true };
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
-        objects_rct("v1", "w", "tpl", &domain, CD_TARGET_WORKLOAD, &own, &b);
+        objects_rct("v1", "w", "tpl", &domain, &own, &b);
         assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
                             "{\"allocationMode\":\"Single\",\"apiVersion\":\"" CD_API_VERSION
                             "\",\"domainID\":\"" UID_A
@@ -325,8 +331,8 @@ static void a_template_for_a_channel_of_its_own_says_so(void **state) {
                                "resourceVersion", "1");
         char *text = yyjson_mut_write(copy, 0, NULL);
         assert_int_equal(jd_decode_text(rct_fields, text, strlen(text), false, "", a, r, &e), 0);
-        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &own));
-        assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
+        assert_true(objects_rct_matches(r, UID_A, &own));
+        assert_false(objects_rct_matches(r, UID_A, &CHANNEL("Single")));
         free(text);
         yyjson_mut_doc_free(copy);
         yyjson_doc_free(doc);
@@ -371,7 +377,7 @@ static void a_template_of_the_go_driver_is_recognised(void **state) {
                    "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
                    "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/"
                    "v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
-        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
+        assert_true(objects_rct_matches(r, UID_A, &CHANNEL("Single")));
         arena_free(a);
 }
 
@@ -424,7 +430,7 @@ static void node_patch(void **state) {
 /* Users look whether status.nodes is there at all. */
 static void an_empty_status_has_no_nodes(void **state) {
         struct arena *a = arena_new(4096);
-        struct formation f = { 0 };
+        struct membership f = { 0 };
         struct verdict v;
         struct buf b = BUF_INIT(4096);
         const struct compute_domain *cd = fake_cd_json(
@@ -488,35 +494,79 @@ static void a_fabric(void **state) {
         objects_fabric(&f, &old, &b);
         buf_addf(&text, "%s\n\n## it has no Node, entry or holder any more\n\n", buf_str(&b));
         buf_clear(&b);
-        struct fabric_seat here = { "node-1", 0, 3, "10.0.0.1", "boot", NULL },
-                           left = { "node-2", 1, 2, "", "", FABRIC_ORDERED_DELETED };
+        struct fabric_assignment assignments[] = {
+                { .node = "node-1",
+                  .index = 0,
+                  .epoch = 3,
+                  .claim = "claim",
+                  .boot_id = "boot",
+                  .ip = "10.0.0.1" },
+                { .node = "node-2",
+                  .index = 1,
+                  .epoch = 2,
+                  .state = FABRIC_ENDING,
+                  .claim = "other",
+                  .boot_id = "b" },
+                { .node = "node-3", .index = 2, .epoch = 1, .state = FABRIC_RESERVED },
+        };
+        struct fabric_removal removal = { "node-2", "pod" };
         struct fabric_domain domain = { .owner = channels[0].owner,
                                         .infix = "0123456789",
                                         .slots = 18,
                                         .port = 28001,
-                                        .seats = &here,
-                                        .n_seats = 1,
-                                        .leaving = &left,
-                                        .n_leaving = 1,
+                                        .assignments = assignments,
+                                        .n_assignments = 3,
                                         .freed = "3,0" };
         struct compute_domain_fabric with = f;
-        struct buf agents = BUF_INIT(1 << 16);
+        struct buf daemons = BUF_INIT(1 << 16);
         with.domains = &domain;
         with.n_domains = 1;
         with.epoch = 3;
-        objects_fabric(&with, &old, &agents);
+        with.recount = 3;
+        with.removals = &removal;
+        with.n_removals = 1;
+        objects_fabric(&with, &old, &daemons);
         const char *head = "{\"metadata\":{";
         struct buf named = BUF_INIT(1 << 16);
-        buf_addf(&named, "%s\"name\":\"x\",%s", head, buf_str(&agents) + strlen(head));
+        buf_addf(&named, "%s\"name\":\"x\",%s", head, buf_str(&daemons) + strlen(head));
         assert_int_equal(jd_decode_text(compute_domain_fabric_fields, buf_str(&named), named.n, false, "", a,
                                         &back, &e),
                          0);
         buf_done(&named);
         assert_int_equal(back.epoch, 3);
         assert_int_equal(back.n_domains, 1);
-        assert_string_equal(back.domains[0].seats[0].boot_id, "boot");
-        assert_string_equal(back.domains[0].leaving[0].ordered, FABRIC_ORDERED_DELETED);
+        assert_int_equal(back.recount, 3);
+        assert_int_equal(back.n_removals, 1);
+        assert_string_equal(back.removals[0].node, "node-2");
+        assert_string_equal(back.removals[0].pod_uid, "pod");
+        assert_int_equal(back.domains[0].n_assignments, 3);
+        const struct fabric_assignment *first = &back.domains[0].assignments[0];
+        assert_true(fabric_is_active(first));
+        assert_string_equal(first->claim, "claim");
+        assert_string_equal(first->boot_id, "boot");
+        assert_string_equal(first->ip, "10.0.0.1");
+        assert_true(fabric_is_leaving(&back.domains[0].assignments[1]));
+        assert_int_equal(back.domains[0].assignments[1].epoch, 2);
+        assert_true(fabric_is_reserved(&back.domains[0].assignments[2]));
+        assert_null(back.domains[0].assignments[2].claim);
         assert_string_equal(back.domains[0].freed, "3,0");
+        /* Nothing is left of a recount and of removals that are over. */
+        with.recount = 0;
+        with.n_removals = 0;
+        struct buf over = BUF_INIT(1 << 16);
+        objects_fabric(&with, &old, &over);
+        assert_non_null(strstr(buf_str(&over), "\"epoch\":3,\"recount\":0,\"removals\":[],"));
+        buf_clear(&over);
+        /* A daemon can be marked before anybody has had an assignment. */
+        with.epoch = 0;
+        with.n_removals = 1;
+        objects_fabric(&with, &old, &over);
+        assert_non_null(strstr(buf_str(&over), "\"removals\":[{\"node\":\"node-2\",\"podUID\":\"pod\"}],"));
+        assert_null(strstr(buf_str(&over), "\"domains\""));
+        buf_clear(&over);
+        objects_fabric(&with, NULL, &over);
+        assert_non_null(strstr(buf_str(&over), "\"removals\":[{\"node\":\"node-2\",\"podUID\":\"pod\"}],"));
+        buf_done(&over);
         f = (struct compute_domain_fabric){ .o = f.o, .empty_since = "2026-11-22T10:00:00Z", .next = 8 };
         objects_fabric(&f, &old, &b);
         buf_addf(&text, "%s\n\n## its nodes have told the version of their IMEX\n\n", buf_str(&b));
@@ -527,8 +577,8 @@ static void a_fabric(void **state) {
         buf_clear(&b);
         objects_fabric(&f, &old, &b);
         buf_addf(&text, "%s\n", buf_str(&b));
-        buf_addf(&text, "\n## agents run IMEX for a domain\n\n%s\n", buf_str(&agents));
-        buf_done(&agents);
+        buf_addf(&text, "\n## daemons run IMEX for a domain\n\n%s\n", buf_str(&daemons));
+        buf_done(&daemons);
         golden_compare("fabric.txt", buf_str(&text));
         buf_done(&text);
         buf_done(&b);
@@ -537,10 +587,12 @@ static void a_fabric(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(daemonset),
+                cmocka_unit_test(the_daemonset),
                 cmocka_unit_test(daemonset_options),
-                cmocka_unit_test(agents_are_of_the_node_and_not_of_a_domain),
-                cmocka_unit_test(no_probe_and_no_memory_limit_of_ours_ends_an_agent),
+                cmocka_unit_test(the_daemons_claim_names_no_compute_domain),
+                cmocka_unit_test(
+                        the_daemons_claim_template_is_known_by_its_annotation_or_by_what_it_asks_for),
+                cmocka_unit_test(no_probe_and_no_memory_limit_of_ours_ends_a_daemon),
                 cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),

@@ -1,136 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules/assignment: who gets which index, what ends an epoch, and what frees an index. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/mem.h"
-#include "base/str.h"
+#include "assignment_world.h"
 #include "render/objects.h"
-#include "rules/assignment.h"
 
-#define OBJECT "00000000-0000-4000-8000-000000000001"
-
-enum { BODY = 1 << 20, SLOTS = 18, NODES_MAX = 40 };
-
-struct world {
-        struct arena *a;
-        struct assignment_input in;
-        struct assignment_node nodes[NODES_MAX];
-        struct assignment_domain domains[4];
-        struct assignment out;
-};
-
-static struct world *world_new(void) {
-        struct world *w = xnew(struct world);
-        w->a = arena_new(1 << 16);
-        w->in = (struct assignment_input){
-                .object = OBJECT, .nodes = w->nodes, .domains = w->domains, .slots = SLOTS, .epoch = 10
-        };
-        return w;
-}
-
-static void world_free(struct world *w) {
-        arena_free(w->a);
-        free(w);
-}
-
-static int setup(void **state) {
-        *state = world_new();
-        return 0;
-}
-
-static int teardown(void **state) {
-        world_free(*state);
-        return 0;
-}
-
-/* A node with a daemon that has reported and has no assignment. */
-static struct assignment_node *add_node(struct world *w, const char *name) {
-        struct assignment_node *n = &w->nodes[w->in.n_nodes++];
-        *n = (struct assignment_node){
-                .name = name,
-                .ip = arena_printf(w->a, "ip-%s", name),
-                .expected = true,
-                .trust = ASSIGNMENT_TRUST_FULL,
-                .report = { .pod_uid = arena_printf(w->a, "pod-%s", name),
-                            .claim = arena_printf(w->a, "claim-%s", name),
-                            .boot_id = arena_printf(w->a, "boot-%s", name),
-                            .object = OBJECT },
-        };
-        return n;
-}
-
-static struct assignment_domain *add_domain(struct world *w, const char *uid) {
-        struct assignment_domain *d = &w->domains[w->in.n_domains++];
-        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid }, .infix = uid };
-        return d;
-}
-
-/* One decision, which becomes the object. */
-static void step(struct world *w) {
-        assignment_make(&w->in, w->a, &w->out);
-        const char *broken = assignment_check(&w->in, &w->out, w->a);
-        if (broken)
-                fail_msg("%s", broken);
-        w->in.old = w->out.domains;
-        w->in.n_old = w->out.n_domains;
-        w->in.removals = w->out.removals;
-        w->in.n_removals = w->out.n_removals;
-        w->in.epoch = w->out.epoch;
-        w->in.recount = w->out.recount;
-        w->in.went_back = false;
-}
-
-static const struct fabric_assignment *of(const struct world *w, const char *uid, const char *node) {
-        for (size_t i = 0; i < w->out.n_domains; i++)
-                if (streq(w->out.domains[i].owner.uid, uid))
-                        return fabric_assignment_of(&w->out.domains[i], node);
-        return NULL;
-}
-
-/* The daemon does what the object says. */
-static void obey(struct world *w, struct assignment_node *n) {
-        for (size_t i = 0; i < w->out.n_domains; i++) {
-                const struct fabric_assignment *x = fabric_assignment_of(&w->out.domains[i], n->name);
-                if (!x || !fabric_is_active(x) || !streq(x->claim, n->report.claim) ||
-                    !streq(x->boot_id, n->report.boot_id))
-                        continue;
-                n->report.domain = w->out.domains[i].owner.uid;
-                n->report.infix = w->out.domains[i].infix;
-                n->report.index = x->index;
-                n->report.epoch = x->epoch;
-                n->report.ready = n->report.served = true;
-                n->report.seen = w->out.epoch;
-        }
-}
-
-static void leave(struct world *w, struct assignment_node *n) {
-        int64_t *left = arena_alloc(w->a, (n->report.n_left + 1) * sizeof *left);
-        if (n->report.n_left)
-                memcpy(left, n->report.left, n->report.n_left * sizeof *left);
-        left[n->report.n_left++] = n->report.epoch;
-        n->report.left = left;
-        n->report.domain = NULL;
-        n->report.ready = false;
-}
-
-/* The node "n0" runs in domain "d", and its claims are still there. */
-static struct assignment_node *running(struct world *w) {
-        struct assignment_node *n = add_node(w, "n0");
-        add_domain(w, "d");
-        n->wanted = "d";
-        step(w);
-        obey(w, n);
-        step(w);
-        assert_int_equal(of(w, "d", "n0")->index, 0);
-        return n;
-}
+enum { BODY = 1 << 20 };
 
 /* Another Pod with another claim, which has seen the object. */
 static void succeed(struct world *w, struct assignment_node *n) {
@@ -144,8 +17,6 @@ static void succeed(struct world *w, struct assignment_node *n) {
                                                 .n_left = 1,
                                                 .seen = w->out.epoch };
 }
-
-#define assert_state(x, wanted) assert_string_equal(str_or((x)->state, ""), wanted)
 
 /* ---- who gets what ---- */
 
@@ -585,6 +456,19 @@ static void a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run(void *
         assert_int_equal(w->out.recount, 0);
 }
 
+static void a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_vanished(void **state) {
+        struct world *w = *state;
+        add_domain(w, "d");
+        add_node(w, "n0")->wanted = "d";
+        w->in.vanished = true;
+        step(w);
+        assert_true(w->out.unsure);
+        assert_null(of(w, "d", "n0"));
+        w->in.vanished = false;
+        step(w);
+        assert_non_null(of(w, "d", "n0"));
+}
+
 static void a_second_restore_starts_a_recount_of_its_own(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
@@ -616,6 +500,32 @@ static void what_runs_counts_more_than_what_is_written(void **state) {
         /* Both run with it: the second leaves. */
         assert_state(of(w, "d", "n0"), "");
         assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
+}
+
+/* The object was put back: it lists an earlier domain of the node as active, and no claim is there. */
+static void what_runs_counts_more_than_another_domain_that_is_written(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        const struct fabric_domain *was = w->in.old;
+        size_t n_was = w->in.n_old;
+        add_domain(w, "e");
+        n->wanted = "e";
+        step(w);
+        leave(w, n);
+        n->report.left = NULL; /* the object does not list it any more, so the daemon does not either */
+        n->report.n_left = 0;
+        n->report.domain = "e";
+        n->report.infix = "e";
+        n->report.epoch = of(w, "e", "n0")->epoch;
+        n->report.ready = true;
+        step(w);
+        w->in.old = was;
+        w->in.n_old = n_was;
+        n->wanted = NULL;
+        step(w);
+        assert_true(fabric_is_leaving(of(w, "d", "n0")));
+        assert_true(fabric_is_active(of(w, "e", "n0")));
+        assert_true(w->out.repaired);
 }
 
 static void an_assignment_that_is_overtaken_is_not_listed(void **state) {
@@ -700,8 +610,11 @@ static void however_many_domains_there_were_the_object_has_room(void **state) {
                 memset(ns, 'b', 63);
                 memset(name, 'a', 253);
                 old[i] = (struct fabric_domain){
-                        .owner = { "ComputeDomain", ns, name, arena_printf(w->a, "aaaaaaaa-0000-4000-8000-%012d", i) },
-                        .infix = "0123456789", .slots = SLOTS, .port = 28000
+                        .owner = { "ComputeDomain", ns, name,
+                                   arena_printf(w->a, "aaaaaaaa-0000-4000-8000-%012d", i) },
+                        .infix = "0123456789",
+                        .slots = SLOTS,
+                        .port = 28000
                 };
         }
         w->in.old = old;
@@ -740,8 +653,10 @@ static void the_check_finds_what_is_wrong(void **state) {
         struct fabric_assignment two[] = { { .node = "n0", .index = 1, .epoch = 11 },
                                            { .node = "n1", .index = 1, .epoch = 12 } };
         struct fabric_assignment other[] = { { .node = "n0", .index = 0, .epoch = 13 } };
-        struct fabric_domain d[] = { { .owner.uid = "d", .slots = 2, .assignments = two, .n_assignments = 2 },
-                                     { .owner.uid = "e", .slots = 2, .assignments = other, .n_assignments = 1 } };
+        struct fabric_domain d[] = {
+                { .owner.uid = "d", .slots = 2, .assignments = two, .n_assignments = 2 },
+                { .owner.uid = "e", .slots = 2, .assignments = other, .n_assignments = 1 }
+        };
         struct assignment out = { .domains = d, .n_domains = 1 };
         add_node(w, "n0");
         add_node(w, "n1");
@@ -786,8 +701,10 @@ int main(void) {
                 T(what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed),
                 T(a_recount_waits_for_no_node_that_is_proven_gone),
                 T(a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run),
+                T(a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_vanished),
                 T(a_second_restore_starts_a_recount_of_its_own),
                 T(what_runs_counts_more_than_what_is_written),
+                T(what_runs_counts_more_than_another_domain_that_is_written),
                 T(an_assignment_that_is_overtaken_is_not_listed),
                 T(a_node_cannot_use_up_the_epochs),
                 T(the_last_epoch_is_not_given),

@@ -27,15 +27,16 @@
 struct world {
         struct arena *a;
         struct compute_domain_fabric object;
-        struct fabric_domain domain;
-        struct fabric_assignment assignment;
+        struct fabric_domain domain, more_domains[2];
+        struct fabric_assignment assignment, more_assignments[2];
         struct node node;
         struct taint taint;
-        bool has_node, node_gone, stale, stands, other_mode;
+        bool no_object, is_busy, has_node, node_gone, stale, stands, other_mode;
         const char *slice; /* NULL: there is none */
-        struct daemon_pod pods[2];
+        struct daemon_pod pods[3];
         size_t n_pods;
-        struct plugin_pod plugin;
+        struct plugin_pod plugins[3];
+        size_t n_plugins;
         struct compute_domain cd;
         bool has_cd;
         struct grant grants[2];
@@ -70,7 +71,9 @@ static void each_daemon(void *u, const char *node, assignment_daemon_fn *fn, voi
 }
 
 static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, void *v) {
-        fn(v, &((struct world *)u)->plugin);
+        struct world *w = u;
+        for (size_t i = 0; i < w->n_plugins; i++)
+                fn(v, &w->plugins[i]);
 }
 
 static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
@@ -89,7 +92,7 @@ static bool takes(void *u, const struct compute_domain *cd, const char *current)
 }
 
 static bool is_idle(void *u, const struct fabric_domain *d) {
-        return true;
+        return !((struct world *)u)->is_busy;
 }
 
 static const char *get_removal(void *u, const char *node) {
@@ -105,8 +108,9 @@ static bool is_absent(void *u, enum assignment_question q, const char *name, con
 }
 
 static const char *report_with(struct world *w, const char *claim, const char *boot, const char *more) {
-        return arena_printf(w->a, "{\"claimUID\":\"%s\",\"bootID\":\"%s\",\"fabricUID\":\"" OBJECT "\",\"seen\":7%s}", claim,
-                            boot, more);
+        return arena_printf(
+                w->a, "{\"claimUID\":\"%s\",\"bootID\":\"%s\",\"fabricUID\":\"" OBJECT "\",\"seen\":7%s}",
+                claim, boot, more);
 }
 
 static const char *report_of(struct world *w, const char *claim, const char *more) {
@@ -117,7 +121,8 @@ static struct daemon_pod *add_pod(struct world *w, const char *uid, int64_t crea
         struct daemon_pod *p = &w->pods[w->n_pods++];
         static struct pod_ip ip = { "10.0.0.1" };
         *p = (struct daemon_pod){ .report = report };
-        p->pod.o.meta = (struct kube_meta){ .ns = "driver", .name = uid, .uid = uid, .rv = "1", .created = created };
+        p->pod.o.meta =
+                (struct kube_meta){ .ns = "driver", .name = uid, .uid = uid, .rv = "1", .created = created };
         p->pod.node = "n1";
         p->pod.phase = "Running";
         p->pod.ips = &ip;
@@ -128,7 +133,9 @@ static struct daemon_pod *add_pod(struct world *w, const char *uid, int64_t crea
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->a = arena_new(4096);
-        w->assignment = (struct fabric_assignment){ .node = "n1", .index = 3, .epoch = 7, .claim = CLAIM, .boot_id = BOOT };
+        w->assignment = (struct fabric_assignment){
+                .node = "n1", .index = 3, .epoch = 7, .claim = CLAIM, .boot_id = BOOT
+        };
         w->domain = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "cd", DOMAIN },
                                             .infix = "0123456789",
                                             .slots = 18,
@@ -140,15 +147,18 @@ static int setup(void **state) {
                                                     .epoch = 7,
                                                     .domains = &w->domain,
                                                     .n_domains = 1 };
-        w->node = (struct node){ .o.meta = { .name = "n1", .uid = "n1", .rv = "1" }, .imex_agent = "true", .boot_id = BOOT };
+        w->node = (struct node){ .o.meta = { .name = "n1", .uid = "n1", .rv = "1" },
+                                 .imex_daemon = "true",
+                                 .boot_id = BOOT };
         w->has_node = w->has_cd = true;
         w->slice = CLIQUE;
         w->cd.o.meta = (struct kube_meta){ .ns = "ns", .name = "cd", .uid = DOMAIN, .rv = "1" };
         w->grants[0] = (struct grant){ .claim_uid = "c", .ns = "ns", .domain_uid = DOMAIN, .node = "n1" };
-        w->n_grants = 1;
+        w->n_grants = w->n_plugins = 1;
         add_pod(w, "p1", 100, NULL);
         w->pods[0].report = report_of(w, CLAIM,
-                                      ",\"assignment\":\"" CLIQUE "/" DOMAIN "/3/7\",\"infix\":\"0123456789\",\"ready\":true");
+                                      ",\"assignment\":\"" CLIQUE "/" DOMAIN
+                                      "/3/7\",\"infix\":\"0123456789\",\"ready\":true");
         *state = w;
         return 0;
 }
@@ -163,12 +173,26 @@ static int teardown(void **state) {
 /* What is known of the node. */
 static const struct assignment_node *look(struct world *w) {
         static const char *const names[] = { "n1" };
-        const struct assignment_source s = { .clique = CLIQUE, .object = &w->object, .names = names, .n_names = 1,
-                                             .stands = w->stands, .stale = w->stale, .slots = 18, .node = get_node,
-                                             .node_gone = is_node_gone, .slice = get_slice, .fabric = get_fabric,
-                                             .daemons = each_daemon, .plugins = each_plugin, .grants = each_grant,
-                                             .domain = get_domain, .takes = takes, .idle = is_idle,
-                                             .removes = get_removal, .absent = is_absent, .u = w };
+        const struct assignment_source s = { .clique = CLIQUE,
+                                             .object = w->no_object ? NULL : &w->object,
+                                             .names = names,
+                                             .n_names = 1,
+                                             .stands = w->stands,
+                                             .stale = w->stale,
+                                             .slots = 18,
+                                             .node = get_node,
+                                             .node_gone = is_node_gone,
+                                             .slice = get_slice,
+                                             .fabric = get_fabric,
+                                             .daemons = each_daemon,
+                                             .plugins = each_plugin,
+                                             .grants = each_grant,
+                                             .domain = get_domain,
+                                             .takes = takes,
+                                             .idle = is_idle,
+                                             .removes = get_removal,
+                                             .absent = is_absent,
+                                             .u = w };
         w->asked[0] = '\0';
         assignment_facts_make(&s, w->a, &w->facts);
         assert_int_equal(w->facts.input.n_nodes, 1);
@@ -197,6 +221,17 @@ static void a_report_that_cannot_be_read_says_nothing(void **state) {
         w->pods[0].report = "{\"claimUID\":\"no\"}";
         assert_null(look(w)->report.pod_uid);
         assert_true(look(w)->expected);
+}
+
+/* What it ran is listed until there is proof that it has ended. */
+static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(void **state) {
+        struct world *w = *state;
+        w->pods[0].pod.phase = "Failed";
+        const struct assignment_node *n = look(w);
+        assert_false(n->report.ready);
+        assert_string_equal(n->report.domain, DOMAIN);
+        assert_int_equal(n->report.index, 3);
+        assert_int_equal(n->report.epoch, 7);
 }
 
 static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
@@ -246,9 +281,9 @@ static void a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected(vo
         add_pod(w, "p2", 200, NULL);
         assert_true(look(w)->ending);
         w->n_pods = 1;
-        w->node.imex_agent = NULL;
+        w->node.imex_daemon = NULL;
         assert_true(look(w)->ending);
-        w->node.imex_agent = "true";
+        w->node.imex_daemon = "true";
         w->pods[0].report = report_of(w, CLAIM, ",\"assignment\":\"" ELSEWHERE "/" DOMAIN "/3/7\"");
         assert_true(look(w)->ending); /* it leaves another partition first */
 }
@@ -310,7 +345,7 @@ static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void *
 
 static void the_plugins_word_counts_where_its_slice_confirms_the_partition(void **state) {
         struct world *w = *state;
-        w->plugin.unprepared = CLAIM;
+        w->plugins[0].unprepared = CLAIM;
         assert_string_equal(look(w)->unprepared, CLAIM);
         w->slice = NULL;
         assert_null(look(w)->unprepared);
@@ -321,7 +356,8 @@ static void a_daemon_that_serves_another_partition_has_left_this_one(void **stat
         w->slice = ELSEWHERE;
         w->pods[0].report = report_of(w, CLAIM, "");
         assert_false(look(w)->moved); /* it sees this object yet */
-        w->pods[0].report = arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":0}");
+        w->pods[0].report = arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
+                                               "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":0}");
         assert_true(look(w)->moved);
         w->slice = CLIQUE;
         assert_false(look(w)->moved);
@@ -329,9 +365,9 @@ static void a_daemon_that_serves_another_partition_has_left_this_one(void **stat
 
 static void what_a_daemon_has_seen_of_another_partitions_object_counts_for_nothing_here(void **state) {
         struct world *w = *state;
-        w->pods[0].report = arena_printf(w->a,
-                                         "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
-                                         "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":900,\"recount\":8}");
+        w->pods[0].report =
+                arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
+                                   "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":900,\"recount\":8}");
         assert_string_equal(look(w)->report.object, OTHER_OBJECT);
         w->pods[0].pod.clique_id = CLIQUE;
         assert_string_equal(look(w)->report.object, OTHER_OBJECT);
@@ -352,6 +388,18 @@ static void a_claim_brings_its_node_into_a_domain_of_its_own_namespace(void **st
         w->grants[0].ns = "ns";
         w->other_mode = true;
         assert_null(look(w)->wanted);
+}
+
+static void a_node_of_another_partition_leaves_this_one(void **state) {
+        struct world *w = *state;
+        w->slice = ELSEWHERE;
+        assert_null(look(w)->wanted);
+        assert_true(look(w)->released);
+        assert_string_equal(w->asked, "");
+        w->object.n_domains = 0;
+        assert_false(look(w)->released);
+        w->slice = ""; /* whatever it means, it names no other one */
+        assert_string_equal(look(w)->wanted, DOMAIN);
 }
 
 static void a_node_is_released_only_when_the_api_server_confirms_it(void **state) {
@@ -376,6 +424,7 @@ static void a_domain_is_gone_only_when_the_api_server_confirms_it(void **state) 
         w->confirms = true;
         look(w);
         assert_true(w->facts.input.domains[0].gone);
+        assert_false(w->facts.hold);
         w->stale = true;
         look(w);
         assert_false(w->facts.input.domains[0].gone);
@@ -396,6 +445,8 @@ static void a_node_is_in_the_domain_that_stands_until_it_is_cordoned_and_unused(
         assert_string_equal(look(w)->wanted, standing);
         w->slice = NULL; /* and of no slice nobody knows where it belongs */
         assert_null(look(w)->wanted);
+        w->slice = ""; /* it has no NVLink */
+        assert_null(look(w)->wanted);
 }
 
 /* Nor is it taken for a ComputeDomain that is gone. */
@@ -405,8 +456,8 @@ static void where_no_domain_stands_any_more_its_nodes_are_released(void **state)
         fabric_standing_uid(CLIQUE, standing);
         w->n_grants = 0;
         w->domain.owner = (struct fabric_owner){ "ComputeDomainFabric", NULL, CLIQUE, standing };
-        w->pods[0].report = report_of(
-                w, CLAIM, arena_printf(w->a, ",\"assignment\":\"" CLIQUE "/%s/3/7\"", standing));
+        w->pods[0].report =
+                report_of(w, CLAIM, arena_printf(w->a, ",\"assignment\":\"" CLIQUE "/%s/3/7\"", standing));
         assert_true(look(w)->released);
         assert_string_equal(w->asked, "");
         w->slice = NULL;
@@ -435,11 +486,256 @@ static void a_copy_of_an_object_is_told_from_the_object(void **state) {
         assert_false(w->facts.input.copy);
 }
 
+/* ---- what is missing, and what there is more than one of ---- */
+
+#define DOMAIN_2 "aaaaaaaa-0000-4000-8000-000000000002"
+
+/* The object lists the domain that stands in the partition, with or without the node. */
+static void add_standing(struct world *w, const char *state, size_t n_assignments) {
+        struct fabric_domain *d = &w->more_domains[0];
+        char uid[37];
+        fabric_standing_uid(CLIQUE, uid);
+        w->more_assignments[0] = w->assignment;
+        w->more_assignments[0].state = state;
+        w->more_assignments[0].epoch = 8;
+        *d = w->domain;
+        d->owner = (struct fabric_owner){ "ComputeDomainFabric", NULL, CLIQUE, arena_strdup(w->a, uid) };
+        d->assignments = w->more_assignments;
+        d->n_assignments = n_assignments;
+}
+
+static void a_partition_without_an_object_has_facts(void **state) {
+        struct world *w = *state;
+        w->no_object = true;
+        const struct assignment_node *n = look(w);
+        assert_string_equal(n->wanted, DOMAIN);
+        assert_string_equal(n->report.domain, DOMAIN);
+        assert_null(w->facts.input.object);
+        assert_int_equal(w->facts.input.n_old, 0);
+        assert_int_equal(w->facts.input.n_domains, 1);
+        w->slice = NULL; /* and nothing but the object would confirm the report */
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->has_node = false;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->has_node = true;
+        w->node.gpu_clique_ours = CLIQUE; /* a label of ours that somebody else has changed */
+        w->node.gpu_clique = ELSEWHERE;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+}
+
+static void of_two_pods_that_are_as_old_the_name_decides(void **state) {
+        struct world *w = *state;
+        add_pod(w, "p0", 100, report_of(w, CLAIM_2, ""));
+        assert_string_equal(look(w)->report.pod_uid, "p1");
+        w->pods[1].pod.o.meta.created = 101;
+        assert_string_equal(look(w)->report.pod_uid, "p0");
+        w->pods[1].pod.o.meta.created = 100;
+        w->pods[1].pod.o.meta.name = w->pods[1].pod.o.meta.uid = "p2";
+        assert_string_equal(look(w)->report.pod_uid, "p2");
+}
+
+static void what_all_earlier_pods_left_counts(void **state) {
+        struct world *w = *state;
+        w->pods[0].report = report_of(w, CLAIM, ",\"left\":\"3,4\"");
+        add_pod(w, "p2", 200, report_of(w, CLAIM_2, ""));
+        add_pod(w, "p3", 300, report_of(w, CLAIM_2, ",\"left\":\"5\""));
+        const struct assignment_node *n = look(w);
+        assert_string_equal(n->report.pod_uid, "p3");
+        assert_int_equal(n->n_more_left, 2);
+        w->pods[1].report = report_of(w, CLAIM_2, ",\"left\":\"6\"");
+        n = look(w);
+        assert_int_equal(n->n_more_left, 3);
+        assert_int_equal(n->more_left[0], 3);
+        assert_int_equal(n->more_left[2], 6);
+}
+
+static void a_daemon_is_expected_where_one_may_run(void **state) {
+        struct world *w = *state;
+        w->node.imex_daemon = NULL;
+        assert_true(look(w)->expected);
+        w->pods[0].pod.phase = "Failed";
+        assert_false(look(w)->expected);
+        w->n_pods = 0;
+        assert_false(look(w)->expected);
+        w->node.imex_daemon = "true";
+        assert_true(look(w)->expected);
+        w->has_node = false;
+        assert_false(look(w)->expected);
+}
+
+static void a_daemon_pod_may_have_no_address_yet(void **state) {
+        struct world *w = *state;
+        w->pods[0].pod.n_ips = 0;
+        assert_string_equal(look(w)->ip, "");
+}
+
+static void a_daemon_that_has_seen_no_object_has_not_moved(void **state) {
+        struct world *w = *state;
+        w->slice = ELSEWHERE;
+        w->pods[0].report = arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
+                                               "\",\"fabricUID\":\"\",\"seen\":0}");
+        assert_false(look(w)->moved);
+        w->pods[0].report = NULL;
+        assert_false(look(w)->moved);
+}
+
+static void the_newest_plugin_pod_that_has_reported_counts(void **state) {
+        struct world *w = *state;
+        w->plugins[0].unprepared = CLAIM;
+        w->plugins[0].o.meta.created = 200;
+        w->plugins[1].unprepared = CLAIM_2;
+        w->plugins[1].o.meta.created = 100;
+        w->plugins[2].o.meta.created = 300; /* it has yet to report */
+        w->n_plugins = 3;
+        assert_string_equal(look(w)->unprepared, CLAIM);
+        w->plugins[1].o.meta.created = 199;
+        assert_string_equal(look(w)->unprepared, CLAIM);
+        w->plugins[1].o.meta.created = 200; /* the later one in the list, then */
+        assert_string_equal(look(w)->unprepared, CLAIM_2);
+        w->n_plugins = 0;
+        assert_null(look(w)->unprepared);
+}
+
+/* What another node's assignment names, or none, is no question about this node. */
+static void the_boots_of_all_that_is_written_for_the_node_have_to_be_over(void **state) {
+        struct world *w = *state;
+        w->node.boot_id = BOOT_2;
+        w->pods[0].report = report_with(w, CLAIM, BOOT_2, "");
+        w->more_assignments[0] = w->assignment;
+        w->more_assignments[0].node = "n2";
+        w->more_assignments[1] = w->assignment;
+        w->more_assignments[1].boot_id = NULL;
+        w->domain.assignments = w->more_assignments;
+        w->domain.n_assignments = 2;
+        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(w->asked, "");
+        w->more_assignments[0].node = "n1";
+        assert_null(look(w)->boot_id);
+        assert_string_equal(w->asked, "boot n1 " BOOT "\n"); /* and no further question */
+        assert_false(look(w)->doubtful);                     /* the daemon has reported since */
+        w->n_pods = 0;
+        assert_null(look(w)->boot_id);
+        assert_false(look(w)->doubtful);
+        w->confirms = true;
+        assert_string_equal(look(w)->boot_id, BOOT_2);
+        w->node.boot_id = NULL;
+        assert_null(look(w)->boot_id);
+        w->node.boot_id = BOOT_2;
+        w->confirms = false;
+        w->more_assignments[0].node = "n2";
+        w->more_assignments[1].boot_id = BOOT;
+        assert_null(look(w)->boot_id);
+        assert_string_equal(w->asked, "boot n1 " BOOT "\n");
+        w->domain.n_assignments = 1;
+        assert_string_equal(look(w)->boot_id, BOOT_2);
+}
+
+static void the_boot_that_a_report_names_has_to_be_over(void **state) {
+        struct world *w = *state;
+        w->node.boot_id = BOOT_2;
+        w->object.n_domains = 0;
+        assert_null(look(w)->boot_id);
+        assert_string_equal(w->asked, "boot n1 " BOOT "\n");
+        w->confirms = true;
+        assert_string_equal(look(w)->boot_id, BOOT_2);
+        w->confirms = false;
+        w->n_pods = 0;
+        assert_string_equal(look(w)->boot_id, BOOT_2);
+}
+
+static void a_claim_of_a_domain_that_is_not_there_brings_its_node_nowhere(void **state) {
+        struct world *w = *state;
+        w->has_cd = false;
+        w->confirms = true;
+        assert_null(look(w)->wanted);
+        assert_true(look(w)->released);
+}
+
+/* Claims of several domains are on the node: it stays where it need not leave. */
+static void a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave(void **state) {
+        struct world *w = *state;
+        add_standing(w, FABRIC_LEAVING, 1);
+        w->more_domains[1] = w->domain;
+        w->object.domains = w->more_domains;
+        w->object.n_domains = 2;
+        w->n_grants = 0;
+        assert_false(look(w)->released);
+        assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
+        w->more_domains[1].n_assignments = 0; /* it is listed only where it leaves */
+        assert_true(look(w)->released);
+        assert_string_equal(w->asked, "");
+}
+
+/* The isolation was changed to `channel` while the node was in a ComputeDomain's own domain. */
+static void
+an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_node(void **state) {
+        struct world *w = *state;
+        char standing[37];
+        fabric_standing_uid(CLIQUE, standing);
+        w->stands = w->other_mode = true;
+        w->n_grants = 0;
+        assert_null(look(w)->wanted);
+        assert_false(w->facts.input.nodes[0].released);
+        w->confirms = true;
+        assert_string_equal(look(w)->wanted, standing);
+        w->has_node = false;
+        assert_null(look(w)->wanted);
+}
+
+static void a_node_stays_in_the_domain_that_stands_without_a_slice(void **state) {
+        struct world *w = *state;
+        char standing[37];
+        fabric_standing_uid(CLIQUE, standing);
+        add_standing(w, NULL, 1);
+        w->object.domains = w->more_domains;
+        w->stands = w->other_mode = true;
+        w->n_grants = 0;
+        w->slice = NULL;
+        assert_string_equal(look(w)->wanted, standing);
+        w->node.unschedulable = true;
+        assert_null(look(w)->wanted);
+        assert_false(look(w)->released);
+        w->slice = CLIQUE;
+        assert_true(look(w)->released); /* it is cordoned */
+        w->has_node = false;
+        assert_false(look(w)->released); /* whether it was is not known */
+}
+
+static void each_domain_is_named_once_and_idle_only_without_assignments(void **state) {
+        struct world *w = *state;
+        add_standing(w, NULL, 0);
+        w->more_domains[1] = w->domain;
+        w->object.domains = w->more_domains;
+        w->object.n_domains = 2;
+        w->pods[0].report = report_of(
+                w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN_2 "/4/9\",\"infix\":\"0123456789\"");
+        w->n_grants = 0;
+        w->stale = true;
+        look(w);
+        assert_int_equal(w->facts.input.n_domains, 3);
+        assert_true(w->facts.input.domains[0].stands && w->facts.input.domains[0].idle);
+        assert_false(w->facts.input.domains[1].stands || w->facts.input.domains[1].idle);
+        assert_string_equal(w->facts.input.domains[2].owner.uid, DOMAIN_2);
+        assert_false(w->facts.input.domains[2].gone);
+        assert_null(w->facts.input.domains[2].owner.name);
+        assert_true(w->facts.hold);
+        w->is_busy = true;
+        w->n_grants = 1; /* nothing else is held */
+        look(w);
+        assert_false(w->facts.input.domains[0].idle);
+        assert_true(w->facts.hold);
+        /* A row of the partition's own stands by its kind, whatever partition it was made for. */
+        w->more_domains[0].owner.uid = "cccccccc-0000-8000-8000-000000000001";
+        look(w);
+        assert_true(w->facts.input.domains[0].stands);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_report_is_read_as_it_was_written),
                 T(a_report_that_cannot_be_read_says_nothing),
+                T(a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment),
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
                 T(what_an_earlier_pod_left_counts_and_what_it_ran_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
@@ -450,11 +746,26 @@ int main(void) {
                 T(a_daemon_that_serves_another_partition_has_left_this_one),
                 T(what_a_daemon_has_seen_of_another_partitions_object_counts_for_nothing_here),
                 T(a_claim_brings_its_node_into_a_domain_of_its_own_namespace),
+                T(a_node_of_another_partition_leaves_this_one),
                 T(a_node_is_released_only_when_the_api_server_confirms_it),
                 T(a_domain_is_gone_only_when_the_api_server_confirms_it),
                 T(a_node_is_in_the_domain_that_stands_until_it_is_cordoned_and_unused),
                 T(where_no_domain_stands_any_more_its_nodes_are_released),
                 T(a_copy_of_an_object_is_told_from_the_object),
+                T(a_partition_without_an_object_has_facts),
+                T(of_two_pods_that_are_as_old_the_name_decides),
+                T(what_all_earlier_pods_left_counts),
+                T(a_daemon_is_expected_where_one_may_run),
+                T(a_daemon_pod_may_have_no_address_yet),
+                T(a_daemon_that_has_seen_no_object_has_not_moved),
+                T(the_newest_plugin_pod_that_has_reported_counts),
+                T(the_boots_of_all_that_is_written_for_the_node_have_to_be_over),
+                T(the_boot_that_a_report_names_has_to_be_over),
+                T(a_claim_of_a_domain_that_is_not_there_brings_its_node_nowhere),
+                T(a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave),
+                T(an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_node),
+                T(a_node_stays_in_the_domain_that_stands_without_a_slice),
+                T(each_domain_is_named_once_and_idle_only_without_assignments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../api/fake.h"
+#include "world/fake.h"
 
 #include "rules/census.h"
 
 static void every_node_is_in_one_state(void **state) {
-        struct formed_seat members[] = {
-                { .why = FORMATION_READY },   { .why = FORMATION_READY },   { .why = FORMATION_STARTING },
-                { .why = FORMATION_FAILING }, { .why = FORMATION_HELD },    { .why = FORMATION_FULL },
-                { .why = FORMATION_LOST },    { .why = FORMATION_LEAVING },
+        struct member members[] = {
+                { .why = MEMBER_READY },   { .why = MEMBER_READY },   { .why = MEMBER_STARTING },
+                { .why = MEMBER_FAILING }, { .why = MEMBER_HELD },    { .why = MEMBER_FULL },
+                { .why = MEMBER_LOST },    { .why = MEMBER_LEAVING },
         };
-        const struct formation f = { .members = members, .n_members = ARRAY_LEN(members) };
+        const struct membership f = { .members = members, .n_members = ARRAY_LEN(members) };
         struct census c = census_daemons(&f, 3);
         assert_int_equal(c.nodes[CENSUS_READY], 2);
         assert_int_equal(c.nodes[CENSUS_STARTING], 1);

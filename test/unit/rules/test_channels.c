@@ -182,6 +182,22 @@ static void a_silent_node_that_is_older_than_the_table_is_waited_for(void **stat
         assert_int_equal(id_of(s, A), -1);
         assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
         s->nodes[1].gone = true;
+        s->f.now += CHANNELS_QUARANTINE_S;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+}
+
+/* The same, and its plugin reports to the new table before anybody looks. */
+static void a_table_that_begins_waits_though_all_have_reported_to_it(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW - 1;
+        s->nodes[1].stated = NOW - 2 - CHANNELS_NEW_S;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "Nodes that were deleted"));
+        s->f.remembers = true; /* what the one before had is known */
         decide(s);
         assert_int_equal(id_of(s, A), 1);
 }
@@ -199,13 +215,32 @@ static void a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute(void
         s->nodes[0].stated--;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "Still to report: what may still run"));
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "may still run on Nodes that were deleted"));
         assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - 1);
         s->f.remembers = true;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         s->f.remembers = false;
         s->f.now = s->old.o.meta.created + CHANNELS_QUARANTINE_S;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+}
+
+/* The table before it did not have what the plugin of the Node had prepared last: that came after it was
+ * read. */
+static void a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_is_known(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW - 1;
+        s->f.remembers = true;
+        s->f.vanished_s = 17;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "at most a minute"));
+        assert_int_equal(s->d.recheck_s, 17);
+        s->f.vanished_s = 0;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
@@ -712,7 +747,9 @@ int main(void) {
                 RULE(ids_come_again_as_late_as_can_be),
                 RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
                 RULE(a_silent_node_that_is_older_than_the_table_is_waited_for),
+                RULE(a_table_that_begins_waits_though_all_have_reported_to_it),
                 RULE(a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute),
+                RULE(a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_is_known),
                 RULE(what_a_node_holds_wins_over_the_table),
                 RULE(an_old_report_gives_nobody_what_another_has),
                 RULE(an_entry_of_an_old_report_goes_though_its_owner_waits),

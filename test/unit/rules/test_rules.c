@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../api/fake.h"
+#include "world/fake.h"
 
 #include "rules/rules.h"
 
@@ -117,7 +117,7 @@ static void gpu_label(void **state) {
 
 static void index_cases(void **state) {
         struct arena *a = arena_new(1024);
-        struct seat out[8];
+        struct rules_index out[8];
         const int64_t *freed;
         size_t n_freed;
         /* lowest first */
@@ -126,9 +126,9 @@ static void index_cases(void **state) {
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
         /* sticky, and what was used before comes last */
-        rules_indices((const struct seat[]){ { .node = "x", .index = 0 },
-                                             { .node = "y", .index = 1 },
-                                             { .node = "z", .index = 2 } },
+        rules_indices((const struct rules_index[]){ { .node = "x", .index = 0 },
+                                                    { .node = "y", .index = 1 },
+                                                    { .node = "z", .index = 2 } },
                       3, NULL, 0, (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 2);
         assert_int_equal(out[1].index, 3);
@@ -136,18 +136,21 @@ static void index_cases(void **state) {
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
         /* the longest free of those used before */
-        rules_indices((const struct seat[]){ { .node = "z", .index = 2 } }, 1, (const int64_t[]){ 1, 0 }, 2,
-                      (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_index[]){ { .node = "z", .index = 2 } }, 1,
+                      (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed,
+                      &n_freed);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 1);
         assert_int_equal(freed[0], 0);
         /* full */
-        rules_indices((const struct seat[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 1 } }, 2,
-                      NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
+        rules_indices(
+                (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 1 } }, 2,
+                NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
         /* two hold the same: the first keeps it */
-        rules_indices((const struct seat[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 0 } }, 2,
-                      NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices(
+                (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 0 } }, 2,
+                NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* what a broken annotation says does no harm */
@@ -169,7 +172,7 @@ static size_t random_members(const char **ret) {
         return n;
 }
 
-static void check_step(const struct seat *held, size_t n_held, const struct seat *out, size_t n,
+static void check_step(const struct rules_index *held, size_t n_held, const struct rules_index *out, size_t n,
                        size_t n_members) {
         for (size_t i = 0; i < n; i++) {
                 assert_in_range(out[i].index + 1, 0, MAX_NODES);
@@ -191,12 +194,12 @@ static void check_step(const struct seat *held, size_t n_held, const struct seat
  * does. */
 static void indices_over_a_life(void **state) {
         for (int life = 0; life < 20000; life++) {
-                struct seat held[NAMES];
+                struct rules_index held[NAMES];
                 int64_t freed[64];
                 size_t n_held = 0, n_freed = 0;
                 for (int step = 0; step < 20; step++) {
                         struct arena *a = arena_new(512);
-                        struct seat out[NAMES];
+                        struct rules_index out[NAMES];
                         const char *members[NAMES];
                         const int64_t *new_freed;
                         size_t n = random_members(members), n_new_freed;
@@ -218,12 +221,12 @@ static void indices_over_a_life(void **state) {
 /* An index that was given back is the last to be given again, so that a peer that has not heard of it yet
  * does not meet another under that id. */
 static void least_recently_used_first(void **state) {
-        struct seat held[1] = { { .node = "a", .index = 0 } };
+        struct rules_index held[1] = { { .node = "a", .index = 0 } };
         int64_t freed[8], seen[5];
         size_t n_freed = 0;
         for (int i = 0; i < 5; i++) { /* one node leaves, another comes, five times */
                 struct arena *a = arena_new(512);
-                struct seat out[1];
+                struct rules_index out[1];
                 const char *member = i % 2 ? "a" : "b";
                 const int64_t *f;
                 rules_indices(held, 1, freed, n_freed, &member, 1, MAX_NODES, a, out, &f, &n_freed);
@@ -240,7 +243,7 @@ static void least_recently_used_first(void **state) {
 static void indices_of_ten_thousand_nodes(void **state) {
         enum { MANY = 10000 };
         struct arena *a = arena_new(1 << 20);
-        struct seat *held = xnew_n(struct seat, MANY), *out = xnew_n(struct seat, MANY);
+        struct rules_index *held = xnew_n(struct rules_index, MANY), *out = xnew_n(struct rules_index, MANY);
         const char **members = xnew_n(const char *, MANY);
         const int64_t *freed = NULL;
         size_t n_held = 0, n_freed = 0;
@@ -265,54 +268,20 @@ static void indices_of_ten_thousand_nodes(void **state) {
         arena_free(a);
 }
 
-static void replaces_daemons_only_where_nobody_is_hurt(void **state) {
-        struct pod p = { .template_hash = "old", .phase = "Running", .node = "a" };
-        assert_false(rules_replace_daemon(&p, "new", true, 1000));
-        assert_true(rules_replace_daemon(&p, "new", false, 1000));
-        assert_false(rules_replace_daemon(&p, "old", false, 1000));
-        p.o.meta.deleted = 1;
-        assert_false(rules_replace_daemon(&p, "new", false, 1000));
-        p = (struct pod){ .phase = "Running", .node = "a" }; /* the Go driver's */
-        assert_false(rules_replace_daemon(&p, "new", true, 1000));
-}
-
-/* The kubelet tells a moment later than the workload's pod starts that the daemon runs. */
-static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **state) {
-        struct condition scheduled = { .type = "PodScheduled", .status = "True", .since = 1000 };
+static void a_container_that_cannot_start_or_has_ended_is_down(void **state) {
         struct pod_container_why why = { .reason = "ContainerCreating" };
         struct pod_container container = { .waiting = &why };
-        struct pod p = {
-                .template_hash = "old", .phase = "Pending", .conditions = &scheduled, .n_conditions = 1
-        };
-        assert_true(rules_replace_daemon(&p, "new", true, 1001)); /* on no node */
-        p.node = "a";
-        assert_false(rules_replace_daemon(&p, "new", true, 1001));
-        p.containers = &container;
-        p.n_containers = 1;
-        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S - 1));
-        assert_true(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
-        why.reason = "ImagePullBackOff"; /* perhaps the very thing that the change mends */
-        assert_true(rules_replace_daemon(&p, "new", true, 1001));
-        p.ready = "true"; /* it has reported, so it runs */
-        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
-}
-
-static void a_daemon_that_crashes_before_it_reports_is_replaced(void **state) {
-        struct pod_container_why why = { .reason = "CrashLoopBackOff" };
-        struct pod_container container = { .waiting = &why };
-        struct pod p = { .template_hash = "old",
-                         .phase = "Running",
-                         .node = "a",
-                         .containers = &container,
-                         .n_containers = 1 };
-        assert_true(rules_replace_daemon(&p, "new", true, 1000));
-        assert_false(rules_replace_daemon(&p, "old", true, 1000));
+        const struct pod p = { .containers = &container, .n_containers = 1 }, none = { 0 };
+        assert_false(rules_is_down(&none));
+        assert_false(rules_is_down(&p));
+        why.reason = "PodInitializing";
+        assert_false(rules_is_down(&p));
+        why.reason = "ImagePullBackOff";
+        assert_true(rules_is_down(&p));
         container = (struct pod_container){ .terminated = &why };
-        assert_true(rules_replace_daemon(&p, "new", true, 1000));
-        p.state = "READY";
-        assert_false(rules_replace_daemon(&p, "new", true, 1000)); /* it ran, and comes back with its address */
-        p.state = p.template_hash = NULL;
-        assert_false(rules_replace_daemon(&p, "new", true, 1000)); /* the Go driver's, which never reports */
+        assert_true(rules_is_down(&p));
+        container = (struct pod_container){ 0 }; /* it runs */
+        assert_false(rules_is_down(&p));
 }
 
 static void what_a_slice_states(void **state) {
@@ -377,9 +346,7 @@ int main(void) {
                 cmocka_unit_test(indices_over_a_life),
                 cmocka_unit_test(least_recently_used_first),
                 cmocka_unit_test(indices_of_ten_thousand_nodes),
-                cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
-                cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
-                cmocka_unit_test(a_daemon_that_crashes_before_it_reports_is_replaced),
+                cmocka_unit_test(a_container_that_cannot_start_or_has_ended_is_down),
                 cmocka_unit_test(what_a_slice_states),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

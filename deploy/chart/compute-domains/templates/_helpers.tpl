@@ -46,7 +46,7 @@ The controller's environment as the user has it, which wins: the value of one va
 {{- $value -}}
 {{- end -}}
 
-{{/* The managed namespaces but the driver's own, separated by commas: the kubelet plugins serve daemons there, too. */}}
+{{/* The managed namespaces except the driver's own, separated by commas: the kubelet plugins serve daemons there, too. */}}
 {{- define "compute-domains.additionalNamespaces" -}}
 {{- include "compute-domains.namespaces" . | fromJsonArray | rest | join "," -}}
 {{- end -}}
@@ -177,8 +177,8 @@ ours. A key that is there and empty is empty. Takes (list $ "path.to.key" defaul
 {{- end -}}
 
 {{/*
-The daemons' priority class. Whoever says that neither of our programs is to have one, as on GKE, where such a class needs a
-ResourceQuota, means the daemons as well, which the values of the chart dra-driver-nvidia-gpu cannot name.
+The daemons' priority class. The chart dra-driver-nvidia-gpu has no value for it. Where neither controller nor plugin has a class, as on
+GKE, where such a class needs a ResourceQuota, the daemons have none either.
 */}}
 {{- define "compute-domains.daemonPriorityClass" -}}
 {{- $class := "system-node-critical" -}}
@@ -214,8 +214,13 @@ ResourceQuota, means the daemons as well, which the values of the chart dra-driv
 {{- end -}}
 {{- end -}}
 
-{{/* The controller puts this name into every daemon pod that it makes, so it is no value. */}}
+{{/* The controller writes this name into the DaemonSet, so it is not a value. */}}
 {{- define "compute-domains.daemonServiceAccount" -}}
+compute-domain-daemon
+{{- end -}}
+
+{{/* The account of the daemons that the Go driver has left. */}}
+{{- define "compute-domains.goDaemonServiceAccount" -}}
 compute-domain-daemon-service-account
 {{- end -}}
 
@@ -255,7 +260,7 @@ true
 {{- if eq (toString (dig (index . 1) (dig "AllAlpha" false $gates) $gates)) "true" -}}true{{- end -}}
 {{- end -}}
 
-{{/* "true" when the hosts run IMEX themselves, in either way: no daemons, and nothing for them. */}}
+{{/* "true" when the hosts run IMEX themselves: no daemons, and nothing for them. */}}
 {{- define "compute-domains.hostManaged" -}}
 {{- $imex := .Values.resources.computeDomains.imex | default dict -}}
 {{- if or (include "compute-domains.alphaGate" (list . "HostManagedIMEX")) (eq ($imex.mode | default "driverManaged") "hostManaged") -}}
@@ -271,24 +276,15 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* "true" when an agent on each node runs the IMEX of ComputeDomains that are formed from now on. */}}
-{{- define "compute-domains.agents" -}}
-{{- $imex := .Values.resources.computeDomains.imex | default dict -}}
-{{- if eq (toString $imex.agents) "true" -}}
-true
-{{- end -}}
-{{- end -}}
-
-{{/* Annotations of what running agents need when the release has been removed. */}}
-{{- define "compute-domains.keptWithAgents" -}}
-{{- if include "compute-domains.agents" . -}}
+{{/*
+Annotations of the account and the roles of running daemons, and of what limits them: the policy of the account, and the NetworkPolicy
+of the daemons. A right must not outlive its limits. A daemon whose node is in use outlives "helm uninstall", a rollback and a
+change of the mode. Tokens are bound to the UID of their account: a daemon cannot use one that is created later until the kubelet
+renews its token.
+*/}}
+{{- define "compute-domains.keptWithDaemons" -}}
 annotations:
   helm.sh/resource-policy: keep
-{{- end -}}
-{{- end -}}
-
-{{- define "compute-domains.agentServiceAccount" -}}
-compute-domain-agent-service-account
 {{- end -}}
 
 {{/*

@@ -1,7 +1,8 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
 A program of ours reports on its own pod, so it has to be allowed to change pods. This leaves it its own pod, and there what
-it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages, and what metadataRules takes).
+it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages, and what metadataRules takes;
+"kept" true where Helm keeps it with the account of the daemons).
 */}}
 {{- define "compute-domains.ownPodPolicy" -}}
 apiVersion: admissionregistration.k8s.io/v1
@@ -10,6 +11,9 @@ metadata:
   name: {{ .name }}
   labels:
     {{- include "compute-domains.labels" .root | nindent 4 }}
+  {{- if .kept }}
+  {{- include "compute-domains.keptWithDaemons" .root | nindent 2 }}
+  {{- end }}
 spec:
   failurePolicy: Fail
   matchConstraints:
@@ -48,5 +52,5 @@ spec:
       message: {{ .who }} may change labels and annotations of its pod only
     {{- include "compute-domains.metadataRules" (merge (dict "unless" "!variables.isOwnPod" "what" "its pod") .) | nindent 4 }}
 ---
-{{ include "compute-domains.policyBinding" (list .root .name) }}
+{{ include "compute-domains.policyBinding" (list .root .name .kept) }}
 {{- end -}}

@@ -1,7 +1,7 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/* What admission policies share. */}}
 
-{{/* The binding of a policy that denies. Takes (list $ name). */}}
+{{/* The binding of a policy that denies. Takes (list $ name), and true where Helm keeps it with the account of the daemons. */}}
 {{- define "compute-domains.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -9,6 +9,9 @@ metadata:
   name: {{ index . 1 }}
   labels:
     {{- include "compute-domains.labels" (index . 0) | nindent 4 }}
+  {{- if and (gt (len .) 2) (index . 2) }}
+  {{- include "compute-domains.keptWithDaemons" (index . 0) | nindent 2 }}
+  {{- end }}
 spec:
   policyName: {{ index . 1 }}
   validationActions: ["Deny"]

@@ -9,6 +9,13 @@ refused instead (validation.yaml).
 {{- if and (dig "imex" "config" dict .Values.resources.computeDomains | default dict) (include "compute-domains.hostManaged" .) }}
 resources.computeDomains.imex.config: the hosts run nvidia-imex; edit their /etc/nvidia-imex/config.cfg
 {{- end }}
+{{- $always := dict "ComputeDomainCliques" "the nodes of a ComputeDomain are listed in ComputeDomainFabrics"
+  "IMEXDaemonsWithDNSNames" "nvidia-imex always gets stable names of its peers" }}
+{{- range $gate, $why := $always }}
+{{- if eq (toString (get ($values.featureGates | default dict) $gate)) "false" }}
+featureGates.{{ $gate }}: {{ $why }}
+{{- end }}
+{{- end }}
 {{- range $name := list "computeDomains" "gpus" }}
 {{- if eq (toString (dig "containers" $name "healthcheckPort" "" $values.kubeletPlugin)) "0" }}
 kubeletPlugin.containers.{{ $name }}.healthcheckPort: 0 means no probe here, as in the Go driver 0.5.0; its main branch reads 0 as "on" since 2026-09-01: write -1 for no probe, or a port
@@ -39,7 +46,7 @@ controller.metrics.profilePath: the controller has no profiling endpoint
 webhook.*: there is no webhook ({{ keys . | sortAlpha | join ", " }}); what it refused is refused by admission policies, which run in the API server
 {{- end }}
 {{- if and (hasKey .Values.controller "priorityClassName") (not .Values.controller.priorityClassName) (not .Values.kubeletPlugin.priorityClassName) }}
-controller.priorityClassName, kubeletPlugin.priorityClassName: both empty, so the daemons have no priority class either{{ if kindIs "string" (.Values.daemon | default dict).priorityClassName }} but for what daemon.priorityClassName says{{ end }}
+controller.priorityClassName, kubeletPlugin.priorityClassName: both empty, so the daemons have no priority class either{{ if kindIs "string" (.Values.daemon | default dict).priorityClassName }}, except what daemon.priorityClassName sets{{ end }}
 {{- end }}
 {{- if not $gpus }}
 {{- range $gate := list "ConsumableShares" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "MPSSupport" "NVMLDeviceHealthCheck" "PassthroughSupport" "TimeSlicingSettings" }}

@@ -116,6 +116,26 @@ func config(s *resourceapi.ResourceClaimStatus) (kind, domain string) {
 	return
 }
 
+// known fails for a claim with a configuration of another kind than the two that the driver decodes, in Unprepare too, each time.
+func known(s *resourceapi.ResourceClaimStatus) error {
+	if s.Allocation == nil {
+		return nil
+	}
+	for _, c := range s.Allocation.Devices.Config {
+		if c.Opaque == nil || c.Opaque.Driver != driver {
+			continue
+		}
+		var p struct{ APIVersion, Kind string }
+		if err := json.Unmarshal(c.Opaque.Parameters.Raw, &p); err != nil {
+			return fmt.Errorf("error decoding config parameters: %w", err)
+		}
+		if p.APIVersion != apiVersion || (p.Kind != "ComputeDomainChannelConfig" && p.Kind != "ComputeDomainDaemonConfig") {
+			return fmt.Errorf("error decoding config parameters: no kind %q is registered for version %q", p.Kind, p.APIVersion)
+		}
+	}
+	return nil
+}
+
 // locked runs f under the node's lock, as plugin processes of both drivers do.
 func locked(f func() error) error {
 	lock, err := os.OpenFile(pluginDir+"/pu.lock", os.O_RDWR|os.O_CREATE, 0o644)
@@ -270,6 +290,9 @@ func (d *dra) unprepare(ctx context.Context, uid string) error {
 	entry, there := c.V2.PreparedClaims[uid]
 	if !there {
 		return nil
+	}
+	if err := known(&entry.Status); err != nil {
+		return err
 	}
 	for _, g := range entry.PreparedDevices {
 		if g.ConfigState.Type == "channel" {

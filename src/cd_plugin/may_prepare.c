@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/may_prepare.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/names.h"
+
+struct answer {
+        const struct prepare_question *q;
+        char *msg;
+        size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static bool no(const struct answer *a, const char *fmt, ...) {
+        int at = snprintf(a->msg, a->n, "%s: ", a->q->node);
+        va_list ap;
+        va_start(ap, fmt);
+        if (at >= 0 && (size_t)at < a->n)
+                vsnprintf(a->msg + at, a->n - (size_t)at, fmt, ap);
+        va_end(ap);
+        return false;
+}
+
+/* Why the controller assigns nothing, in its words; NULL: the fabric's object gives no reason. */
+static const char *standstill(const struct compute_domain_fabric *f, const char *type) {
+        const char *const types[] = { FABRIC_TABLE_LOST, type };
+        const struct condition *c =
+                f ? condition_first_true(f->conditions, f->n_conditions, types, ARRAY_LEN(types)) : NULL;
+        return c ? str_or(c->message, c->type) : NULL;
+}
+
+static const char *rack_of(const struct prepare_question *q) {
+        return q->fabric ? str_or(q->fabric->rack, q->clique_id) : q->clique_id;
+}
+
+/* ---- the channel ---- */
+
+bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *msg, size_t n) {
+        const struct answer a = { q, msg, n };
+        const struct fabric_channel *c = q->fabric ? fabric_channel_of(q->fabric, q->domain_uid) : NULL;
+        const char *why = standstill(q->fabric, FABRIC_CHANNELS_EXHAUSTED);
+        if (!c)
+                return no(&a, "no channel has been assigned to ComputeDomain '%s/%s' on %s yet%s%s",
+                          q->domain_ns, q->domain_name, rack_of(q), why ? ": " : "",
+                          why ? why
+                              : "; if that lasts, look whether a compute-domain-controller leads, and at its "
+                                "log");
+        if (c->releasing)
+                return no(&a,
+                          "the channel of ComputeDomain '%s/%s' on %s is being taken back because nobody "
+                          "had a claim for it; it is kept once the controller has seen this one",
+                          q->domain_ns, q->domain_name, rack_of(q));
+        if (c->id < 1 || c->id >= FABRIC_CHANNELS_MOST || (uint64_t)c->id >= q->channel_count)
+                return no(&a,
+                          "ComputeDomain '%s/%s' has channel %" PRId64
+                          " on %s, which this node's driver does not have: it has 1 to %u "
+                          "(NVreg_ImexChannelCount must be the same on all nodes of a fabric)",
+                          q->domain_ns, q->domain_name, c->id, rack_of(q), q->channel_count - 1);
+        *ret = c->id;
+        return true;
+}
+
+/* ---- the daemon ---- */
+
+static bool no_state(const struct answer *a, const struct prepare_daemon *d) {
+        if (d->unread.kind != ERR_NOT_FOUND)
+                return no(a, "the IMEX daemon's state cannot be read: %s", d->unread.msg);
+        return no(a,
+                  "the IMEX daemon of this node has not joined this IMEX domain yet; while another one uses "
+                  "the node, it leaves that first");
+}
+
+/* Why it is not READY the daemon knows best, if its file can be believed. */
+static bool is_ready(const struct answer *a, const struct prepare_daemon *d,
+                     struct assignment_id *ret_assignment) {
+        struct imex_state s = d->state;
+        bool ready = s.ready;
+        s.ready = true;
+        const char *why = imex_state_refusal(&s, d->held, a->q->boot_id, d->claim_uid);
+        if (!why && (!assignment_id_parse(s.assignment, ret_assignment) ||
+                     !streq(ret_assignment->domain_uid, a->q->imex_uid)))
+                why = "the IMEX daemon of this node is in another IMEX domain";
+        if (why)
+                return no(a, "%s", why);
+        return ready ||
+               no(a, "IMEX daemon is %s%s%s", str_or(s.status, "not ready"), *s.reason ? ": " : "", s.reason);
+}
+
+bool may_prepare_daemon(const struct prepare_question *q, const struct prepare_daemon *d,
+                        struct assignment_id *ret_assignment, char *msg, size_t n) {
+        const struct answer a = { q, msg, n };
+        *ret_assignment = (struct assignment_id){ 0 };
+        if (d->runner != PREPARE_RUNNER_OWN)
+                return no(
+                        &a,
+                        "no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
+                        "label " CD_LABEL_DAEMON
+                        "=true, which the controller sets, and at the pod of DaemonSet " CD_DAEMON_OBJECT
+                        " here, in the driver's namespace");
+        if (d->unread.kind != ERR_NONE)
+                return no_state(&a, d);
+        return is_ready(&a, d, ret_assignment);
+}
+
+bool may_prepare_terminating(const struct prepare_question *q, const struct prepare_daemon *d) {
+        return d->runner == PREPARE_RUNNER_OWN && d->unread.kind == ERR_NONE && d->state.terminating &&
+               streq(d->state.boot_id, q->boot_id) && streq(d->state.claim_uid, d->claim_uid);
+}
+
+/* ---- the assignment ---- */
+
+/* Whose IMEX domain it is, for people. */
+static const char *owner(const struct prepare_question *q, char *text, size_t n) {
+        if (q->stands)
+                return "its fabric";
+        snprintf(text, n, "ComputeDomain '%s/%s'", q->domain_ns, q->domain_name);
+        return text;
+}
+
+static bool not_assigned(const struct answer *a, const char *whose) {
+        const struct prepare_question *q = a->q;
+        const char *why = standstill(q->fabric, q->stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
+        char otherwise[400];
+        if (q->stands)
+                snprintf(otherwise, sizeof otherwise,
+                         "look at the conditions of ComputeDomainFabric %s, and whether the node is cordoned",
+                         q->clique_id);
+        else
+                snprintf(
+                        otherwise, sizeof otherwise,
+                        "look at the conditions of the ComputeDomain (one that the Go driver formed takes "
+                        "new "
+                        "nodes after its last pod has ended), whether a compute-domain-controller leads, and "
+                        "at its log");
+        return no(a, "this node has no assignment in the IMEX domain of %s on %s yet%s%s", whose, rack_of(q),
+                  why ? ": " : "; if that lasts, ", why ? why : otherwise);
+}
+
+/* Why an assignment serves nobody in the state that it is in. */
+static bool is_active(const struct answer *a, const struct fabric_assignment *x, const char *whose) {
+        if (fabric_is_reserved(x))
+                return no(a,
+                          "the IMEX daemon of this node has been replaced; the node's index in the IMEX "
+                          "domain of %s is reserved until the new daemon reports",
+                          whose);
+        if (streq(x->state, FABRIC_ENDING))
+                return no(a, "%s is being deleted, and this node leaves its IMEX domain", whose);
+        if (fabric_is_leaving(x))
+                return no(a,
+                          "this node is leaving the IMEX domain of %s, because %s; it stays, or joins again, "
+                          "once the controller has seen this claim",
+                          whose,
+                          a->q->stands ? "it is cordoned, and nobody had a claim here"
+                                       : "nobody had a claim for it here");
+        return fabric_is_active(x) || no(a,
+                                         "the assignment of this node in the IMEX domain of %s has the state "
+                                         "'%.40s', which this version of the driver does not know",
+                                         whose, x->state);
+}
+
+/* The daemon of an earlier claim, or of an earlier boot, may still be the one that the controller knows. */
+static bool is_for(const struct answer *a, const struct fabric_assignment *x, const struct prepare_daemon *d,
+                   const char *whose) {
+        return (streq(x->claim, d->claim_uid) && streq(x->boot_id, a->q->boot_id)) ||
+               no(a,
+                  "the assignment of this node in the IMEX domain of %s is for an earlier IMEX daemon of "
+                  "this node; the present one gets its own when it has reported",
+                  whose);
+}
+
+static bool may_prepare_own(const struct answer *a, const struct prepare_daemon *d) {
+        const struct prepare_question *q = a->q;
+        const struct fabric_domain *domain = q->fabric ? fabric_domain_of(q->fabric, q->imex_uid) : NULL;
+        const struct fabric_assignment *x = domain ? fabric_assignment_of(domain, q->node) : NULL;
+        struct assignment_id ready;
+        char text[400];
+        const char *whose = owner(q, text, sizeof text);
+        if (q->stands && may_prepare_terminating(q, d))
+                return no(a,
+                          "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
+                          "serves the pods that have channels here, and ends after the last of them. This "
+                          "pod gets its channel when the next daemon of the node is READY");
+        if (!x)
+                return not_assigned(a, whose);
+        if (!is_active(a, x, whose) || !is_for(a, x, d, whose) ||
+            !may_prepare_daemon(q, d, &ready, a->msg, a->n))
+                return false;
+        return (streq(ready.clique_id, q->clique_id) && ready.index == x->index && ready.epoch == x->epoch) ||
+               no(a,
+                  "the IMEX daemon of this node still has an earlier assignment to the IMEX domain of %s "
+                  "(epoch %" PRId64 ", now %" PRId64 "): it takes the new one when no pod uses the earlier "
+                  "one",
+                  whose, ready.epoch, x->epoch);
+}
+
+/* ---- a domain of the Go driver ---- */
+
+/* NULL: the clique has no entry of this node. */
+static const struct domain_node *entry_in(const struct clique *c, const char *node) {
+        for (size_t i = 0; c && i < c->n_nodes; i++)
+                if (streq(c->nodes[i].node, node))
+                        return &c->nodes[i];
+        return NULL;
+}
+
+/* Why it serves nobody yet; NULL: it does. What the entry says of an earlier boot does not count. */
+static const char *go_lacks(const struct domain_node *entry, const char *address) {
+        if (!entry)
+                return "has not joined the ComputeDomainClique of this node";
+        if (!*address)
+                return "has not started yet";
+        if (!streq(entry->ip, address))
+                return "has not written its address into the ComputeDomainClique of this node yet";
+        return streq(entry->status, "Ready") ? NULL : "is not ready";
+}
+
+static bool may_prepare_go(const struct answer *a, const struct prepare_daemon *d) {
+        const struct prepare_question *q = a->q;
+        /* The claim of that daemon has a name made of its domain's, which concerns nobody else. */
+        if (q->stands || !streq(d->go_domain, q->domain_uid))
+                return no(a,
+                          "the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on "
+                          "this node: it leaves when that domain's last pod here has ended; wait, or choose "
+                          "another node");
+        const char *lacks = go_lacks(entry_in(q->clique, q->node), d->go_address);
+        return !lacks ||
+               no(a,
+                  "the IMEX daemon that the Go driver runs here for ComputeDomain '%s/%s' %s; if that lasts, "
+                  "look at its Pod, in namespace '%s'",
+                  q->domain_ns, q->domain_name, lacks, d->go_ns);
+}
+
+bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg, size_t n) {
+        const struct answer a = { q, msg, n };
+        struct assignment_id none;
+        switch (d->runner) {
+        case PREPARE_RUNNER_NONE:
+                break;
+        case PREPARE_RUNNER_OWN:
+                return may_prepare_own(&a, d);
+        case PREPARE_RUNNER_GO:
+                return may_prepare_go(&a, d);
+        }
+        return may_prepare_daemon(q, d, &none, msg, n);
+}
+
+const char *may_prepare_no_place(const struct compute_domain_fabric *f, const char *node) {
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                if (fabric_domain_stands(&f->domains[i]) && fabric_assignment_of(&f->domains[i], node))
+                        return NULL;
+        return standstill(f, FABRIC_DOMAIN_FULL);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/assignments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "controller/go_domains.h"
+#include "controller/removals.h"
+#include "rules/message.h"
+
+bool assignments_list(const struct compute_domain_fabric *f, const char *node) {
+        for (size_t i = 0; node && i < f->n_domains; i++)
+                if (fabric_assignment_of(&f->domains[i], node))
+                        return true;
+        return false;
+}
+
+bool assignments_list_at(const struct controller *c, const char *clique, const char *node) {
+        const struct compute_domain_fabric *f = records_fabric(c, clique);
+        return f && assignments_list(f, node);
+}
+
+/* ---- which nodes ---- */
+
+struct names {
+        const char **list; /* not from the arena */
+        size_t n, cap;
+};
+
+static void add_name(struct names *n, const char *name) {
+        if (!name || !*name)
+                return;
+        GROW(n->list, n->n, n->cap);
+        n->list[n->n++] = name;
+}
+
+static bool add_slice(void *u, const struct kube_object *o) {
+        add_name(u, ((const struct slice *)o)->node);
+        return true;
+}
+
+static bool add_daemon(void *u, const struct kube_object *o) {
+        add_name(u, ((const struct daemon_pod *)o)->pod.node);
+        return true;
+}
+
+static int by_text(const void *x, const void *y) {
+        return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static void find_names(const struct controller *c, const struct compute_domain_fabric *f, const char *clique,
+                       struct names *ret) {
+        size_t n = 0;
+        kube_informer_each_at(c->slices, CONTROLLER_SLICES_BY_CLIQUE, clique, add_slice, ret);
+        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, add_daemon, ret);
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                for (size_t k = 0; k < f->domains[i].n_assignments; k++)
+                        add_name(ret, f->domains[i].assignments[k].node);
+        for (size_t i = 0; f && i < f->n_removals; i++)
+                add_name(ret, f->removals[i].node);
+        if (ret->n)
+                qsort(ret->list, ret->n, sizeof *ret->list, by_text);
+        for (size_t i = 0; i < ret->n; i++)
+                if (!n || !streq(ret->list[n - 1], ret->list[i]))
+                        ret->list[n++] = ret->list[i];
+        ret->n = n;
+}
+
+/* ---- the source of the facts: our caches ---- */
+
+struct work {
+        struct controller *c;
+        const struct compute_domain_fabric *old;
+        const char *clique, *key;
+        struct assignments *out;
+        int64_t now;
+};
+
+static const struct node *get_node(void *u, const char *name) {
+        const struct work *w = u;
+        return records_node(w->c, name);
+}
+
+static bool is_node_gone(void *u, const char *name) {
+        struct work *w = u;
+        return gone_for(w->c->gone, name, ASSIGNMENT_NODE_GONE_S, w->now, &w->out->recheck_s);
+}
+
+static const char *get_slice(void *u, const char *node) {
+        const struct work *w = u;
+        return records_node_clique(w->c, node);
+}
+
+static const char *get_fabric(void *u, const char *clique) {
+        const struct work *w = u;
+        const struct compute_domain_fabric *f = records_fabric(w->c, clique);
+        return f ? f->o.meta.uid : NULL;
+}
+
+struct visit {
+        assignment_daemon_fn *daemon;
+        assignment_plugin_fn *plugin;
+        void *v;
+};
+
+static bool visit_daemon(void *u, const struct kube_object *o) {
+        const struct visit *x = u;
+        x->daemon(x->v, (const struct daemon_pod *)o);
+        return true;
+}
+
+static void each_daemon(void *u, const char *node, assignment_daemon_fn *fn, void *v) {
+        const struct work *w = u;
+        kube_informer_each_at(w->c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, visit_daemon,
+                              &(struct visit){ .daemon = fn, .v = v });
+}
+
+static bool visit_plugin(void *u, const struct kube_object *o) {
+        const struct visit *x = u;
+        x->plugin(x->v, (const struct plugin_pod *)o);
+        return true;
+}
+
+static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, void *v) {
+        const struct work *w = u;
+        if (w->c->plugins)
+                kube_informer_each_at(w->c->plugins, CONTROLLER_PLUGINS_BY_NODE, node, visit_plugin,
+                                      &(struct visit){ .plugin = fn, .v = v });
+}
+
+static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
+        const struct work *w = u;
+        placements_on_node(w->c->placements, node, fn, v);
+}
+
+static const struct compute_domain *get_domain(void *u, const char *uid) {
+        const struct work *w = u;
+        return records_domain(w->c, uid);
+}
+
+/* A domain that was formed in another mode than ours gets no new nodes, and one that the Go driver formed has
+ * none of ours. */
+static bool takes(void *u, const struct compute_domain *cd, const char *current) {
+        const struct controller *c = ((const struct work *)u)->c;
+        if (!domain_takes(cd, current) || go_domains_is(c, cd->o.meta.uid))
+                return false;
+        return records_other_mode(c, cd)
+                       ? streq(cd->mode, MODE_DRIVER_MANAGED) && streq(current, cd->o.meta.uid)
+                       : mode_forms_domains(c->mode);
+}
+
+static void key_of(const char *clique, const char *uid, struct buf *ret) {
+        buf_addf(ret, "%s/%s", clique, uid);
+}
+
+void assignments_forget(struct controller *c, const char *clique, const char *uid) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        key_of(clique, uid, &key);
+        gone_is_back(c->empty, buf_str(&key));
+}
+
+static bool is_idle(void *u, const struct fabric_domain *d) {
+        struct work *w = u;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        key_of(w->clique, d->owner.uid, &key);
+        return gone_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
+               !w->out->stale;
+}
+
+static const char *get_removal(void *u, const char *node) {
+        const struct work *w = u;
+        return removals_on(w->c, node);
+}
+
+static bool is_absent(void *u, enum assignment_question q, const char *name, const char *other) {
+        const struct work *w = u;
+        struct confirm *confirm = w->c->confirm;
+        const struct compute_domain *cd;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        switch (q) {
+        case ASSIGNMENT_ASK_NODE:
+        case ASSIGNMENT_ASK_BOOT:
+                /* An answer from before this version of the object may be about an earlier assignment. */
+                confirm_node(name, other, w->old ? w->old->o.meta.rv : "", &key);
+                return confirm_absent(confirm, CONFIRM_NODE, NULL, buf_str(&key), w->key);
+        case ASSIGNMENT_ASK_CLAIM:
+                cd = records_domain(w->c, name);
+                if (!cd) /* whether it exists at all is another question */
+                        return false;
+                confirm_on_node(name, other, &key);
+                return confirm_absent(confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key), w->key);
+        case ASSIGNMENT_ASK_DOMAIN:
+                return confirm_absent(confirm, CONFIRM_DOMAIN, NULL, name, w->key);
+        }
+        return false;
+}
+
+/* ---- for people ---- */
+
+static const char *join(const char *const *names, size_t n, struct arena *a) {
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < n; i++)
+                message_add(&list, "%s", names[i]);
+        return message_end(&list, a);
+}
+
+static const char *explain_recount(const struct assignment *r, struct arena *a) {
+        if (!r->recount)
+                return NULL;
+        if (!r->n_silent)
+                return "The object may lack assignments, because it or etcd was restored, or it was deleted, "
+                       "and "
+                       "IMEX may still run on Nodes that were deleted. No node gets an assignment until it "
+                       "has "
+                       "ended, which takes at most a minute";
+        return message_of(a,
+                          "The object may lack assignments, because it or etcd was restored, or it was "
+                          "deleted. No node gets an assignment until the compute-domain-daemon of each Node "
+                          "has reported again. Still to report: %s. Check the daemon's Pod there; delete a "
+                          "Node that is off for good, or taint it node.kubernetes.io/out-of-service",
+                          join(r->silent, r->n_silent, a));
+}
+
+static const char *explain_full(const struct assignment *r, struct arena *a) {
+        if (!r->n_full)
+                return NULL;
+        return message_of(a,
+                          "The IMEX domain of this partition has %lld slots, a number that was set with its "
+                          "first node and holds until its last node has left, and these nodes get no index: "
+                          "%s. Set imex.maxNodesPerDomain to the number of nodes, cordon all of them, wait "
+                          "until their pods with channels have ended, and uncordon them",
+                          (long long)r->slots, join(r->full, r->n_full, a));
+}
+
+/* What is wrong is not written. */
+static void keep_as_it_is(const struct work *w, struct assignment *r) {
+        static const struct compute_domain_fabric none;
+        const struct compute_domain_fabric *f = w->old ? w->old : &none;
+        log_error(
+                "a decision about the assignments of a partition is wrong, and is dropped: report this as a "
+                "bug",
+                kv_str("clique", w->clique), kv_str("why", w->out->broken));
+        *r = (struct assignment){ .domains = f->domains,
+                                  .n_domains = f->n_domains,
+                                  .removals = f->removals,
+                                  .n_removals = f->n_removals,
+                                  .epoch = f->epoch,
+                                  .recount = f->recount };
+}
+
+/* For how long a daemon may run whose Node is gone. Its Pod may be gone before, and with it the report that
+ * says what it runs. */
+static int64_t settle_s(const struct work *w, int64_t untold_s) {
+        int64_t left = gone_left(w->c->vanished, 0, ASSIGNMENT_NODE_GONE_S, w->now);
+        return left > untold_s ? left : untold_s;
+}
+
+/* An object that is older lists what runs on a Node that has vanished lately, or has been restored, which a
+ * recount repairs. */
+static bool is_new(const struct work *w) {
+        return w->old && w->old->o.meta.created + 2 * ASSIGNMENT_NODE_GONE_S > w->now;
+}
+
+void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
+                      const char *key, struct arena *a, struct assignments *ret) {
+        struct work w = {
+                .c = c, .old = old, .clique = clique, .key = key, .out = ret, .now = clock_wall_s()
+        };
+        ret->settle_s = settle_s(&w, ret->settle_s);
+        struct names names = { 0 };
+        struct assignment_facts facts;
+        find_names(c, old, clique, &names);
+        const struct assignment_source source = {
+                .clique = clique,
+                .object = old,
+                .names = names.list,
+                .n_names = names.n,
+                .stands = mode_is_standing(c->mode),
+                .stale = ret->stale,
+                .went_back = ret->went_back,
+                .settling = ret->settle_s > 0,
+                .vanished = is_new(&w) && gone_left(c->vanished, 0, ASSIGNMENT_NODE_GONE_S, w.now),
+                .slots = c->config->max_nodes,
+                .fresh_pod_per_domain = c->config->fresh_pods,
+                .node = get_node,
+                .node_gone = is_node_gone,
+                .slice = get_slice,
+                .fabric = get_fabric,
+                .daemons = each_daemon,
+                .plugins = each_plugin,
+                .grants = each_grant,
+                .domain = get_domain,
+                .takes = takes,
+                .idle = is_idle,
+                .removes = get_removal,
+                .absent = is_absent,
+                .u = &w,
+        };
+        for (size_t i = 0; old && i < old->n_domains; i++)
+                if (old->domains[i].n_assignments)
+                        assignments_forget(c, clique, old->domains[i].owner.uid);
+        assignment_facts_make(&source, a, &facts);
+        assignment_make(&facts.input, a, &ret->decision);
+        ret->broken = assignment_check(&facts.input, &ret->decision, a);
+        if (ret->broken)
+                keep_as_it_is(&w, &ret->decision);
+        ret->hold = facts.hold;
+        ret->recount_why = explain_recount(&ret->decision, a);
+        ret->full_why = explain_full(&ret->decision, a);
+        if ((ret->decision.recount || facts.input.vanished) && ret->settle_s &&
+            (!ret->recheck_s || ret->settle_s < ret->recheck_s))
+                ret->recheck_s = ret->settle_s;
+        free(names.list);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/daemons.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/clock.h"
+#include "controller/removals.h"
+#include "model/daemon_report.h"
+#include "rules/message.h"
+#include "rules/rollout.h"
+#include "rules/rules.h"
+
+enum { MAX_BODY = 1 << 20 };
+
+static void submit(struct controller *c, enum kube_verb verb, const struct kube_resource *res,
+                   const char *name, struct kube_informer *cache, const struct buf *b) {
+        writes_try(c->writes, &(struct writes_request){ .requester = RECORDS_DAEMONS,
+                                                        .verb = verb,
+                                                        .res = res,
+                                                        .ns = c->settings.ns,
+                                                        .name = name,
+                                                        .body = { buf_str(b), b->n },
+                                                        .cache = cache });
+}
+
+static void remove_object(struct controller *c, const struct kube_resource *res, const struct kube_meta *m,
+                          const char *version, struct kube_informer *cache) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        objects_delete(m, version, &b);
+        submit(c, KUBE_DELETE, res, m->name, cache, &b);
+}
+
+static const struct daemonset *find_set(const struct controller *c) {
+        return (const struct daemonset *)kube_informer_get(c->daemon_sets, c->settings.ns, CD_DAEMON_OBJECT);
+}
+
+/* ---- where they are on ---- */
+
+/* It cannot be created again until other controllers have removed their finalizers. */
+static void report_kept(struct controller *c, const struct rct *r) {
+        struct message_list names = { 0 };
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        for (size_t i = 0; i < r->n_finalizers; i++)
+                message_add(&names, "%s", r->finalizers[i]);
+        writes_cannot(c->writes,
+                      &(struct writes_request){ .requester = RECORDS_DAEMONS,
+                                                .verb = KUBE_APPLY,
+                                                .res = &kube_resource_claim_templates,
+                                                .ns = c->settings.ns,
+                                                .name = CD_DAEMON_OBJECT },
+                      message_of(a,
+                                 "that of another version is being deleted, and is created again when its "
+                                 "finalizers are removed: %s",
+                                 message_end(&names, a)));
+}
+
+/* Its spec cannot be changed, so another one is deleted and created again. True: it is there as it should be.
+ */
+static bool want_template(struct controller *c) {
+        const struct rct *r =
+                (const struct rct *)kube_informer_get(c->daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
+        if (r && objects_daemon_rct_matches(r))
+                return true;
+        if (!r) {
+                _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
+                objects_daemon_rct(c->settings.resource_api, c->settings.ns, &b);
+                submit(c, KUBE_APPLY, &kube_resource_claim_templates, CD_DAEMON_OBJECT, c->daemon_rcts, &b);
+        } else if (!r->o.meta.deleted) {
+                remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL, c->daemon_rcts);
+        } else if (r->n_finalizers) {
+                report_kept(c, r);
+        }
+        return false;
+}
+
+static void want_set(struct controller *c, const struct daemonset *set, const char *hash) {
+        int64_t applied = writes_generation(c->writes, RECORDS_DAEMONS, &kube_daemonsets, c->settings.ns,
+                                            CD_DAEMON_OBJECT);
+        if (!applied)
+                applied = WRITES_MADE_GENERATION;
+        if (set &&
+            (set->o.meta.deleted || (streq(set->template_hash, hash) && set->o.meta.generation == applied)))
+                return;
+        _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
+        objects_daemonset(&c->settings, &b);
+        submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->daemon_sets, &b);
+}
+
+/* ---- their replacement ---- */
+
+struct rolling {
+        struct controller *c;
+        const char *hash;
+        struct arena *a;
+        const struct daemon_pod **pods; /* sorted by node */
+        size_t n, cap;
+        size_t n_missing;            /* nodes whose daemon has no Pod yet */
+        struct rollout_daemon *list; /* of the Pods, then of those nodes */
+        enum rollout_choice *choices;
+};
+
+static bool add(void *u, const struct kube_object *o) {
+        struct rolling *r = u;
+        const struct daemon_pod *p = (const struct daemon_pod *)o;
+        if (!p->pod.node)
+                return true;
+        ARENA_GROW(r->a, r->pods, r->n, r->cap);
+        r->pods[r->n++] = p;
+        return true;
+}
+
+/* The DaemonSet controller is about to create a Pod there, with the newest template. */
+static bool count_missing(void *u, const struct kube_object *o) {
+        struct rolling *r = u;
+        const struct node *n = (const struct node *)o;
+        r->n_missing += n->imex_daemon && node_ready(n) && !records_daemon(r->c, n->o.meta.name);
+        return true;
+}
+
+static int by_node(const void *x, const void *y) {
+        const struct daemon_pod *a = *(const struct daemon_pod *const *)x,
+                                *b = *(const struct daemon_pod *const *)y;
+        int order = strcmp(a->pod.node, b->pod.node);
+        return order ? order : strcmp(a->pod.o.meta.name, b->pod.o.meta.name);
+}
+
+static int64_t started(const struct pod *p) {
+        return p->n_containers ? p->containers[0].started : 0;
+}
+
+static bool is_granted(const struct controller *c, const struct daemon_pod *p) {
+        return removals_marked(c, p) && !removals_asked(c, p->pod.node, REMOVALS_NODE);
+}
+
+static struct rollout_daemon look_at(const struct rolling *r, const struct daemon_pod *p) {
+        const struct node *n = records_node(r->c, p->pod.node);
+        struct daemon_report report = { .imex_version = "" };
+        struct err e;
+        bool reported = p->report && daemon_report_decode(str_from(p->report), r->a, &report, &e) == 0;
+        return (struct rollout_daemon){
+                .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
+                .node_ready = n && node_ready(n),
+                .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
+                .idle = !report.has_assignment || !report.ready,
+                .reported = reported,
+                .crashing = rules_is_down(&p->pod),
+                .imex_starts = *report.imex_version,
+                .fresh_wanted = r->c->config->fresh_pods && report.served && !report.has_assignment,
+                .started = started(&p->pod),
+        };
+}
+
+static void replace(struct controller *c, const struct daemon_pod *p, enum rollout_choice choice) {
+        bool granted = is_granted(c, p);
+        if (choice != ROLLOUT_REPLACE)
+                removals_withdraw(c, p->pod.node, REMOVALS_TEMPLATE);
+        if (p->pod.o.meta.deleted || (choice != ROLLOUT_REPLACE && !granted))
+                return;
+        if (records_stale(c) && !granted)
+                records_hold(c, RECORDS_DAEMONS);
+        else if (granted || removals_ask(c, p, REMOVALS_TEMPLATE))
+                remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
+}
+
+/* The nodes of those of which `is` holds, for people. */
+static const char *nodes_of(const struct rolling *r, bool (*is)(const struct rolling *r, size_t i)) {
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < r->n; i++)
+                if (is(r, i))
+                        message_add(&list, "%s", r->pods[i]->pod.node);
+        return message_end(&list, r->a);
+}
+
+static bool crashes(const struct rolling *r, size_t i) {
+        return r->list[i].node_ready && !r->list[i].outdated && !r->list[i].removed && r->list[i].crashing;
+}
+
+static bool is_busy(const struct rolling *r, size_t i) {
+        return r->choices[i] == ROLLOUT_BUSY;
+}
+
+static void report(const struct rolling *r, const struct daemonset *set, const struct rollout *out) {
+        const struct event_about about = { "apps/v1", kube_daemonsets.kind, set->o.meta.ns, set->o.meta.name,
+                                           set->o.meta.uid };
+        if (out->n_crashing)
+                event_record(
+                        r->c->events, &about, EVENT_WARNING, "DaemonsCrash",
+                        "IMEX daemons with the newest template crash on: %s. The template reaches at "
+                        "most a tenth of the idle nodes until daemons with it are healthy. See kubectl "
+                        "logs --previous of the Pods there; if a new version is the cause, helm rollback "
+                        "repairs it",
+                        nodes_of(r, crashes));
+        /* Where the daemons serve a domain of the partition, none becomes idle by itself. */
+        if (mode_is_standing(r->c->mode) && out->n_busy && out->n_busy == out->n_outdated)
+                event_record(r->c->events, &about, EVENT_NORMAL, "RolloutWaiting",
+                             "IMEX daemons of an earlier template serve on: %s. Each is replaced when its "
+                             "node is cordoned and no pod with a channel is left there",
+                             nodes_of(r, is_busy));
+}
+
+static void roll_out(struct controller *c, const struct daemonset *set, const char *hash) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1 << 16);
+        struct rolling r = { .c = c, .hash = hash, .a = a };
+        struct rollout out;
+        kube_informer_each(c->daemons, add, &r);
+        kube_informer_each(c->nodes, count_missing, &r);
+        if (r.n)
+                qsort(r.pods, r.n, sizeof *r.pods, by_node);
+        size_t n_all = r.n + r.n_missing;
+        r.list = arena_alloc(a, (n_all + 1) * sizeof *r.list);
+        r.choices = arena_alloc(a, (n_all + 1) * sizeof *r.choices);
+        for (size_t i = 0; i < r.n; i++)
+                r.list[i] = look_at(&r, r.pods[i]);
+        for (size_t i = r.n; i < n_all; i++)
+                r.list[i] = (struct rollout_daemon){ .node_ready = true, .idle = true };
+        rollout_make(r.list, n_all, clock_wall_s(), r.choices, &out);
+        for (size_t i = 0; i < r.n; i++)
+                replace(c, r.pods[i], r.choices[i]);
+        report(&r, set, &out);
+        if (out.recheck_s)
+                work_queue_add_after(c->queue, RECORDS_DAEMONS, (unsigned)out.recheck_s * 1000U);
+}
+
+/* ---- where they are off ---- */
+
+static bool note(void *u, const struct kube_object *o) {
+        *(bool *)u = true;
+        return false;
+}
+
+static bool note_labelled(void *u, const struct kube_object *o) {
+        return !((const struct node *)o)->imex_daemon || note(u, o);
+}
+
+/* A node that is labelled, or a daemon that lives. */
+static bool are_needed(const struct controller *c) {
+        bool any = false;
+        kube_informer_each(c->daemons, note, &any);
+        if (!any)
+                kube_informer_each(c->nodes, note_labelled, &any);
+        return any;
+}
+
+static void want_none(struct controller *c, const struct daemonset *set) {
+        const struct kube_object *rct = kube_informer_get(c->daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
+        if ((!set && !rct) || are_needed(c))
+                return;
+        if (records_stale(c)) {
+                records_hold(c, RECORDS_DAEMONS);
+                return;
+        }
+        if (set && !set->o.meta.deleted)
+                remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->daemon_sets);
+        if (!set && !rct->meta.deleted)
+                remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL, c->daemon_rcts);
+}
+
+void daemons_reconcile(struct controller *c) {
+        const struct daemonset *set = find_set(c);
+        writes_begin(c->writes, RECORDS_DAEMONS);
+        if (mode_runs_daemons(c->mode)) {
+                char hash[17];
+                objects_daemonset_hash(&c->settings, hash);
+                if (want_template(c))
+                        want_set(c, set, hash);
+                if (set && streq(set->template_hash, hash))
+                        roll_out(c, set, hash);
+        } else {
+                want_none(c, set);
+        }
+        writes_end(c->writes, RECORDS_DAEMONS);
+}

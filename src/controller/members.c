@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/daemon_report.h"
+#include "rules/message.h"
+
+struct gathering {
+        const struct controller *c;
+        const char *uid, *ns;
+        struct member_facts *list; /* not from the arena */
+        size_t n, cap;
+};
+
+static struct member_facts *add(struct gathering *g, const char *node) {
+        GROW(g->list, g->n, g->cap);
+        g->list[g->n] = (struct member_facts){ .name = node };
+        return &g->list[g->n++];
+}
+
+/* A claim of another namespace counts for nothing. */
+static void add_wanted(void *u, const struct grant *x) {
+        struct gathering *g = u;
+        if (streq(x->ns, g->ns))
+                add(g, x->node)->wanted = true;
+}
+
+static void add_assignment(struct gathering *g, const struct compute_domain_fabric *f,
+                           const struct fabric_assignment *assignment) {
+        struct member_facts *x = add(g, assignment->node);
+        x->fabric = f->o.meta.name;
+        x->assignment = assignment;
+}
+
+static bool add_listed(void *u, const struct kube_object *o) {
+        struct gathering *g = u;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        const struct fabric_domain *d = fabric_domain_of(f, g->uid);
+        for (size_t i = 0; d && i < d->n_assignments; i++)
+                add_assignment(g, f, &d->assignments[i]);
+        return true;
+}
+
+static int rank_of(const struct member_facts *x) {
+        return x->assignment ? fabric_is_leaving(x->assignment) : 2;
+}
+
+/* Of one node: what has an assignment first, and of two assignments the one that it need not leave. */
+static int by_name(const void *x, const void *y) {
+        const struct member_facts *a = x, *b = y;
+        int order = strcmp(a->name, b->name);
+        return order ? order : rank_of(a) - rank_of(b);
+}
+
+/* A report that cannot be read says nothing. */
+static bool read_report(const struct daemon_pod *p, struct arena *a, struct daemon_report *ret) {
+        struct err e;
+        return p->report && daemon_report_decode(str_from(p->report), a, ret, &e) == 0;
+}
+
+static void look_at_daemon(const struct gathering *g, struct member_facts *x, struct arena *a) {
+        const struct daemon_pod *daemon = records_daemon(g->c, x->name);
+        struct daemon_report r;
+        if (!daemon) {
+                const char *label = x->node ? x->node->domain_uid : NULL;
+                x->held = label && !streq(label, g->uid);
+                return;
+        }
+        bool reads = read_report(daemon, a, &r), runs = reads && r.has_assignment;
+        x->pod = &daemon->pod;
+        x->joined = runs && x->assignment && streq(r.assignment.domain_uid, g->uid) &&
+                    r.assignment.epoch == x->assignment->epoch;
+        x->seen = reads && x->assignment && r.seen >= x->assignment->epoch;
+        x->other_boot = reads && x->node && *node_boot_id(x->node) && !streq(r.boot_id, node_boot_id(x->node))
+                                ? r.boot_id
+                                : NULL;
+        x->busy = runs && !streq(r.assignment.domain_uid, g->uid);
+}
+
+static void look(const struct gathering *g, struct member_facts *x, struct arena *a) {
+        const struct controller *c = g->c;
+        x->node = records_node(c, x->name);
+        x->clique = records_node_clique(c, x->name);
+        look_at_daemon(g, x, a);
+        if (!x->assignment) {
+                const struct compute_domain_fabric *f = records_fabric(c, x->clique);
+                const struct fabric_domain *d = f ? fabric_domain_of(f, g->uid) : NULL;
+                x->full = d && (int64_t)d->n_assignments >= d->slots;
+        }
+}
+
+size_t members_of(const struct controller *c, const struct compute_domain *cd, struct arena *a,
+                  const struct member_facts **ret) {
+        struct gathering g = { .c = c, .uid = cd->o.meta.uid, .ns = cd->o.meta.ns };
+        size_t n = 0;
+        placements_of_domain(c->placements, g.uid, add_wanted, &g);
+        kube_informer_each(c->fabrics, add_listed, &g);
+        if (g.n)
+                qsort(g.list, g.n, sizeof *g.list, by_name);
+        for (size_t i = 0; i < g.n; i++) {
+                if (n && streq(g.list[n - 1].name, g.list[i].name))
+                        g.list[n - 1].wanted = g.list[n - 1].wanted || g.list[i].wanted;
+                else
+                        g.list[n++] = g.list[i];
+        }
+        struct member_facts *list = arena_alloc(a, (n + 1) * sizeof *list);
+        for (size_t i = 0; i < n; i++) {
+                list[i] = g.list[i];
+                look(&g, &list[i], a);
+        }
+        free(g.list);
+        *ret = list;
+        return n;
+}
+
+static const char *error_of(const struct controller *c, char kind, const char *name) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        buf_addf(&key, "%c/%s", kind, name);
+        return writes_error(c->writes, buf_str(&key));
+}
+
+const char *members_error(const struct controller *c, const struct member_facts *list, size_t n) {
+        const char *error = NULL;
+        for (size_t i = 0; i < n && !error && writes_failing(c->writes); i++) {
+                const struct member_facts *x = &list[i];
+                if (x->wanted && !x->pod)
+                        error = writes_error(c->writes, RECORDS_DAEMONS);
+                if (x->wanted && !error)
+                        error = error_of(c, 'n', x->name);
+                if (x->wanted && !error && x->clique && *x->clique)
+                        error = error_of(c, 'f', x->clique);
+        }
+        return error;
+}
+
+size_t members_assigned(const struct controller *c, const char *uid, struct arena *a,
+                        const char **ret_names) {
+        struct gathering g = { .c = c, .uid = uid };
+        struct message_list names = { 0 };
+        struct daemon_report r;
+        kube_informer_each(c->fabrics, add_listed, &g);
+        for (size_t i = 0; i < g.n; i++) {
+                const struct daemon_pod *daemon = records_daemon(c, g.list[i].name);
+                if (daemon && read_report(daemon, a, &r) && *r.held)
+                        message_add(&names, "%s (%.300s)", g.list[i].name, r.held);
+                else
+                        message_add(&names, "%s", g.list[i].name);
+        }
+        *ret_names = message_end(&names, a);
+        free(g.list);
+        return g.n;
+}

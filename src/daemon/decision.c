@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/decision.h"
+
+#include <string.h>
+
+#include "base/diag.h"
+#include "model/daemon_report.h"
+
+/* ---- what the object lists for this node ---- */
+
+struct listed {
+        const struct fabric_domain *domain;
+        const struct fabric_assignment *assignment; /* NULL: not listed */
+};
+
+struct look {
+        const struct decision_input *in;
+        int64_t *left;
+        size_t n_left;
+        int64_t closed;
+        struct listed own;   /* the assignment that it has */
+        struct listed rival; /* another one in the same domain */
+        struct listed next;  /* the earliest that it may take */
+};
+
+static bool may_take(const struct decision_input *in, const struct fabric_assignment *x) {
+        return fabric_is_active(x) && streq(x->claim, in->claim) && streq(x->boot_id, in->boot_id) &&
+               x->epoch > in->memory->closed;
+}
+
+static void add_left(struct look *l, int64_t epoch) {
+        if (l->n_left < DAEMON_REPORT_LEFT_MAX)
+                l->left[l->n_left++] = epoch;
+        if (epoch > l->closed)
+                l->closed = epoch;
+}
+
+static void look_at(struct look *l, const struct fabric_domain *d, const struct fabric_assignment *x) {
+        const struct decision_assignment *now = &l->in->memory->now;
+        bool same_domain = streq(now->domain, d->owner.uid);
+        if (fabric_is_reserved(x))
+                return;
+        /* Whatever else is listed with it, the epoch that runs is not left. */
+        if (now->domain && x->epoch == now->epoch) {
+                if (same_domain)
+                        l->own = (struct listed){ d, x };
+                return;
+        }
+        if (!may_take(l->in, x)) {
+                add_left(l, x->epoch);
+                return;
+        }
+        if (same_domain)
+                l->rival = (struct listed){ d, x };
+        if (!l->next.assignment || x->epoch < l->next.assignment->epoch)
+                l->next = (struct listed){ d, x };
+}
+
+static void look(struct look *l, struct arena *a) {
+        const struct compute_domain_fabric *f = l->in->fabric;
+        l->left = arena_alloc(a, DAEMON_REPORT_LEFT_MAX * sizeof *l->left);
+        l->closed = l->in->memory->closed;
+        for (size_t i = 0; i < f->n_domains; i++)
+                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
+                        if (streq(f->domains[i].assignments[j].node, l->in->node))
+                                look_at(l, &f->domains[i], &f->domains[i].assignments[j]);
+}
+
+static bool is_ending(const struct look *l) {
+        return l->own.assignment && streq(l->own.assignment->state, FABRIC_ENDING);
+}
+
+/* The object wants the node to leave the assignment that it has. */
+static bool is_unwanted(const struct look *l) {
+        const struct decision_assignment *now = &l->in->memory->now;
+        const struct fabric_assignment *own = l->own.assignment;
+        if (!own)
+                return l->rival.assignment != NULL;
+        return fabric_is_leaving(own) || own->index != now->index ||
+               !streq(str_or(l->own.domain->infix, ""), now->infix);
+}
+
+/* No other node is in the domain, or will return to it. */
+static bool is_alone(const struct decision_input *in) {
+        const struct fabric_domain *d =
+                in->fabric && in->current ? fabric_domain_of(in->fabric, in->memory->now.domain) : NULL;
+        return d && d->n_assignments == 1 && streq(d->assignments[0].node, in->node);
+}
+
+/* ---- IMEX that runs ---- */
+
+static const char *const held_by[] = {
+        [IMEX_USE_NONE] = "its readiness cannot be withdrawn",
+        [IMEX_USE_GRANTING] = "a claim of it is about to be prepared on this node",
+        [IMEX_USE_PREPARED] = "a claim of it is prepared on this node",
+        [IMEX_USE_UNKNOWN] = "it cannot be seen whether a claim of it is prepared on this node",
+};
+
+/* Readiness is withdrawn first, and only then the absence of claims counts (imex/imex_grants.h). A claim that
+ * is about to be prepared decides itself in a moment: with readiness withdrawn, either it waits, or it was
+ * before us and is prepared. */
+static void stop(const struct decision_input *in, enum decision_step step, struct decision *d) {
+        if (in->use == IMEX_USE_NONE && in->withdrawn) {
+                d->step = step;
+                return;
+        }
+        d->held = held_by[in->use];
+        if (in->use == IMEX_USE_NONE || (in->use == IMEX_USE_GRANTING && in->withdrawn))
+                d->step = DECISION_WITHDRAW;
+}
+
+/* Others may map this node's memory. An IMEX that ended uncleanly comes back once, so that they recover, even
+ * where the ComputeDomain is deleted. */
+static bool has_recovered(const struct decision_input *in) {
+        return in->imex == DECISION_IMEX_READY || !in->memory->ready || is_alone(in);
+}
+
+static void leave(const struct look *l, struct decision *d) {
+        if (!has_recovered(l->in))
+                d->held = "IMEX ended uncleanly here, and waits for the nodes that had imported its memory";
+        else if (is_ending(l))
+                d->step = DECISION_LEAVE;
+        else
+                stop(l->in, DECISION_LEAVE, d);
+}
+
+/* A Pod that is deleted serves on while claims are prepared. IMEX that has never been READY has no users. */
+static void terminate(const struct look *l, struct decision *d) {
+        if (!l->in->memory->ready || is_ending(l))
+                d->step = DECISION_PAUSE;
+        else
+                stop(l->in, DECISION_PAUSE, d);
+}
+
+/* What has never been READY, or fails, has nothing to lose. Nobody waits for the node to leave, so nothing is
+ * held. */
+static void renew(const struct decision_input *in, struct decision *d) {
+        struct decision renewed = *d;
+        if (!in->memory->ready || in->imex == DECISION_IMEX_FAILS)
+                renewed.step = DECISION_PAUSE;
+        else
+                stop(in, DECISION_PAUSE, &renewed);
+        d->step = renewed.step;
+}
+
+static void decide_running(const struct look *l, struct decision *d) {
+        const struct decision_input *in = l->in;
+        if (in->terminating) {
+                terminate(l, d);
+                return;
+        }
+        if (in->moved || is_unwanted(l))
+                leave(l, d);
+        else if (in->fabric && !l->own.assignment)
+                d->why =
+                        "the object of the partition does not list the assignment of this node: IMEX goes on";
+        if (d->step == DECISION_STAY && in->outdated)
+                renew(in, d);
+}
+
+/* ---- no IMEX ---- */
+
+/* A Pod that is deleted starts IMEX again for those who use it. Without them the next daemon of the node
+ * reports the epoch as left. A claim that is about to be prepared may have found IMEX ready before its end.
+ */
+static void decide_end_of_pod(const struct look *l, struct decision *d) {
+        const struct decision_input *in = l->in;
+        if (!in->memory->ready || in->use == IMEX_USE_NONE || is_ending(l)) {
+                d->step = DECISION_EXIT;
+                return;
+        }
+        d->held = held_by[in->use];
+        if (in->use != IMEX_USE_GRANTING)
+                d->step = DECISION_START;
+}
+
+static void decide_ended(const struct look *l, struct decision *d) {
+        const struct decision_input *in = l->in;
+        if (in->terminating)
+                decide_end_of_pod(l, d);
+        else if (in->paused)
+                d->step = DECISION_EXIT;
+        else if (in->imex == DECISION_IMEX_KILLED && in->memory->ready && !is_alone(in))
+                d->step = DECISION_START;
+        else
+                d->step = DECISION_FORGET;
+}
+
+static void decide_not_started(const struct look *l, struct decision *d) {
+        const struct decision_input *in = l->in;
+        if (in->inherited)
+                d->step = DECISION_FORGET; /* the index may be another node's by now */
+        else if (in->terminating)
+                decide_end_of_pod(l, d);
+        else
+                d->step = in->outdated ? DECISION_EXIT : DECISION_START;
+}
+
+/* What came from outside becomes a path and goes into files. */
+static bool is_valid(const struct decision_assignment *x) {
+        return str_is_uuid(x->domain) && imex_infix_valid(x->infix) && x->slots > 0 &&
+               x->slots <= FABRIC_SLOTS_MOST && x->index >= 0 && x->index < x->slots && x->port > 0 &&
+               x->port <= 65535;
+}
+
+static void enter(const struct listed *next, struct decision *d) {
+        d->assignment = (struct decision_assignment){ .domain = next->domain->owner.uid,
+                                                      .infix = str_or(next->domain->infix, ""),
+                                                      .index = next->assignment->index,
+                                                      .epoch = next->assignment->epoch,
+                                                      .port = next->domain->port,
+                                                      .slots = next->domain->slots };
+        if (!is_valid(&d->assignment)) {
+                d->why = "the object of the partition has an assignment for this node that cannot be: its "
+                         "domain is not a UID, or a number is out of range";
+                return;
+        }
+        d->step = DECISION_ENTER;
+        d->memory.ready = false;
+        if (d->memory.closed < d->assignment.epoch)
+                d->memory.closed = d->assignment.epoch;
+}
+
+static void decide_idle(const struct look *l, struct decision *d) {
+        const struct decision_input *in = l->in;
+        const struct listed *next = &l->next;
+        const struct compute_domain_fabric *f = in->fabric;
+        if (in->terminating || in->moved || in->outdated) {
+                d->step = DECISION_EXIT;
+        } else if (next->assignment) {
+                enter(next, d);
+        } else if (!f) {
+                d->why = "the object of the partition is not there yet";
+        } else if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL)) {
+                d->why = "the IMEX domain of the partition has no index for this node: the condition "
+                         "DomainFull of its ComputeDomainFabric explains what to do";
+        } else {
+                d->why = "no IMEX domain wants this node";
+        }
+}
+
+void decision_make(const struct decision_input *in, struct arena *a, struct decision *ret) {
+        const struct decision_memory *m = in->memory;
+        const struct compute_domain_fabric *f = in->fabric;
+        struct look l = { .in = in };
+        BUG_ON(!m->now.domain && in->imex != DECISION_IMEX_NONE);
+        BUG_ON(m->now.domain && m->now.epoch > m->closed);
+        *ret = (struct decision){ .step = DECISION_STAY, .why = "", .held = "", .memory = *m };
+        if (f) {
+                look(&l, a);
+                ret->memory.closed = l.closed;
+                ret->memory.left = l.left;
+                ret->memory.n_left = l.n_left;
+                ret->memory.seen = f->epoch > m->seen ? f->epoch : m->seen;
+                ret->memory.recount = f->recount > m->recount ? f->recount : m->recount;
+        }
+        if (!m->now.domain)
+                decide_idle(&l, ret);
+        else if (in->imex == DECISION_IMEX_NONE)
+                decide_not_started(&l, ret);
+        else if (in->imex == DECISION_IMEX_ENDED || in->imex == DECISION_IMEX_KILLED)
+                decide_ended(&l, ret);
+        else if (in->imex != DECISION_IMEX_STOPS)
+                decide_running(&l, ret);
+}
+
+/* ---- the others ---- */
+
+/* Two may have one index while one of them leaves. */
+static bool lists(const struct imex_peer *peers, size_t n, const struct fabric_assignment *x) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(peers[i].node, x->node) || peers[i].index == x->index)
+                        return true;
+        return false;
+}
+
+bool decision_peers(const struct compute_domain_fabric *f, const char *node,
+                    const struct decision_assignment *now, struct arena *a, struct imex_peer **ret,
+                    size_t *ret_n) {
+        const struct fabric_domain *d = fabric_domain_of(f, now->domain);
+        size_t n = 0;
+        if (!d)
+                return false;
+        struct imex_peer *peers = arena_alloc(a, (d->n_assignments + 1) * sizeof *peers);
+        for (int pass = 0; pass < 2; pass++)
+                for (size_t i = 0; i < d->n_assignments; i++) {
+                        const struct fabric_assignment *x = &d->assignments[i];
+                        bool active = fabric_is_active(x);
+                        if (active != (pass == 0) || streq(x->node, node) || x->index == now->index ||
+                            lists(peers, n, x))
+                                continue;
+                        peers[n++] = (struct imex_peer){ .index = x->index,
+                                                         .ip = active ? str_or(x->ip, "") : "",
+                                                         .node = x->node,
+                                                         .boot_id = str_or(x->boot_id, "") };
+                }
+        *ret = peers;
+        *ret_n = n;
+        return true;
+}
+
+void decision_left(const struct decision_memory *m, struct arena *a, struct decision_memory *ret) {
+        size_t n = m->n_left < DAEMON_REPORT_LEFT_MAX ? m->n_left : DAEMON_REPORT_LEFT_MAX - 1;
+        int64_t *left = arena_alloc(a, (n + 1) * sizeof *left);
+        BUG_ON(!m->now.domain);
+        if (n)
+                memcpy(left, m->left, n * sizeof *left);
+        left[n] = m->now.epoch;
+        *ret = *m;
+        ret->left = left;
+        ret->n_left = n + 1;
+        ret->closed = m->closed > m->now.epoch ? m->closed : m->now.epoch;
+        ret->now = (struct decision_assignment){ 0 };
+        ret->ready = false;
+}

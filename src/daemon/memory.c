@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/memory.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "imex/imex_files.h"
+#include "model/daemon_report.h"
+
+enum { FILE_LIMIT = 256 * 1024, LEFT_MAX = 16 * 1024 };
+
+static bool same_left(const struct decision_memory *a, const struct decision_memory *b) {
+        return a->n_left == b->n_left &&
+               (!a->n_left || memcmp(a->left, b->left, a->n_left * sizeof *a->left) == 0);
+}
+
+bool memory_same(const struct memory *a, const struct memory *b) {
+        return streq(a->decision.now.domain, b->decision.now.domain) &&
+               a->decision.now.epoch == b->decision.now.epoch && a->decision.closed == b->decision.closed &&
+               a->decision.ready == b->decision.ready && a->served == b->served &&
+               a->inherited == b->inherited && same_left(&a->decision, &b->decision);
+}
+
+void memory_copy(const struct memory *m, struct arena *a, struct memory *ret) {
+        int64_t *left = arena_alloc(a, (m->decision.n_left + 1) * sizeof *left);
+
+        if (m->decision.n_left)
+                memcpy(left, m->decision.left, m->decision.n_left * sizeof *left);
+        *ret = *m;
+        ret->decision.left = left;
+        ret->decision.now.domain = m->decision.now.domain ? arena_strdup(a, m->decision.now.domain) : NULL;
+        ret->decision.now.infix = m->decision.now.infix ? arena_strdup(a, m->decision.now.infix) : NULL;
+}
+
+int memory_save(const char *dir, const struct memory_identity *of, const struct memory *m, struct err *e) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_LIMIT), left = BUF_INIT(LEFT_MAX);
+        struct jw w = JW(&text);
+
+        for (size_t i = 0; i < m->decision.n_left; i++)
+                buf_addf(&left, "%s%lld", i ? "," : "", (long long)m->decision.left[i]);
+        jw_obj(&w, NULL);
+        jw_str(&w, "bootID", of->boot_id);
+        jw_str(&w, "fabric", of->fabric);
+        jw_int(&w, "closed", m->decision.closed);
+        jw_int(&w, "seen", m->decision.seen);
+        jw_int(&w, "recount", m->decision.recount);
+        if (m->served)
+                jw_str(&w, "servedPodUID", of->pod_uid);
+        jw_str(&w, "left", buf_str(&left));
+        if (m->decision.now.domain) {
+                jw_obj(&w, "now");
+                jw_str(&w, "podUID", of->pod_uid);
+                jw_str(&w, "domain", m->decision.now.domain);
+                jw_str(&w, "infix", str_or(m->decision.now.infix, ""));
+                jw_int(&w, "index", m->decision.now.index);
+                jw_int(&w, "epoch", m->decision.now.epoch);
+                jw_int(&w, "port", m->decision.now.port);
+                jw_int(&w, "slots", m->decision.now.slots);
+                jw_bool(&w, "ready", m->decision.ready);
+                jw_end_obj(&w);
+        }
+        jw_end_obj(&w);
+        buf_addc(&text, '\n');
+        if (text.failed || left.failed)
+                return err_set(e, ERR_INVALID, 0, "too much to remember");
+        return file_replace_volatile(path, text.p, text.n, 0600, e);
+}
+
+struct now_doc {
+        const char *pod_uid, *domain, *infix;
+        int64_t index, epoch, port, slots;
+        bool ready;
+};
+
+struct memory_doc {
+        const char *boot_id, *fabric, *left, *served_pod;
+        int64_t closed, seen, recount;
+        struct now_doc *now;
+};
+
+static const struct jd_field f_now[] = {
+        JD_STR(struct now_doc, "podUID", pod_uid),
+        JD_STR(struct now_doc, "domain", domain, .required = true),
+        JD_STR(struct now_doc, "infix", infix, .required = true),
+        JD_INT(struct now_doc, "index", index, .required = true),
+        JD_INT(struct now_doc, "epoch", epoch, .required = true),
+        JD_INT(struct now_doc, "port", port, .required = true),
+        JD_INT(struct now_doc, "slots", slots, .required = true),
+        JD_BOOL(struct now_doc, "ready", ready),
+        JD_END,
+};
+
+static const struct jd_field f_memory[] = {
+        JD_STR(struct memory_doc, "bootID", boot_id, .required = true),
+        JD_STR(struct memory_doc, "fabric", fabric, .required = true),
+        JD_INT(struct memory_doc, "closed", closed, .required = true),
+        JD_INT(struct memory_doc, "seen", seen, .required = true),
+        JD_INT(struct memory_doc, "recount", recount),
+        JD_STR(struct memory_doc, "left", left),
+        JD_STR(struct memory_doc, "servedPodUID", served_pod),
+        JD_OPTOBJ(struct memory_doc, "now", now, struct now_doc, f_now),
+        JD_END,
+};
+
+/* What is not a number is ignored. */
+static size_t parse_epochs(const char *text, struct arena *a, int64_t **ret) {
+        struct str rest = str_from(str_or(text, "")), part;
+        size_t n = 0;
+
+        *ret = arena_alloc(a, DAEMON_REPORT_LEFT_MAX * sizeof **ret);
+        while (rest.n && n < DAEMON_REPORT_LEFT_MAX && str_next_field(&rest, ',', &part))
+                if (str_to_i64(part, &(*ret)[n]))
+                        n++;
+        return n;
+}
+
+int memory_parse(struct str text, const struct memory_identity *of, struct arena *a, struct memory *ret,
+                 struct err *e) {
+        struct memory_doc d = { 0 };
+        int64_t *left;
+
+        if (jd_decode_text(f_memory, text.p, text.n, false, "", a, &d, e) < 0)
+                return -1;
+        if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
+                return err_set(e, ERR_NOT_FOUND, 0, "what is remembered is of another boot or fabric");
+        if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
+                      d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MOST || d.now->port < 1 ||
+                      d.now->port > 65535 || d.now->epoch > d.closed))
+                return err_set(e, ERR_INVALID, 0, "the assignment cannot be ours");
+        *ret = (struct memory){ .decision = { .closed = d.closed, .seen = d.seen, .recount = d.recount },
+                                .served = streq(d.served_pod, of->pod_uid) };
+        ret->decision.n_left = parse_epochs(d.left, a, &left);
+        ret->decision.left = left;
+        if (d.now) {
+                ret->decision.now = (struct decision_assignment){ d.now->domain, d.now->infix, d.now->index,
+                                                                  d.now->epoch,  d.now->port,  d.now->slots };
+                ret->decision.ready = d.now->ready;
+                ret->inherited = !streq(d.now->pod_uid, of->pod_uid);
+        }
+        return 0;
+}
+
+static int tidy_one(void *u, int folder, const char *name, struct err *e) {
+        if (str_starts(name, "." MEMORY_FILE ".tmp."))
+                (void)unlinkat(folder, name, 0);
+        return 0;
+}
+
+/* What stays is in nobody's way. */
+void memory_tidy(const char *dir) {
+        struct err e;
+
+        (void)file_each(dir, tidy_one, NULL, &e);
+}
+
+int memory_load(const char *dir, const struct memory_identity *of, struct arena *a, struct memory *ret,
+                struct err *e) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+
+        if (file_read(path, FILE_LIMIT, &text, &n, e) < 0)
+                return -1;
+        if (memory_parse((struct str){ text, n }, of, a, ret, e) < 0)
+                return err_wrap(e, "'%s'", path);
+        return 0;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/diag.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "kube/kube_informer.h"
+#include "model/daemon_report.h"
+
+#define BODY_MAX ((size_t)64 * 1024)
+enum { STATE_MS = 3000, JOINED_MS = 500, PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, REPORT_MAX = 16384 };
+
+static void render_report(const struct report_content *r, int64_t seen, struct buf *out) {
+        const struct decision_memory *m = &r->memory->decision;
+        struct daemon_report d = { .claim = r->claim,
+                                   .boot_id = r->boot_id,
+                                   .fabric = r->fabric_uid,
+                                   .has_assignment = m->now.domain != NULL,
+                                   .infix = str_or(m->now.infix, ""),
+                                   .ready = m->ready,
+                                   .left = m->left,
+                                   .n_left = m->n_left,
+                                   .seen = seen,
+                                   .recount = m->recount,
+                                   .served = r->memory->served,
+                                   .held = r->held,
+                                   .imex_version = r->imex_version };
+
+        if (m->now.domain) {
+                snprintf(d.assignment.clique_id, sizeof d.assignment.clique_id, "%s", r->fabric);
+                snprintf(d.assignment.domain_uid, sizeof d.assignment.domain_uid, "%s", m->now.domain);
+                d.assignment.index = m->now.index;
+                d.assignment.epoch = m->now.epoch;
+        }
+        daemon_report_render(&d, out);
+}
+
+static void text(struct jw *w, const char *key, const char *value) {
+        jw_str(w, key, *value ? value : NULL);
+}
+
+/* The ComputeDomain that it serves, for other people's tools; "": none. What stands for the partition itself
+ * is none. */
+static const char *label_of(const struct report_content *r) {
+        const char *domain = r->memory->decision.now.domain;
+        char standing[37];
+
+        fabric_standing_uid(r->fabric, standing);
+        return domain && !streq(domain, standing) ? domain : "";
+}
+
+/* All of it each time, so that nothing of an earlier container of the Pod stays. */
+static void render(const struct report_content *r, const char *report, struct buf *out) {
+        const struct imex_report *i = r->imex;
+        struct jw w = JW(out);
+
+        jw_obj(&w, NULL);
+        jw_obj(&w, "metadata");
+        jw_obj(&w, "labels");
+        text(&w, CD_LABEL_CLIQUE, r->fabric);
+        text(&w, CD_LABEL, label_of(r));
+        jw_end_obj(&w);
+        jw_obj(&w, "annotations");
+        jw_str(&w, IMEX_ANNOTATION_REPORT, report);
+        jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : "IDLE");
+        text(&w, IMEX_ANNOTATION_REASON, r->reason);
+        jw_str(&w, IMEX_ANNOTATION_READY, i && i->ready && !*r->reason ? "true" : "false");
+        if (i)
+                jw_strf(&w, IMEX_ANNOTATION_INDEX, "%lld", (long long)i->index);
+        else
+                jw_null(&w, IMEX_ANNOTATION_INDEX);
+        if (i && i->node_id >= 0)
+                jw_strf(&w, IMEX_ANNOTATION_NODE_ID, "%lld", (long long)i->node_id);
+        else
+                jw_null(&w, IMEX_ANNOTATION_NODE_ID);
+        if (i)
+                jw_strf(&w, IMEX_ANNOTATION_PEERS, "%u/%u", i->peers_connected, i->peers_known);
+        else
+                jw_null(&w, IMEX_ANNOTATION_PEERS);
+        text(&w, IMEX_ANNOTATION_AWAITED, i ? i->awaited : "");
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+}
+
+/* ---- what is sent ---- */
+
+struct message {
+        char *report, *body; /* the annotation, and the patch with all of it; NULL: there is none */
+        bool in_domain, ready, failing;
+        int64_t recount;
+        size_t n_left;
+};
+
+static void drop(struct message *m) {
+        free(m->report);
+        free(m->body);
+        *m = (struct message){ 0 };
+}
+
+static struct message message(const struct report_content *r, int64_t seen) {
+        const struct decision_memory *m = &r->memory->decision;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX), body = BUF_INIT(BODY_MAX);
+
+        render_report(r, seen, &text);
+        render(r, buf_str(&text), &body);
+        BUG_ON(text.failed || body.failed);
+        return (struct message){ .report = xstrdup(buf_str(&text)),
+                                 .body = xstrdup(buf_str(&body)),
+                                 .in_domain = m->now.domain,
+                                 .ready = r->imex && r->imex->ready,
+                                 .failing = r->imex && r->imex->phase == IMEX_BACKOFF,
+                                 .recount = m->recount,
+                                 .n_left = m->n_left };
+}
+
+/* How long the step from what was sent to what is to be sent may wait for more. The controller waits for each
+ * change of its report, except that an assignment was taken: that is sent with its IMEX READY, if that is
+ * soon, so that a node that joins costs one write and not two. The rest is for people. */
+static unsigned patience(const struct message *sent, const struct message *wanted) {
+        if (!sent->body || sent->ready != wanted->ready || sent->failing != wanted->failing)
+                return 0;
+        if (streq(sent->report, wanted->report))
+                return STATE_MS;
+        bool joined = wanted->in_domain && !sent->in_domain && sent->n_left == wanted->n_left &&
+                      sent->recount == wanted->recount;
+        return joined ? JOINED_MS : 0;
+}
+
+/* ---- the Pod ---- */
+
+struct report {
+        struct kube_client *client;
+        char *ns, *name;
+        struct kube_informer *informer;
+        struct message wanted, sent; /* sent: that the server has, or is being given */
+        int64_t seen;                /* as it is in `wanted` */
+        struct kube_call *call;
+        struct loop_timer timer;
+        uint64_t due;      /* loop time of the timer */
+        unsigned pause_ms; /* the server refuses us; 0: it does not */
+};
+
+struct own_pod {
+        struct kube_object o;
+        const char *text[10]; /* all that render() writes; NULL: it is not there */
+};
+#define ANNOTATION(key, i) JD_STR(struct own_pod, "metadata>annotations>" key, text[i])
+#define LABEL(key, i) JD_STR(struct own_pod, "metadata>labels>" key, text[i])
+#define TEXTS                                                                                                \
+        LABEL(CD_LABEL, 0), LABEL(CD_LABEL_CLIQUE, 1), ANNOTATION(IMEX_ANNOTATION_REPORT, 2),                \
+                ANNOTATION(IMEX_ANNOTATION_STATE, 3), ANNOTATION(IMEX_ANNOTATION_REASON, 4),                 \
+                ANNOTATION(IMEX_ANNOTATION_READY, 5), ANNOTATION(IMEX_ANNOTATION_INDEX, 6),                  \
+                ANNOTATION(IMEX_ANNOTATION_NODE_ID, 7), ANNOTATION(IMEX_ANNOTATION_PEERS, 8),                \
+                ANNOTATION(IMEX_ANNOTATION_AWAITED, 9), JD_END
+static const struct jd_field f_texts[] = { TEXTS };
+static const struct jd_field f_pod[] = { JD_OBJ(struct own_pod, "metadata", o.meta, kube_f_meta), TEXTS };
+
+/* The server has something else than it was given: etcd was restored. */
+static bool is_rolled_back(const struct report *r) {
+        const struct own_pod *pod = (const struct own_pod *)kube_informer_get(r->informer, r->ns, r->name);
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct own_pod sent = { 0 };
+        struct err e;
+        bool same = true;
+
+        if (!pod || !r->sent.body)
+                return false;
+        int decoded = jd_decode_text(f_texts, r->sent.body, strlen(r->sent.body), false, "", a, &sent, &e);
+        BUG_ON(decoded < 0);
+        for (size_t i = 0; i < ARRAY_LEN(sent.text); i++)
+                same = same && streq(pod->text[i], sent.text[i]);
+        return !same;
+}
+
+static bool is_settled(const struct report *r) {
+        return !r->wanted.body || (streq(r->wanted.body, r->sent.body) && !is_rolled_back(r));
+}
+
+/* The earlier time wins. While the server refuses us, the pause decides. */
+static void schedule(struct report *r, unsigned ms) {
+        uint64_t due = loop_now_ms(kube_client_loop(r->client)) + ms;
+
+        if (r->call || (loop_timer_waits(&r->timer) && (r->pause_ms || r->due <= due)))
+                return;
+        r->due = due;
+        loop_timer_at(&r->timer, due);
+}
+
+static void go_on(struct report *r) {
+        if (!is_settled(r))
+                schedule(r, is_rolled_back(r) ? 0 : patience(&r->sent, &r->wanted));
+}
+
+static void fail(struct report *r, const struct err *e) {
+        drop(&r->sent); /* nobody knows what the server has */
+        r->pause_ms = r->pause_ms ? r->pause_ms * 2 : PAUSE_FIRST_MS;
+        if (r->pause_ms > PAUSE_MAX_MS)
+                r->pause_ms = PAUSE_MAX_MS;
+        log_warn("cannot report on own pod, trying again", kv_str("pod", r->name), kv_err(e),
+                 kv_int("pause_ms", r->pause_ms));
+        loop_timer_start(&r->timer, r->pause_ms);
+}
+
+static void on_sent(void *u, yyjson_val *obj, const struct err *e) {
+        struct report *r = u;
+        struct err changed;
+
+        r->call = NULL;
+        kube_informer_answer(r->informer, obj);
+        if (!e && is_rolled_back(r)) {
+                err_set(&changed, ERR_RETRY, 0, "the API server has another report than it was given");
+                e = &changed;
+        }
+        if (e) {
+                fail(r, e);
+                return;
+        }
+        r->pause_ms = 0;
+        go_on(r);
+}
+
+static void on_timer(void *u) {
+        struct report *r = u;
+
+        if (r->call || is_settled(r))
+                return;
+        drop(&r->sent);
+        r->sent = r->wanted;
+        r->sent.report = xstrdup(r->wanted.report);
+        r->sent.body = xstrdup(r->wanted.body);
+        r->call = kube_start(r->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                .res = &kube_pods,
+                                                                .ns = r->ns,
+                                                                .name = r->name,
+                                                                .body = str_from(r->sent.body),
+                                                                .metadata_only = true,
+                                                                .done = on_sent,
+                                                                .u = r });
+}
+
+static void on_pod(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct report *r = u;
+
+        if (now)
+                go_on(r);
+}
+
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        const struct report *r = u;
+
+        if (e)
+                log_warn("cannot watch own pod: a report that a restore of etcd takes back is written again "
+                         "only with the next change",
+                         kv_str("pod", r->name), kv_err(e));
+}
+
+static struct kube_informer *watch(struct report *r) {
+        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", r->name);
+
+        return kube_informer_new(r->client, &(struct kube_informer_options){ .res = &kube_pods,
+                                                                             .ns = r->ns,
+                                                                             .field_selector = selector,
+                                                                             .fields = f_pod,
+                                                                             .size = sizeof(struct own_pod),
+                                                                             .metadata_only = true,
+                                                                             .first_from_cache = true,
+                                                                             .changed = on_pod,
+                                                                             .failing = on_failing,
+                                                                             .u = r });
+}
+
+struct report *report_new(struct kube_client *c, const char *ns, const char *name) {
+        struct report *r = xnew(struct report);
+
+        r->client = c;
+        r->ns = xstrdup(ns);
+        r->name = xstrdup(name);
+        loop_timer_init(&r->timer, kube_client_loop(c), on_timer, r);
+        r->informer = watch(r);
+        return r;
+}
+
+void report_free(struct report *r) {
+        if (!r)
+                return;
+        kube_cancel(r->call);
+        kube_informer_free(r->informer);
+        loop_timer_done(&r->timer);
+        drop(&r->wanted);
+        drop(&r->sent);
+        free(r->ns);
+        free(r->name);
+        free(r);
+}
+
+void report_set(struct report *r, const struct report_content *content, bool behind) {
+        int64_t seen = content->memory->decision.seen;
+        struct message m = message(content, behind ? seen : r->seen);
+
+        if (!streq(m.body, r->wanted.body)) {
+                drop(&m);
+                drop(&r->wanted);
+                r->seen = seen;
+                r->wanted = message(content, seen);
+                go_on(r);
+        } else {
+                drop(&m);
+        }
+}

@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "imex/imex_runner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "imex/imex_ctl.h"
+#include "imex/imex_log.h"
+#include "imex/imex_probe.h"
+#include "imex/imex_process.h"
+
+#define FILE_LIMIT ((size_t)1024 * 1024)
+/* A file that could not be written is tried again after this. */
+#define RETRY_MS 1000
+/* A single question that fails says little on a busy machine; two in a row withdraw readiness. */
+#define UNANSWERED_MAX 2
+/* IMEX needs a moment to connect to its peers after a change of them. */
+#define CONNECT_MS 500
+
+struct imex_runner {
+        uv_loop_t *loop;
+        struct imex_runner_options o;
+        char *config_path, *nodes_path;
+        const char *argv[4];
+        struct loop_turn turn;
+        struct loop_timer retry; /* the same, after a while */
+        struct imex_process *process;
+        struct imex_probe *probe;
+
+        struct arena *want_arena, *run_arena;
+        const struct imex_members *want; /* NULL: never told */
+        const struct imex_members
+                *running; /* what the process was started with; own slot included; NULL: never started */
+        bool fresh;       /* `want` is not remembered on disk yet */
+        bool notify;      /* a known peer became ready */
+
+        const char *status; /* IMEX's last word in this life, "" before the first */
+        int64_t node_id;    /* -1 unknown */
+        bool id_asked;      /* the domain was asked for our id in this life */
+        unsigned unanswered;
+        unsigned connected;
+        char version[IMEX_VERSION_MAX];
+        const char *fault;             /* of this life, or NULL; static */
+        char silence[IMEX_REASON_MAX]; /* why the status is not known */
+        char ended[IMEX_REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
+        char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be served */
+        char last_error[sizeof(((struct err *)0)->msg)];
+
+        struct imex_recovery recovery; /* of this life of the process */
+        struct loop_timer recovery_turn;
+        uint64_t informed_since; /* loop time; 0: the members may be old */
+        char awaited[IMEX_AWAITED_MAX];
+        /* Why it is not known who is connected: no answer of this life to -N has reported it. "": one has, or
+         * none was asked for. */
+        char unseen[160];
+        bool connections_known; /* an answer of this life has reported them */
+        bool forget;            /* start the next life with nothing remembered */
+        unsigned renewals;
+
+        bool stopping, stopped;
+        struct imex_report told; /* last report delivered */
+};
+
+static void act(struct imex_runner *a);
+
+/* Told once, however often it is met again. */
+static void tell_error(struct imex_runner *a, const struct err *e) {
+        if (streq(a->last_error, e->msg))
+                return;
+        snprintf(a->last_error, sizeof a->last_error, "%s", e->msg);
+        a->o.failing(a->o.u, e);
+}
+
+/* Members */
+
+static bool member(const struct imex_members *m) {
+        return m && m->own_index >= 0;
+}
+
+/* The members as the files have them: our own entry by our own knowledge, and nobody else in our slot or with
+ * our address, because IMEX finds its id by the address. */
+static const struct imex_members *resolved(struct imex_runner *a, const struct imex_members *m,
+                                           struct arena *to) {
+        _cleanup_(freep) struct imex_peer *peers = xnew_n(struct imex_peer, m->n_peers + 1);
+        struct imex_members r = { .own_index = m->own_index, .infix = m->infix, .peers = peers };
+
+        peers[r.n_peers++] =
+                (struct imex_peer){ .index = m->own_index, .ip = a->o.own_ip, .node = "this node" };
+        for (size_t i = 0; i < m->n_peers; i++)
+                if (m->peers[i].index != m->own_index && !streq(m->peers[i].ip, a->o.own_ip))
+                        peers[r.n_peers++] = m->peers[i];
+        return imex_members_copy(to, &r);
+}
+
+static unsigned peers_known(const struct imex_runner *a) {
+        unsigned n = 0;
+
+        for (size_t i = 0; member(a->want) && i < a->want->n_peers; i++)
+                n += a->want->peers[i].index != a->want->own_index && *a->want->peers[i].ip &&
+                     !streq(a->want->peers[i].ip, a->o.own_ip);
+        return n;
+}
+
+/* Whether what runs has the identity that is wanted; peers may come and go without a restart. */
+static bool identity_current(const struct imex_runner *a) {
+        return member(a->want) && a->running && a->running->own_index == a->want->own_index &&
+               streq(a->running->infix, a->want->infix);
+}
+
+/* The report */
+
+static bool running(const struct imex_runner *a) {
+        return imex_process_state(a->process) == IMEX_PROCESS_RUNNING;
+}
+
+static bool ready(const struct imex_runner *a) {
+        return !a->stopping && running(a) && identity_current(a) && !*a->refused &&
+               streq(a->status, "READY") &&
+               (a->node_id >= 0 ? a->node_id == a->running->own_index : a->id_asked);
+}
+
+static enum imex_phase phase(const struct imex_runner *a) {
+        enum imex_process_state s = imex_process_state(a->process);
+
+        if (a->stopping)
+                return s == IMEX_PROCESS_DOWN ? IMEX_STOPPED : IMEX_STOPPING;
+        if (!member(a->want))
+                return s == IMEX_PROCESS_DOWN || s == IMEX_PROCESS_WAITING ? IMEX_IDLE : IMEX_STOPPING;
+        if (s == IMEX_PROCESS_WAITING && *a->ended)
+                return IMEX_BACKOFF;
+        return ready(a) ? IMEX_READY : IMEX_STARTING;
+}
+
+static const char *status_text(const struct imex_runner *a, enum imex_phase ph) {
+        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
+                return "STOPPED";
+        if (ph == IMEX_BACKOFF)
+                return "BACKOFF";
+        return running(a) && identity_current(a) && *a->status ? a->status : "STARTING";
+}
+
+static const char *status_meaning(const char *status) {
+        if (streq(status, "WAITING_FOR_RECOVERY"))
+                return " (it ended uncleanly before, and waits for the nodes that had imported its memory)";
+        if (streq(status, "WAITING_FOR_PEERS"))
+                return " (it waits for the other nodes of the domain)";
+        if (streq(status, "UNAVAILABLE"))
+                return " (its command service does not answer)";
+        return "";
+}
+
+/* IMEX took another id than the slot that we have, so that peers would reach the wrong node under our name.
+ */
+static bool contradicted(const struct imex_runner *a) {
+        return a->node_id >= 0 && identity_current(a) && a->node_id != a->running->own_index;
+}
+
+static void explain_contradiction(const struct imex_runner *a, char *s, size_t n) {
+        snprintf(s, n, "nvidia-imex took id %lld, but this node has index %lld", (long long)a->node_id,
+                 (long long)a->running->own_index);
+}
+
+/* Nobody counts as connected then, which must not be reported of the nodes. */
+static bool nobody_can_be_seen(const struct imex_runner *a) {
+        return streq(a->status, "WAITING_FOR_RECOVERY") && *a->unseen;
+}
+
+static void explain_unseen(const struct imex_runner *a, char *s, size_t n) {
+        snprintf(s, n,
+                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
+                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and "
+                 "the node's "
+                 "load",
+                 a->status, a->unseen);
+}
+
+static void explain_recovery(const struct imex_runner *a, char *s, size_t n) {
+        snprintf(s, n,
+                 "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
+                 "map this node's memory: bring it back, or reboot it; when it is off for good, delete its "
+                 "Node, or taint it node.kubernetes.io/out-of-service",
+                 a->status, a->awaited);
+}
+
+static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, size_t n) {
+        *s = '\0';
+        if (ph == IMEX_READY)
+                return;
+        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
+                snprintf(s, n, "the IMEX daemon is being stopped");
+        else if (ph == IMEX_IDLE)
+                snprintf(s, n, "this node has no index in the domain yet; the controller assigns it");
+        else if (*a->refused)
+                snprintf(s, n, "%s", a->refused);
+        else if (ph == IMEX_BACKOFF)
+                snprintf(s, n, "%s", a->ended);
+        else if (a->fault)
+                snprintf(s, n, "%s", a->fault);
+        else if (!running(a) || !identity_current(a))
+                snprintf(s, n, "nvidia-imex is being started");
+        else if (contradicted(a))
+                explain_contradiction(a, s, n);
+        else if (nobody_can_be_seen(a))
+                explain_unseen(a, s, n);
+        else if (*a->status && *a->awaited)
+                explain_recovery(a, s, n);
+        else if (*a->status && !streq(a->status, "READY"))
+                snprintf(s, n, "nvidia-imex is %s%s", a->status, status_meaning(a->status));
+        else if (*a->ended)
+                snprintf(s, n, "%s", a->ended);
+        else if (a->unanswered > UNANSWERED_MAX)
+                snprintf(s, n, "nvidia-imex is starting: %s", a->silence);
+        else
+                snprintf(s, n, "nvidia-imex is starting");
+}
+
+void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
+        enum imex_phase ph = phase(a);
+        bool ours = running(a) && identity_current(a);
+        uint64_t now = uv_now(a->loop);
+
+        *ret = (struct imex_report){
+                .phase = ph,
+                .ready = ph == IMEX_READY,
+                .status = status_text(a, ph),
+                .index = identity_current(a) ? a->running->own_index : -1,
+                .node_id = ours ? a->node_id : -1,
+                .peers_known = peers_known(a),
+                .peers_connected = ours ? a->connected : 0,
+                .restarts = imex_process_restarts(a->process),
+                .renewals = a->renewals,
+                .members = a->want,
+                .informed_ms = a->informed_since ? now - a->informed_since : 0,
+                .waited_ms = a->recovery.since_ms ? now - a->recovery.since_ms : 0,
+                .seen = a->recovery.seen,
+                .n_seen = a->recovery.n_seen,
+        };
+        explain(a, ph, ret->reason, sizeof ret->reason);
+        if (ours) {
+                memcpy(ret->awaited, a->awaited, sizeof a->awaited);
+                memcpy(ret->version, a->version, sizeof a->version);
+        }
+}
+
+static void deliver(struct imex_runner *a) {
+        struct imex_report r;
+
+        imex_runner_report(a, &r);
+        if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) &&
+            streq(r.reason, a->told.reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
+            r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
+            r.restarts == a->told.restarts && r.renewals == a->told.renewals &&
+            streq(r.awaited, a->told.awaited) && streq(r.version, a->told.version))
+                return;
+        a->told = r;
+        a->o.changed(a->o.u, &a->told);
+}
+
+/* First the world hears, then the process: readiness is withdrawn before what made it true goes. */
+static void on_turn(void *u) {
+        struct imex_runner *a = u;
+
+        loop_timer_stop(&a->retry);
+        deliver(a);
+        act(a);
+        deliver(a);
+}
+
+static void retry(struct imex_runner *a) {
+        if (!loop_timer_waits(&a->retry))
+                loop_timer_start(&a->retry, RETRY_MS);
+}
+
+/* Files */
+
+/* *ret_changed tells whether the resolver now answers something else. */
+static int write_hosts(struct imex_runner *a, const struct imex_members *m, bool *ret_changed,
+                       struct err *e) {
+        _cleanup_(freep) char *current = NULL;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(2 * IMEX_HOSTS_MAX);
+        size_t n;
+
+        *ret_changed = false;
+        if (file_read(a->o.hosts_path, IMEX_HOSTS_MAX, &current, &n, e) < 0)
+                return -1;
+        if (imex_hosts_render((struct str){ current, n }, m->infix, a->o.max_nodes, m->own_index, m->peers,
+                              m->n_peers, &text, e) < 0)
+                return -1;
+        if (text.n == n && memcmp(text.p, current, n) == 0)
+                return 0;
+        *ret_changed = true;
+        return imex_hosts_write(a->o.hosts_path, (struct str){ text.p, text.n }, e);
+}
+
+static int write_text(const char *path, const struct buf *text, struct err *e) {
+        if (text->failed)
+                return err_set(e, ERR_INVALID, 0, "'%s' would be too large", path);
+        return file_replace_volatile(path, buf_str(text), text->n, 0644, e);
+}
+
+static int write_config(struct imex_runner *a, const struct imex_members *m, struct err *e) {
+        _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
+
+        imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, a->o.settings, &config);
+        imex_nodes_render(m->infix, a->o.max_nodes, &nodes);
+        return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1
+                                                                                                      : 0;
+}
+
+static void remember(struct imex_runner *a) {
+        struct err e;
+
+        if (!a->fresh)
+                return;
+        if (imex_members_save(a->o.dir, a->o.identity, a->want, &e) < 0) {
+                tell_error(a, &e);
+                retry(a);
+                return;
+        }
+        a->fresh = false;
+}
+
+/* Recovery */
+
+static void end_recovery(struct imex_runner *a) {
+        imex_recovery_end(&a->recovery);
+        loop_timer_stop(&a->recovery_turn);
+        *a->awaited = '\0';
+}
+
+/* IMEX says whether it waits. */
+static void note_recovery(struct imex_runner *a, bool waits) {
+        if (!waits) {
+                end_recovery(a);
+        } else if (!a->recovery.since_ms) {
+                imex_recovery_begin(&a->recovery, uv_now(a->loop));
+                imex_probe_domain(a->probe, CONNECT_MS);
+        }
+}
+
+/* A peer that this instance has connected to knows that the one before is gone, and drops what it had mapped.
+ */
+static void note_seen(struct imex_runner *a, const struct imex_ctl_node *own) {
+        const struct imex_members *m = a->want;
+
+        for (size_t i = 0; a->recovery.since_ms && i < m->n_peers; i++)
+                if (m->peers[i].index != m->own_index && imex_ctl_connected_to(own, m->peers[i].index))
+                        imex_recovery_saw(&a->recovery, m->peers[i].node);
+}
+
+static void recover(struct imex_runner *a) {
+        struct imex_recovery_verdict v;
+
+        if (!a->recovery.since_ms)
+                return;
+        imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
+        memcpy(a->awaited, v.awaited, sizeof a->awaited);
+        if (nobody_can_be_seen(a))
+                *a->awaited = '\0';
+        if (v.again_ms)
+                loop_timer_start(&a->recovery_turn, v.again_ms);
+        if (!v.anew)
+                return;
+        end_recovery(a);
+        a->forget = true;
+        a->renewals++;
+        imex_process_restart(a->process, false);
+}
+
+/* Right before each start. */
+static int prepare(void *u, struct err *e) {
+        struct imex_runner *a = u;
+        bool changed;
+
+        a->status = "";
+        a->node_id = -1;
+        a->id_asked = false;
+        a->unanswered = a->connected = 0;
+        *a->version = '\0';
+        a->fault = NULL;
+        a->notify = false;
+        *a->silence = *a->unseen = '\0';
+        a->connections_known = false;
+        end_recovery(a);
+        if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
+                return -1;
+        a->forget = false;
+        struct arena *fresh = arena_new(1024);
+        a->running = resolved(a, a->want, fresh);
+        arena_free(a->run_arena);
+        a->run_arena = fresh;
+        if (write_hosts(a, a->running, &changed, e) < 0)
+                return -1;
+        return write_config(a, a->running, e);
+}
+
+/* What should be, against what is */
+
+/* Brings the running process's view of its peers up to date. */
+static void update_peers(struct imex_runner *a, const struct imex_members *m) {
+        bool changed = false;
+        struct err e;
+
+        if (write_hosts(a, m, &changed, &e) < 0) {
+                tell_error(a, &e);
+                retry(a);
+                return;
+        }
+        if (!changed && !a->notify)
+                return;
+        a->notify = false;
+        imex_process_notify(a->process);
+        imex_probe_domain(a->probe, CONNECT_MS);
+}
+
+/* Can these members be served at all? A wrong list must not take down what runs well. */
+static bool check_members(struct imex_runner *a, const struct imex_members *m) {
+        _cleanup_(buf_done) struct buf text = BUF_INIT(IMEX_HOSTS_MAX);
+        struct err e;
+
+        *a->refused = '\0';
+        if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text,
+                              &e) == 0)
+                return true;
+        if (!running(a) || !identity_current(a))
+                snprintf(a->refused, sizeof a->refused, "%s", e.msg);
+        else
+                tell_error(a, &e);
+        return false;
+}
+
+static void act(struct imex_runner *a) {
+        enum imex_process_state s = imex_process_state(a->process);
+
+        if (a->stopping || !member(a->want)) {
+                *a->refused = '\0';
+                if (a->want)
+                        remember(a); /* that we are none, too: a restart must not believe in the old index */
+                if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
+                        imex_process_stop(a->process);
+                if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
+                        a->stopped = true;
+                        a->o.stopped(a->o.u);
+                }
+                return;
+        }
+        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+        const struct imex_members *m = resolved(a, a->want, tmp);
+        if (!check_members(a, m)) {
+                if (*a->refused && s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
+                        imex_process_stop(a->process);
+                return;
+        }
+        if (s == IMEX_PROCESS_RUNNING && !identity_current(a)) {
+                imex_process_restart(a->process, false);
+        } else if (s == IMEX_PROCESS_RUNNING) {
+                update_peers(a, m);
+                recover(a);
+        } else {
+                imex_process_start(a->process);
+        }
+        remember(a);
+}
+
+/* What the process does */
+
+/* The most telling of what is known: its own words, its id, how it ended. */
+static void explain_end(struct imex_runner *a, const char *why) {
+        char *s = a->ended;
+        size_t n = sizeof a->ended;
+
+        if (!*why)
+                *s = '\0';
+        else if (a->fault)
+                snprintf(s, n, "%s", a->fault);
+        else if (contradicted(a))
+                explain_contradiction(a, s, n);
+        else if (strstr(why, a->o.imex_path))
+                snprintf(s, n,
+                         "nvidia-imex %s; the NVIDIA driver on this node needs the nvidia-imex package of "
+                         "its version",
+                         why);
+        else
+                snprintf(s, n, "nvidia-imex %s", why);
+}
+
+static void keep_from_oom(struct imex_runner *a) {
+        _cleanup_(freep) char *path = xasprintf("/proc/%d/oom_score_adj", (int)imex_process_pid(a->process));
+        _cleanup_(closep) int fd = a->o.oom_score_adj ? open(path, O_WRONLY | O_CLOEXEC) : -EBADF;
+        struct err e;
+
+        if (!a->o.oom_score_adj)
+                return;
+        if (fd < 0)
+                err_errno(&e, errno, "open '%s'", path);
+        else if (file_write_all(fd, path, a->o.oom_score_adj, strlen(a->o.oom_score_adj), &e) == 0)
+                return;
+        tell_error(a, &e);
+}
+
+static void on_process(void *u, enum imex_process_state s, const char *why) {
+        struct imex_runner *a = u;
+
+        if (s == IMEX_PROCESS_RUNNING) {
+                keep_from_oom(a);
+                imex_probe_speed_up(a->probe);
+        } else {
+                imex_probe_stop(a->probe);
+                a->status = "";
+                end_recovery(a);
+        }
+        if (s == IMEX_PROCESS_WAITING)
+                explain_end(a, why);
+        else if (s == IMEX_PROCESS_DOWN)
+                *a->ended = '\0';
+        loop_turn_start(&a->turn);
+}
+
+static void on_line(void *u, struct str line) {
+        struct imex_runner *a = u;
+        const char *fault = imex_log_fault(line);
+        int64_t id;
+
+        a->o.output(a->o.u, line);
+        if (imex_log_node_id(line, &id) && id != a->node_id) {
+                a->node_id = id;
+                loop_turn_start(&a->turn);
+        }
+        if (fault && fault != a->fault && !a->told.ready) {
+                a->fault = fault;
+                loop_turn_start(&a->turn);
+        }
+}
+
+static void judge(struct imex_runner *a) {
+        bool was_ready = a->told.ready;
+
+        if (contradicted(a)) {
+                imex_probe_stop(a->probe);
+                imex_process_restart(a->process, true);
+        } else if (streq(a->status, "READY") && a->node_id < 0 && !a->id_asked) {
+                imex_probe_domain(a->probe, 0);
+        } else if (ready(a) && !was_ready) {
+                *a->ended = '\0';
+                imex_probe_slow_down(a->probe);
+                imex_probe_domain(a->probe, peers_known(a) ? CONNECT_MS : a->o.ask_idle_ms);
+        } else if (!ready(a) && was_ready) {
+                imex_probe_speed_up(a->probe);
+        }
+        loop_turn_start(&a->turn);
+}
+
+static void on_status(void *u, const char *word, const char *why) {
+        struct imex_runner *a = u;
+
+        if (!running(a))
+                return;
+        imex_process_drain(a->process);
+        if (!*word) {
+                snprintf(a->silence, sizeof a->silence, "%s", why);
+                if (++a->unanswered < UNANSWERED_MAX && *a->status) {
+                        imex_probe_speed_up(a->probe);
+                        return;
+                }
+        } else {
+                a->unanswered = 0;
+                *a->silence = '\0';
+                /* Its command service answers, so its signal handlers are in place. */
+                if (!streq(word, "INITIALIZING") && !streq(word, "UNAVAILABLE"))
+                        imex_process_up(a->process);
+        }
+        a->status = word;
+        if (*word)
+                note_recovery(a, streq(word, "WAITING_FOR_RECOVERY"));
+        if (streq(word, "READY"))
+                a->fault = NULL; /* it got over it */
+        judge(a);
+}
+
+static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
+        struct imex_runner *a = u;
+        const struct imex_ctl_node *by_ip = d ? imex_ctl_find(d, a->o.own_ip, NULL) : NULL, *own = by_ip;
+        _cleanup_(buf_done) struct buf name = BUF_INIT(256);
+
+        if (!running(a) || !identity_current(a))
+                return;
+        imex_process_drain(a->process);
+        a->id_asked = true;
+        /* A name proves nothing about the id, since it is made from it; an address does. */
+        if (by_ip && a->node_id < 0)
+                a->node_id = by_ip->id;
+        imex_slot_name(a->running->infix, (unsigned)a->running->own_index, &name);
+        if (d && !own)
+                own = imex_ctl_find(d, NULL, buf_str(&name));
+        if (own) {
+                a->connected = imex_ctl_connected(own);
+                snprintf(a->version, sizeof a->version, "%s", own->version);
+                note_seen(a, own);
+                a->connections_known = true;
+        }
+        snprintf(a->unseen, sizeof a->unseen, "%s",
+                 a->connections_known ? ""
+                 : d                  ? "its answer does not have this node"
+                                      : why);
+        judge(a);
+}
+
+/* Life cycle */
+
+void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m) {
+
+        if (a->want && imex_members_equal(a->want, m))
+                return;
+        struct arena *fresh = arena_new(1024);
+        const struct imex_members *copy = imex_members_copy(fresh, m);
+        for (size_t i = 0; i < copy->n_peers; i++) {
+                bool was_ready = false;
+
+                for (size_t j = 0; a->want && j < a->want->n_peers; j++)
+                        was_ready = was_ready || (a->want->peers[j].ready &&
+                                                  a->want->peers[j].index == copy->peers[i].index &&
+                                                  streq(a->want->peers[j].ip, copy->peers[i].ip));
+                a->notify = a->notify ||
+                            (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
+        }
+        arena_free(a->want_arena);
+        a->want_arena = fresh;
+        a->want = copy;
+        a->fresh = true;
+        loop_turn_start(&a->turn);
+}
+
+void imex_runner_set_current(struct imex_runner *a, bool current) {
+        if (current == (a->informed_since != 0))
+                return;
+        a->informed_since = current ? uv_now(a->loop) : 0;
+        loop_turn_start(&a->turn);
+}
+
+static void take_options(struct imex_runner *a, const struct imex_runner_options *o) {
+        a->o = *o;
+        a->o.server_port = o->server_port ?: IMEX_SERVER_PORT;
+        a->o.term_grace_ms = o->term_grace_ms ?: 10000;
+        a->o.usr1_interval_ms = o->usr1_interval_ms ?: 5500;
+        a->o.backoff_first_ms = o->backoff_first_ms ?: 100;
+        a->o.backoff_max_ms = o->backoff_max_ms ?: 30000;
+        a->o.stable_ms = o->stable_ms ?: 60000;
+        a->o.ask_first_ms = o->ask_first_ms ?: 20;
+        a->o.ask_slow_ms = o->ask_slow_ms ?: 1000;
+        a->o.ask_idle_ms = o->ask_idle_ms ?: 30000;
+        a->o.ask_timeout_ms = o->ask_timeout_ms ?: 5000;
+        a->o.recovery_ms = o->recovery_ms ?: 60000;
+        a->config_path = file_join(o->dir, "imexd.cfg");
+        a->nodes_path = file_join(o->dir, "nodes.cfg");
+        a->argv[0] = o->imex_path;
+        a->argv[1] = "-c";
+        a->argv[2] = a->config_path;
+}
+
+int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct imex_runner **ret,
+                    const struct imex_members **ret_members, struct err *e) {
+        struct imex_members *known = NULL;
+
+        *ret_members = NULL;
+        if (file_mkdirs(o->dir, 0755, e) < 0)
+                return -1;
+        struct imex_runner *a = xnew(struct imex_runner);
+        take_options(a, o);
+        a->loop = loop;
+        a->status = "";
+        a->node_id = -1;
+        a->told.status = "";
+        a->told.index = -2; /* no report equals it: the first one is always told */
+        loop_turn_init(&a->turn, loop, on_turn, a);
+        loop_timer_init(&a->retry, loop, on_turn, a);
+        loop_timer_init(&a->recovery_turn, loop, on_turn, a);
+        a->process = imex_process_new(loop, &(struct imex_process_options){
+                                                    .argv = a->argv,
+                                                    .term_grace_ms = a->o.term_grace_ms,
+                                                    .usr1_interval_ms = a->o.usr1_interval_ms,
+                                                    .backoff_first_ms = a->o.backoff_first_ms,
+                                                    .backoff_max_ms = a->o.backoff_max_ms,
+                                                    .stable_ms = a->o.stable_ms,
+                                                    .prepare = prepare,
+                                                    .line = on_line,
+                                                    .changed = on_process,
+                                                    .u = a,
+                                            });
+        a->probe = imex_probe_new(loop, &(struct imex_probe_options){
+                                                .ctl_path = a->o.ctl_path,
+                                                .config_path = a->config_path,
+                                                .first_ms = a->o.ask_first_ms,
+                                                .slow_ms = a->o.ask_slow_ms,
+                                                .idle_ms = a->o.ask_idle_ms,
+                                                .slots = a->o.max_nodes,
+                                                .timeout_ms = a->o.ask_timeout_ms,
+                                                .status = on_status,
+                                                .domain = on_domain,
+                                                .u = a,
+                                        });
+        a->want_arena = arena_new(1024);
+        if (imex_members_load(a->o.dir, a->o.identity, a->want_arena, &known, e) == 0) {
+                a->want = known;
+                *ret_members = known;
+        } else if (e->kind != ERR_NOT_FOUND) {
+                tell_error(a, e);
+        }
+        loop_turn_start(&a->turn);
+        *ret = a;
+        return 0;
+}
+
+bool imex_runner_killed(const struct imex_runner *a) {
+        return imex_process_killed(a->process);
+}
+
+void imex_runner_stop(struct imex_runner *a) {
+        a->stopping = true;
+        loop_turn_start(&a->turn);
+}
+
+void imex_runner_free(struct imex_runner *a) {
+        if (!a)
+                return;
+        imex_probe_free(a->probe);
+        imex_process_free(a->process);
+        loop_turn_done(&a->turn);
+        loop_timer_done(&a->retry);
+        loop_timer_done(&a->recovery_turn);
+        imex_recovery_end(&a->recovery);
+        arena_free(a->want_arena);
+        arena_free(a->run_arena);
+        free(a->config_path);
+        free(a->nodes_path);
+        free(a);
+}

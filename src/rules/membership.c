@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/membership.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/message.h"
+
+static void say(struct member *m, enum member_why why, const char *message) {
+        m->why = why;
+        m->message = message;
+        m->entry.status = why == MEMBER_READY ? "Ready" : "NotReady";
+}
+
+static const char *with_reason(struct arena *a, const char *what, const char *reason) {
+        return reason && *reason ? message_of(a, "%s: %.300s", what, reason) : what;
+}
+
+/* Why a container does not run, or NULL. ContainerCreating and PodInitializing are the way up, not down. */
+static const char *container_down(const struct pod *p, struct arena *a) {
+        for (size_t i = 0; i < p->n_containers; i++) {
+                const struct pod_container *c = &p->containers[i];
+                const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
+                if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
+                        continue;
+                /* Its message is how long the pause is now. */
+                if (streq(w->reason, "CrashLoopBackOff"))
+                        return message_of(a,
+                                          "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
+                                          "says why it ends",
+                                          p->o.meta.name, p->o.meta.ns, p->o.meta.name);
+                return with_reason(a,
+                                   message_of(a, "daemon Pod %s: %s", p->o.meta.name,
+                                              str_or(w->reason, "container is down")),
+                                   w->message);
+        }
+        return NULL;
+}
+
+/* A daemon that has joined. One that terminates keeps serving while claims are prepared. */
+static void judge_joined(struct member *m, const struct member_facts *f, struct arena *a) {
+        const struct pod *p = f->pod;
+        const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
+        const char *down = container_down(p, a);
+        if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
+                say(m, MEMBER_LOST, message_of(a, "daemon Pod %s is out of reach", p->o.meta.name));
+        else if (down)
+                say(m, MEMBER_FAILING, down);
+        else if (p->clique_id && *p->clique_id && f->clique && !streq(p->clique_id, f->clique))
+                say(m, MEMBER_FAILING,
+                    message_of(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
+                               p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
+        else if (!streq(p->ready, "true"))
+                say(m, streq(p->state, "BACKOFF") || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
+                    with_reason(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
+                                p->reason));
+        else if (!*m->entry.ip)
+                say(m, MEMBER_STARTING, message_of(a, "daemon Pod %s is starting", p->o.meta.name));
+        else
+                say(m, MEMBER_READY, "");
+}
+
+/* What its daemon waits for, or does instead. */
+static void judge_absent(struct member *m, const struct member_facts *f, struct membership *all,
+                         struct arena *a) {
+        const struct pod *p = f->pod;
+        const char *down = p ? container_down(p, a) : NULL;
+        if (f->full && !f->assignment)
+                say(m, MEMBER_FULL, "no index is left in its clique");
+        else if (f->held)
+                say(m, MEMBER_HELD,
+                    "the node is held by the daemon of another ComputeDomain until its last pod there is "
+                    "gone");
+        else if (!p) {
+                say(m, MEMBER_STARTING, "no daemon Pod on the node yet");
+                all->no_daemon = true;
+        } else if (down)
+                say(m, MEMBER_FAILING, down);
+        else if (f->busy)
+                say(m, MEMBER_STARTING,
+                    message_of(a, "daemon Pod %s leaves another ComputeDomain first", p->o.meta.name));
+        else /* what it reported before it has seen the assignment is about something else */
+                say(m, MEMBER_STARTING,
+                    with_reason(a, message_of(a, "daemon Pod %s has not joined yet", p->o.meta.name),
+                                f->seen ? p->reason : NULL));
+}
+
+/* What it reported is over. That is so for a moment after each boot. */
+static void judge_rebooted(struct member *m, const struct member_facts *f, struct arena *a) {
+        const char *down = container_down(f->pod, a);
+        if (down)
+                say(m, MEMBER_FAILING, down);
+        else
+                say(m, MEMBER_STARTING,
+                    message_of(a,
+                               "daemon Pod %s has not reported since the Node booted (it reports boot %.36s, "
+                               "the Node boot %.36s). If that lasts, delete the Pod; if the next one reports "
+                               "the same, its container does not see the host's "
+                               "/proc/sys/kernel/random/boot_id",
+                               f->pod->o.meta.name, f->other_boot, node_boot_id(f->node)));
+}
+
+static void judge(struct member *m, const struct member_facts *f, struct membership *all, struct arena *a) {
+        const char *clique = m->entry.clique_id;
+        m->listed = clique && (!*clique || m->entry.index >= 0);
+        if (!f->node)
+                say(m, MEMBER_LOST,
+                    "its Node object is gone; its index is kept for a minute, in case its daemon still runs");
+        else if (!node_ready(f->node))
+                say(m, MEMBER_LOST, "the Node is not ready");
+        else if (!clique)
+                say(m, MEMBER_STARTING, "its ResourceSlice does not state a clique yet");
+        else if (!*clique)
+                say(m, MEMBER_READY, ""); /* without a fabric there is nothing to run */
+        else if (f->other_boot && f->pod)
+                judge_rebooted(m, f, a);
+        else if (f->joined && f->pod)
+                judge_joined(m, f, a);
+        else
+                judge_absent(m, f, all, a);
+        if (f->assignment && fabric_is_leaving(f->assignment) && !f->wanted)
+                say(m, MEMBER_LEAVING, "its daemon is leaving");
+        m->listed = m->listed && m->why != MEMBER_HELD && m->why != MEMBER_LEAVING;
+}
+
+static int64_t read_peers(const struct pod *p) {
+        struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
+        int64_t n, known;
+        if (!str_next_field(&rest, '/', &connected) || !rest.p || !str_to_i64(connected, &n) ||
+            !str_to_i64(rest, &known))
+                return -1;
+        return n;
+}
+
+const struct member_clique *membership_clique(const struct membership *m, const char *id) {
+        for (size_t i = 0; i < m->n_cliques; i++)
+                if (streq(m->cliques[i].id, id))
+                        return &m->cliques[i];
+        return NULL;
+}
+
+static void count(struct membership *all, const struct member *m) {
+        const char *id = m->entry.clique_id;
+        if (!id || !*id || m->entry.index < 0)
+                return;
+        const struct member_clique *known = membership_clique(all, id);
+        struct member_clique *c = &all->cliques[known ? (size_t)(known - all->cliques) : all->n_cliques++];
+        c->id = id;
+        c->n_listed += m->listed;
+}
+
+void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret) {
+        *ret = (struct membership){ .members = arena_alloc(a, (n + 1) * sizeof *ret->members),
+                                    .cliques = arena_alloc(a, (n + 1) * sizeof *ret->cliques) };
+        for (size_t i = 0; i < n; i++) {
+                const struct member_facts *f = &list[i];
+                const struct pod *p = f->joined || f->assignment ? f->pod : NULL;
+                struct member *m = &ret->members[ret->n_members++];
+                *m = (struct member){ .entry = { .node = f->name,
+                                                 .ip = p && p->n_ips ? str_or(p->ips[0].ip, "") : "",
+                                                 .clique_id = f->fabric ? f->fabric : f->clique,
+                                                 .index = f->assignment ? f->assignment->index : -1 },
+                                      .wanted = f->wanted,
+                                      .peers_connected = f->joined ? read_peers(f->pod) : -1 };
+                judge(m, f, ret, a);
+                count(ret, m);
+        }
+}
+
+/* ---- a domain that the Go driver formed ---- */
+
+static const char *explain_go(const struct go_facts *f, struct arena *a) {
+        struct message_list names = { 0 };
+        for (size_t i = 0; i < f->n_pods; i++)
+                message_add(&names, "%s", str_or(f->pods[i]->node, "no node yet"));
+        return message_of(
+                a,
+                "Formed by the Go driver, whose daemons run on: %s. Other nodes join after the last "
+                "pod of this ComputeDomain has ended",
+                f->n_pods ? message_end(&names, a) : "no node");
+}
+
+static void add_go_nodes(const struct domain_node *nodes, size_t n, struct membership *ret) {
+        for (size_t i = 0; i < n; i++) {
+                bool ready = streq(nodes[i].status, "Ready");
+                struct member *m = &ret->members[ret->n_members++];
+                *m = (struct member){
+                        .entry = nodes[i], .listed = true, .wanted = true, .peers_connected = -1
+                };
+                m->entry.ip = str_or(m->entry.ip, "");
+                m->entry.clique_id = str_or(m->entry.clique_id, "");
+                say(m, ready ? MEMBER_READY : MEMBER_STARTING,
+                    ready ? "" : "its daemon of the Go driver is not ready");
+        }
+}
+
+static int by_name(const void *x, const void *y) {
+        return strcmp(((const struct member *)x)->entry.node, ((const struct member *)y)->entry.node);
+}
+
+void membership_make_go(const struct go_facts *f, struct arena *a, struct membership *ret) {
+        size_t n = f->n_cliques ? 0 : f->cd->n_nodes, kept = 0;
+        for (size_t i = 0; i < f->n_cliques; i++)
+                n += f->cliques[i]->n_nodes;
+        *ret = (struct membership){ .members = arena_alloc(a, (n + 1) * sizeof *ret->members),
+                                    .n_cliques = f->n_cliques,
+                                    .go = explain_go(f, a) };
+        if (!f->n_cliques)
+                add_go_nodes(f->cd->nodes, f->cd->n_nodes, ret);
+        for (size_t i = 0; i < f->n_cliques; i++)
+                add_go_nodes(f->cliques[i]->nodes, f->cliques[i]->n_nodes, ret);
+        qsort(ret->members, ret->n_members, sizeof *ret->members, by_name);
+        for (size_t i = 0; i < ret->n_members; i++)
+                if (!kept || !streq(ret->members[kept - 1].entry.node, ret->members[i].entry.node))
+                        ret->members[kept++] = ret->members[i];
+        ret->n_members = kept;
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# What "helm uninstall" runs before it removes controller and plugins.
+load chart.bash
+
+hooks='map(select(.metadata.annotations["helm.sh/hook"] == "pre-delete"))'
+job="$hooks | kind(\"Job\")[0].spec.template"
+
+@test "helm uninstall removes the daemons first, with objects that exist only meanwhile" {
+	render
+	is "$hooks"' | map(.kind) | sort == ["Job", "Role", "RoleBinding", "ServiceAccount"]'
+	is "$hooks"' | all(.metadata | .name == "compute-domains-uninstall" and .namespace == "nvidia-compute-domains" and
+		.annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded")'
+	# The account and its role are there before the Job.
+	is "$hooks"' | map({(.kind): .metadata.annotations["helm.sh/hook-weight"]}) | add == {ServiceAccount: "0", Role: "0", RoleBinding: "0", Job: "1"}'
+	is "$job"' | .spec.containers[0] | .command == ["compute-domain-controller", "uninstall", "-v", "$(LOG_VERBOSITY)"] and
+		.image == "compute-domains/compute-domains:v0.1.0"'
+	is "$job"' | .spec.serviceAccountName == "compute-domains-uninstall" and .spec.securityContext.runAsNonRoot and .spec.restartPolicy == "Never"'
+	grep -qF 'streq(argv[1], "uninstall")' "$checkout/src/controller/main.c"
+}
+
+@test "its account may stop the controller, delete the daemons' DaemonSet, and watch pods" {
+	render
+	is "$hooks"' | kind("Role")[0].rules == [
+		{apiGroups: ["apps"], resources: ["deployments/scale"], resourceNames: ["compute-domains-controller"], verbs: ["patch"]},
+		{apiGroups: ["apps"], resources: ["daemonsets"], resourceNames: ["compute-domain-daemon"], verbs: ["delete"]},
+		{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]}]'
+	is "$hooks"' | kind("RoleBinding")[0] | .roleRef.name == "compute-domains-uninstall" and .subjects == [
+		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
+}
+
+@test "it waits for the controller's pods, and for no others" {
+	local selected="($job"' | env("CONTROLLER_SELECTOR") | split(",") | map(split("=") | {(.[0]): .[1]}) | add) as $s'
+	local how
+	for how in "" selectorLabelsOverride.tier=node nameOverride=dra-driver-nvidia-gpu commonLabels.team=hpc; do
+		render --set "$how"
+		is "$selected | (kind(\"Deployment\")[0] | .metadata.name as \$n | .spec.template.metadata.labels | contains(\$s)) and
+			(kind(\"DaemonSet\")[0].spec.template.metadata.labels | contains(\$s) | not) and ($job | .metadata.labels | contains(\$s) | not)"
+		is "($job"' | env("CONTROLLER_DEPLOYMENT")) == kind("Deployment")[0].metadata.name'
+	done
+}
+
+@test "every setting of it is one that the program knows" {
+	local name
+	render --set logFormat=json
+	for name in $(jq -r "$words $job"' | .spec.containers[0].env[].name' <<<"$objects"); do
+		[[ $name == LOG_VERBOSITY || $name == NVIDIA_VISIBLE_DEVICES ]] ||
+			grep -qF "\"$(tr 'A-Z_' 'a-z-' <<<"$name")\"" "$checkout/src/controller/uninstall.c" || { echo "not known: $name"; return 1; }
+	done
+}
+
+@test "where the hosts run IMEX there are no daemons to remove" {
+	render --set featureGates.HostManagedIMEX=true
+	is "$hooks == []"
+	render --set resources.computeDomains.enabled=false --set resources.gpus.enabled=true
+	is "$hooks == []"
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Absence is no proof: what is not there, not served, or not known here may exist all the same. The long forms: pages.bats, stale.bats.
+
+load ../cluster/driver
+load ../cluster/absence
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() {
+	everything_passes
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
+		serve $all_versions
+		pretended_gone
+	}
+	ns_end
+}
+
+@test "the API server's address answers with pages of 404, 403 and 503: nothing is changed, and everything continues when they end" {
+	pages_for 20 8 8
+}
+
+@test "a standby that may not see claims becomes leader: no label, daemon or template is removed" {
+	stale_standby list,watch 15
+}
+
+# phase NODE: a workload forms on that node, and the one on node-0 is as it was.
+phase() {
+	late_worker "$1" d "$1"
+	running "late-$1" 120 # Kubernetes' own programs take a moment to come back to a server that was away
+	has_channel "late-$1"
+	untouched "$before" 0
+}
+our_restarts() { k -n "$driver_ns" get pods -o json | jq -r '.items[] | "\(.metadata.name) \(.status.containerStatuses[0].restartCount)"' | sort; }
+# serve VERSION=BOOL,...: the API server anew, with these versions of the group.
+serve() { CD_APISERVER_FLAGS="--runtime-config=$1" "$cluster/apiserver" restart; }
+all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true
+
+# This Kubernetes' own programs speak v1, so that one is hidden from ours alone.
+@test "versions of resource.k8s.io disappear and come back: they are discovered again, workloads form, and nothing is unprepared" {
+	domain d
+	worker a d 0
+	running a
+	eventually 30 condition_is d Ready True
+	eventually 20 labelled 0
+	local before programs
+	before=$(standing 0)
+	programs=$(our_restarts)
+	front unserved resource.k8s.io/v1
+	phase 1
+	[[ $(our_restarts) == "$programs" ]]
+	serve resource.k8s.io/v1beta1=false,resource.k8s.io/v1beta2=false
+	front off
+	phase 2
+	serve $all_versions
+	phase 3
+	eventually 30 domain_field_is d .status.nodesReady 4
+	# A controller may have lost its lease while there was no server.
+	[[ $(our_restarts | grep -v controller) == "$(grep -v controller <<<"$programs")" ]]
+}
+
+@test "at the first start among a thousand nodes all calls that label them hang: the lease does not" {
+	first_start 1000 15 60
+	pretended_gone
+}
+
+@test "a disk that takes ten seconds for each fsync: the plugin answers others meanwhile, and pods come and go" {
+	domain d
+	worker a d 0
+	running a
+	local plugin url tracer before
+	plugin=$(plugin_pod 0)
+	before=$(restarts "$plugin")
+	url="http://$(k -n "$driver_ns" get pod "$plugin" -o jsonpath='{.status.podIP}'):8081/metrics"
+	strace -f -qq -o "$BATS_TEST_TMPDIR/fsyncs" -p "$(pids_of_pod "$driver_ns" "$plugin" compute-domain-kubelet-plugin)" \
+		-e trace=fsync -e inject=fsync:delay_enter=10000000 3>&- &
+	tracer=$!
+	k -n "$ns" delete pod a --wait=false >/dev/null
+	answers() { "$cluster/node" 0 curl -sf --max-time 5 -o "$BATS_TEST_TMPDIR/answer" "$url"; }
+	for_seconds 15 answers
+	kill "$tracer"
+	wait "$tracer" || true
+	grep -q fsync "$BATS_TEST_TMPDIR/fsyncs"
+	gone pod/a
+	worker b d 0
+	running b 150
+	[[ $(restarts "$plugin") == "$before" ]]
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What may happen to the daemon of a node, and to its IMEX, under a pod.
+
+load ../cluster/driver
+load ../cluster/domains
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() {
+	"$cluster/gpu" 0 CLIQUE_ID=1
+	ns_end
+}
+
+clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/computeDomain.cliqueID"]') == *."$2" ]]; }
+
+@test "plugins and controllers are restarted, and the chart is upgraded under load: no pid of IMEX changes under a prepared claim" {
+	formed busy 0 1
+	local before daemons node
+	before=$(imex_pids 0 1)
+	daemons="$(daemon_identity 0) $(daemon_identity 1)"
+	[[ $(wc -l <<<"$before") == 2 ]]
+	k -n "$driver_ns" delete pods -l app=compute-domain-kubelet-plugin --wait >/dev/null
+	k -n "$driver_ns" delete pod "$(leader_pod)" --grace-period=0 --force >/dev/null 2>&1
+	with_driver 4 --set logVerbosity=5
+	for node in 0 1; do has_channel "busy-$node"; done
+	[[ $(imex_pids 0 1) == "$before" && "$(daemon_identity 0) $(daemon_identity 1)" == "$daemons" ]]
+}
+
+# bats test_tags=matrix
+@test "a daemon is killed under a pod: its container comes back in the same Pod, with the same address and assignment" {
+	formed killed 0 1
+	local was address had
+	was=$(assignment 0) address=$(daemon_field 0 .status.podIP) had=$(daemon_restarts 0)
+	[[ -n $was ]]
+	kill_in_pod "$driver_ns" "$(daemon_pod 0)" compute-domain-daemon
+	eventually 60 daemon_restarted 0 "$had"
+	eventually 60 daemon_is_ready 0
+	eventually 30 assignment_is 0 "$was"
+	[[ $(daemon_field 0 .status.podIP) == "$address" ]]
+	ready killed
+	eventually 60 condition_is killed PeersConnected True
+	has_channel killed-0
+	[[ $(k -n "$ns" get pod killed-0 -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+}
+
+@test "IMEX is killed under a pod: the daemon starts it again with the same assignment, and IMEX of the other node continues" {
+	formed hurt 0 1
+	local was mine other before
+	was=$(assignment 0) mine=$(imex_pid 0) other=$(imex_pid 1) before=$(daemon_identity 0)
+	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
+	eventually 30 imex_is_another 0 "$mine"
+	eventually 60 daemon_is_ready 0
+	eventually 30 assignment_is 0 "$was"
+	[[ $(imex_pid 1) == "$other" && $(daemon_identity 0) == "$before" ]]
+	ready hurt
+	[[ $(imex_ctl 0 -q) == READY ]]
+	# In the words of node-1's own nvidia-imex.
+	eventually 60 connected_to 1 0
+}
+
+# bats test_tags=matrix
+@test "the Pod of a daemon is deleted under a pod: IMEX continues, the node takes no new domain meanwhile, and another daemon comes when the pod has ended" {
+	formed kept 0 1
+	local pids uid pod
+	pids=$(imex_pids 0 1) pod=$(daemon_pod 0)
+	uid=$(daemon_field 0 .metadata.uid)
+	k -n "$driver_ns" delete pod "$pod" --wait=false >/dev/null
+	for_seconds 5 eval '[[ $(pids_of_pod "$driver_ns" '"$pod"' nvidia-imex) == '"$(head -1 <<<"$pids")"' ]]'
+	has_channel kept-0
+	[[ $(imex_pid 1) == "$(tail -1 <<<"$pids")" ]]
+	k -n "$ns" delete pod kept-0 >/dev/null
+	eventually 60 another_daemon 0 "$uid"
+	worker again kept 0
+	running again 90
+	[[ $(imex_pid 1) == "$(tail -1 <<<"$pids")" ]]
+	ready kept
+	eventually 60 condition_is kept PeersConnected True
+}
+another_daemon() {
+	local now
+	now=$(daemon_field "$1" .metadata.uid) && [[ -n $now && $now != "$2" ]]
+}
+
+# Whether the kubelet ends the daemon's container at once, or after its grace period, is the kubelet's matter: there may be an IMEX that nobody
+# knows of any more.
+@test "the Pod of a daemon is force-deleted under a pod: no other node gets its index, and its successor joins again with another address" {
+	formed forced 0 1
+	local uid other before
+	uid=$(daemon_field 0 .metadata.uid) other=$(imex_pid 1)
+	before=$(daemon_field 0 .status.podIP)
+	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --grace-period=0 --force >/dev/null 2>&1
+	eventually 30 event_says ComputeDomain/forced "Node node-0 is not ready any more"
+	worker more forced 2
+	running more 90
+	for_seconds 10 has_index forced node-0 0
+	[[ $(imex_pid 1) == "$other" ]]
+	k -n "$ns" delete pod forced-0 >/dev/null
+	eventually 120 has_reported 0 "$uid"
+	worker again forced 0
+	running again 150
+	has_channel again
+	[[ $(daemon_field 0 .status.podIP) != "$before" && $(imex_pid 1) == "$other" ]]
+	eventually 60 connected_to 1 0
+	ready forced
+	eventually 60 condition_is forced PeersConnected True
+}
+# has_index NAME NODE INDEX: the node and no other one has it, in whatever state its assignment is.
+has_index() { domain_of_fabric "$1" | jq -e --arg node "$2" --argjson index "$3" '[.assignments[] | select(.index == $index).node] == [$node]' >/dev/null; }
+# has_reported K UID: a daemon of the node that is another Pod than that one.
+has_reported() { another_daemon "$1" "$2" && [[ -n $(daemon_annotation "$1" report) ]]; }
+
+@test "daemon-0 is not a tenant's, also not while a daemon is replaced" {
+	local try uid
+	uid=$(daemon_field 0 .metadata.uid)
+	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --wait=false >/dev/null
+	for try in 1 2 3; do
+		run claimed_by_hand "thief-$try" "$(config $daemon_domain ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com
+		[[ $output == *"compute-domain-daemon.nvidia.com"* && $output == *denied* || $output == *forbidden* ]]
+	done
+	eventually 60 daemons_idle 4
+	[[ $(daemon_field 0 .metadata.uid) != "$uid" ]]
+	k -n "$ns" delete pods --all >/dev/null # they have no template
+	formed after 0 1
+}
+
+# Last, because the plugin finds the next change only half a minute later.
+@test "a node gets another partition: its idle daemon starts again in the same Pod, and serves the new one" {
+	local had uid
+	had=$(daemon_restarts 0) uid=$(daemon_field 0 .metadata.uid)
+	"$cluster/gpu" 0 CLIQUE_ID=7
+	eventually 120 daemon_restarted 0 "$had"
+	eventually 60 clique_is 0 7
+	[[ $(daemon_field 0 .metadata.uid) == "$uid" ]]
+	eventually 60 daemons_idle 4
+	formed again 0 1
+}

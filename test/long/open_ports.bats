@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every pod of the cluster reaches the open ports of our programs. Here one of them attacks all of those at once (attack.py, in the network
+# of a pod): no probe fails, each question from a node is answered, and no program has more than 2 MiB of private memory beyond what it had
+# before the first attack.
+
+load ../cluster/driver
+
+# One domain for all tests, so that the programs have what they have in a cluster that is in use. They are new: what an attack once took they
+# may keep for the next.
+setup_file() {
+	with_driver 4
+	k -n "$driver_ns" delete pods -l 'app in (compute-domain-controller, compute-domain-kubelet-plugin)' >/dev/null
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
+	export ns=t-open-ports
+	k create namespace $ns >/dev/null
+	domain d
+	worker a d 0
+	running a
+	eventually 30 condition_is d Ready True
+	k -n $ns run attacker --image=compute-domains/busybox:test --image-pull-policy=Never --restart=Never \
+		--overrides='{"spec": {"nodeName": "node-3", "terminationGracePeriodSeconds": 0}}' -- sleep 1000000 >/dev/null
+	running attacker
+	programs >"$BATS_FILE_TMPDIR/programs"
+	while read -r pod pid _; do echo "$pid $(private "$pid")"; done <"$BATS_FILE_TMPDIR/programs" >"$BATS_FILE_TMPDIR/idle"
+}
+teardown() { [[ -n ${BATS_TEST_COMPLETED:-} ]] || diagnose; }
+teardown_file() {
+	k -n "$ns" delete computedomains,pods --all --wait=false >/dev/null
+	k delete namespace "$ns" --timeout=90s >/dev/null
+	nothing_left
+}
+
+# programs: what is attacked, a line a process: its pod, its pid, its ports as the pod names them, and as attack.py does. The controller is
+# the one that leads, which has most to do.
+programs() {
+	local pod pid
+	for pod in "$(leader_pod)" "$(plugin_pod 0)"; do
+		pid=$(pids_of_pod "$driver_ns" "$pod" 'compute-domain-[a-z-]*')
+		k -n "$driver_ns" get pod "$pod" -o json | jq -r --arg pid "$pid" '.status.podIP as $ip |
+			"\(.metadata.name) \($pid) \([.spec.containers[].ports[].containerPort] | sort | join(",")) \([.spec.containers[].ports[] |
+			{metrics: "http", healthcheck: "grpc"}[.name] + "://" + $ip + ":\(.containerPort)"] | join(" "))"'
+	done
+}
+targets() { cut -d' ' -f4- "$BATS_FILE_TMPDIR/programs"; }
+
+# private PID: kB of memory that nobody else has.
+private() { awk '/^Private_Dirty:/ { print $2 }' "/proc/$1/smaps_rollup"; }
+# A sanitizer keeps what is freed, so that its memory says nothing.
+sanitized() { grep -q libasan "/proc/$1/maps"; }
+idle() { sed -n "s/^$1 //p" "$BATS_FILE_TMPDIR/idle"; }
+
+# withstood KIND: an attack of 12 s, longer than any request or answer has time.
+withstood() {
+	local kind=$1 before target attacker pod pid now
+	local -A most
+	before=$(probed)
+	# shellcheck disable=SC2046 # a word a target
+	nsenter -t "$(pids_of_pod "$ns" attacker 'sleep 1000000')" -n python3 -B "$cluster/attack.py" "$kind" 12 $(targets) 3>&- &
+	attacker=$!
+	while kill -0 $attacker 2>/dev/null; do
+		for target in $(targets); do
+			said=$("$cluster/node" 0 python3 -B "$cluster/attack.py" ask "$target")
+			[[ $said == 200 || $said == SERVING ]] || { echo "$target answers $said"; return 1; }
+			while read -r pod pid _; do
+				now=$(private "$pid")
+				((now <= ${most[$pid]:-0})) || most[$pid]=$now
+			done <"$BATS_FILE_TMPDIR/programs"
+		done
+	done
+	wait $attacker
+	diff <(echo "$before") <(probed)
+	while read -r pod pid _; do
+		echo "# $kind: $pod had $(idle "$pid") kB, now at most ${most[$pid]} kB" >&3
+		sanitized "$pid" || ((most[$pid] <= $(idle "$pid") + 2048)) || return 1
+	done <"$BATS_FILE_TMPDIR/programs"
+}
+
+@test "more than 128 requests that are begun and never end: probes pass, and memory stays" { withstood begun; }
+
+@test "16 MiB of requests that never end: probes pass, and memory stays" { withstood unfinished; }
+
+@test "4 MiB of fields that nobody knows: probes pass, and memory stays" { withstood unknown; }
+
+@test "peers that ask and read no answer: probes pass, and memory stays" { withstood slow; }

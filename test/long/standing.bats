@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The daemons of a rack run one IMEX domain for all ComputeDomains, each of which has its own channel (imex.isolation=channel). All nodes are
+# of one rack.
+
+load ../cluster/driver
+load ../cluster/channels
+load ../cluster/standing
+
+nodes=3
+setup_file() {
+	"$cluster/up" $nodes
+	with_standing
+	eventually 120 all_joined $nodes
+}
+teardown_file() {
+	k get nodes -o name | xargs -n1 "$cluster/kubectl" uncordon >/dev/null
+	with_driver $nodes
+	eventually 90 daemons_idle $nodes
+}
+setup() { ns_begin; }
+teardown() {
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || k get computedomainfabrics -o json | jq -c '.items[] | {domains, conditions}' | cut -c1-2000
+	ns_end
+}
+# written MARK: what our programs have written since, Events and leases apart, and the fabric's object, where channels of earlier
+# ComputeDomains are given back meanwhile.
+written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_ns"':/ && $3 ~ /^(create|update|patch|delete)$/ && $4 !~ /^(events|leases|computedomainfabrics)$/'; }
+
+@test "nodes are in one domain before anybody uses it; two tenants have two channels; a second pod costs no write of ours and no start of IMEX" {
+	local pids mark table
+	pids=$(imex_pids 0 1)
+	[[ $(wc -l <<<"$pids") == 2 && $(standing | jq -s length) == 1 ]]
+	domain one
+	domain two
+	worker a one 0
+	worker b one 1
+	worker c two 0
+	running a && running b && running c
+	[[ $(channels_of a) == "$(channels_of b)" && $(channels_of a) != "$(channels_of c)" && $(channels_of a) != 0 ]]
+	eventually 20 condition_is one ChannelAssigned True
+	eventually 20 condition_is one IMEXHealthy True
+	eventually 20 condition_is two IMEXHealthy True
+	eventually 10 eval '[[ $(holds 0 | wc -l) == 2 && $(holds 1 | wc -l) == 1 ]]'
+	eventually 30 daemons_connected $nodes
+	table="$(standing) $(entry "$(domain_uid one)") $(entry "$(domain_uid two)")"
+	mark=$("$cluster/audit" mark)
+	worker d one 0
+	running d
+	[[ $(channels_of d) == "$(channels_of a)" ]]
+	for_seconds 3 true # what is written a second later, too
+	[[ -z $(written "$mark") ]] || { written "$mark"; false; }
+	[[ "$(standing) $(entry "$(domain_uid one)") $(entry "$(domain_uid two)")" == "$table" ]]
+	[[ $(imex_pids 0 1) == "$pids" ]]
+}
+
+@test "a node is cordoned and drained: it leaves when no pod uses it, offers nothing, and joins again; IMEX of the other nodes continues" {
+	domain one
+	worker a one 0
+	worker b one 2
+	running a && running b
+	local pids assignment
+	pids=$(imex_pids 0 1)
+	assignment=$(assignment_of 2)
+	k cordon node-2 >/dev/null
+	for_seconds 3 daemon_says 2 READY # it is in use
+	[[ -n $(imex_pid 2) && $(assignment_of 2) == "$assignment" ]]
+	k drain node-2 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s >/dev/null 2>&1
+	eventually 60 assigned_are "node-0 node-1 "
+	eventually 30 daemon_says 2 IDLE
+	[[ -z $(imex_pid 2) ]]
+	eventually 20 devices_are 2 "daemon 1"
+	eventually 30 fabric_says NodesWithhold "node-2 (IMEXNotJoined)"
+	k uncordon node-2 >/dev/null
+	eventually 30 all_joined $nodes
+	[[ $(assignment_of 2) != "$assignment" ]] # a new epoch
+	eventually 30 fabric_is_silent NodesWithhold
+	worker c one 2
+	running c
+	[[ $(channels_of c) == "$(channels_of a)" ]]
+	[[ $(imex_pids 0 1) == "$pids" ]]
+}
+
+@test "the fabric's object is deleted, controllers and plugins are replaced under load: no IMEX ends" {
+	domain one
+	worker a one 0
+	worker b one 1
+	running a && running b
+	local pids channel
+	pids=$(imex_pids 0 1 2)
+	channel=$(channels_of a)
+	k delete computedomainfabrics --all >/dev/null
+	k -n "$driver_ns" delete pods -l app=compute-domain-controller --grace-period=0 --force >/dev/null 2>&1
+	k -n "$driver_ns" delete pods -l app=compute-domain-kubelet-plugin --grace-period=0 --force >/dev/null 2>&1
+	eventually 120 all_joined $nodes
+	[[ $(imex_pids 0 1 2) == "$pids" ]]
+	worker c one 2
+	running c 90
+	[[ $(channels_of c) == "$channel" ]]
+	# Controllers that know nothing of the object before it give no other ComputeDomain a channel for a minute.
+	eventually 90 fabric_is_silent TableLost
+}
+
+@test "the isolation is switched off under load: the nodes leave as their pods end, the others at once, and a ComputeDomain gets its own IMEX domain" {
+	domain one
+	worker a one 0
+	running a
+	local pid
+	pid=$(imex_pid 0)
+	with_driver $nodes
+	eventually 90 listed_are "node-0 "
+	assigned_are "" # it leaves with its pod
+	eventually 30 daemon_says 1 IDLE
+	[[ $(imex_pid 0) == "$pid" ]]
+	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null
+	eventually 60 daemons_idle $nodes
+	domain own
+	worker b own 1
+	running b
+	[[ $(assignment 1) == */"$(domain_uid own)"/* && $(k -n "$ns" exec b -- ls /dev/nvidia-caps-imex-channels) == channel0 ]]
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build folder in which one object is replaced by a changed one, and the tests are run that are linked with it."""
+import json
+import os
+import pathlib
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+LIMIT_S = 20  # for all tests of a mutant
+SANITIZE = "-fsanitize=address,undefined"
+SETUP = ["--buildtype=plain", "-Doptimization=1", "-Ddebug=false", "-Dwerror=false", "-Db_sanitize=address,undefined"]
+ENV = {
+    "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:symbolize=0",
+    "UBSAN_OPTIONS": "halt_on_error=1",
+    "CMOCKA_TEST_ABORT": "1",  # The first failure ends the test.
+    # A tenth of those that `make unit` runs.
+    "HISTORIES": "500",
+    "CHANNELS_HISTORIES": "1000",
+}
+
+
+def no_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Build:
+    def __init__(self, root, folder):
+        self.root, self.folder = pathlib.Path(root), pathlib.Path(root, folder)
+        if not (self.folder / "build.ninja").exists():
+            subprocess.run(["meson", "setup", str(self.folder), *SETUP], cwd=self.root, check=True)
+        shutil.rmtree(self.folder / "mutants", ignore_errors=True)
+        self.links = {}
+        self.seconds = {}  # of the tests, unchanged
+        self.tests = {t["name"]: t for t in self.read("meson-info/intro-tests.json")}
+        self.commands = {}
+        for command in self.read("compile_commands.json"):
+            path = os.path.relpath(self.folder / command["file"], self.root)
+            self.commands[path] = shlex.split(command["command"])
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def target(self, test):
+        return os.path.relpath(self.tests[test]["cmd"][0], self.folder)
+
+    def prepare(self, names):
+        """Builds the tests, and runs them as they are: they have to pass."""
+        ninja = ["ninja", "-C", str(self.folder)]
+        targets = [self.target(name) for name in names]
+        subprocess.run([*ninja, "-j", os.environ.get("JOBS", "1"), *targets], stdout=subprocess.DEVNULL, check=True)
+        for name, target in zip(names, targets):
+            command = subprocess.run([*ninja, "-t", "commands", "-s", target], stdout=subprocess.PIPE, text=True, check=True)
+            self.links[name] = shlex.split(command.stdout.splitlines()[-1])
+            began = time.monotonic()
+            if not self.passes(name, self.folder / target, self.folder, LIMIT_S):
+                raise SystemExit(f"{name} fails, or takes more than {LIMIT_S} s, with the code as it is")
+            self.seconds[name] = time.monotonic() - began
+
+    def clang_args(self, path):
+        kept = [arg for arg in self.commands[path] if arg.startswith(("-I", "-D", "-std="))]
+        return [*kept, os.path.relpath(self.root / path, self.folder)]
+
+    def compile(self, path, text, out, plain=False):
+        """Compiles a text in the place of a source file; plain: optimized, and without what names a line or column."""
+        args = self.commands[path]
+        where = args.index("-o")
+        flags = [arg for arg in args[args.index("cc") + 1 : where] if not arg.startswith(("-M", "-W", "src/"))]
+        if plain:
+            flags = [flag for flag in flags if flag != SANITIZE] + ["-O2"]
+        source = out.with_suffix(".c")
+        source.write_text(f'#line 1 "{args[-1]}"\n{text}', encoding="latin-1")
+        folder = os.path.dirname(args[-1])
+        subprocess.run(["cc", "-w", *flags, "-iquote", folder, "-o", str(out), "-c", str(source)], cwd=self.folder, check=True)
+
+    def link(self, test, objects, out):
+        """The changed object comes first, so that the linker takes none of the same functions from a library."""
+        args = list(self.links[test])
+        where = args.index("-o")
+        args[where : where + 2] = ["-o", str(out), str(objects)]
+        subprocess.run(args, cwd=self.folder, check=True)
+
+    def passes(self, test, program, scratch, limit_s):
+        spec = self.tests[test]
+        env = {**os.environ, **spec["env"], **ENV, "TMPDIR": str(scratch)}
+        child = subprocess.Popen([str(program), *spec["cmd"][1:]], cwd=spec["workdir"] or self.folder, env=env, preexec_fn=no_core,
+                                 start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        try:
+            return child.wait(limit_s) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            child.wait()
+
+    def survives(self, path, text, tests, scratch):
+        """Whether all tests pass with this text in the place of the source file, and its object is another one."""
+        scratch.mkdir(parents=True)
+        try:
+            self.compile(path, text, scratch / "changed.o")
+            until = time.monotonic() + LIMIT_S
+            for test in tests:
+                self.link(test, scratch / "changed.o", scratch / "test")
+                limit_s = min(until - time.monotonic(), 2 + 10 * self.seconds[test])
+                if limit_s <= 0 or not self.passes(test, scratch / "test", scratch, limit_s):
+                    return False
+            return True
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def code(self, path, text, scratch):
+        scratch.mkdir(parents=True)
+        try:
+            self.compile(path, text, scratch / "plain.o", plain=True)
+            return (scratch / "plain.o").read_bytes()
+        finally:
+            shutil.rmtree(scratch)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what can be changed in a C file: conditions to negate and bounds to move by one, as clang sees them.
+
+Conditions are those of if, while, do, for and ?:, operands of && || and !, and comparisons wherever they stand. Bounds
+are those of < <= > >=, and integer literals that == and != compare with. What a macro's body holds is left out, and so
+is all of BUG_ON, which checks the code and is not part of what it does.
+"""
+import dataclasses
+import json
+import re
+import subprocess
+
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+# `a + 1 < b` and not `a < b - 1`, which is something else where b is an unsigned 0.
+MOVED = {
+    "<": ("{a} <= {b}", "({a}) + 1 < {b}"),
+    "<=": ("{a} < {b}", "{a} <= ({b}) + 1"),
+    ">": ("{a} >= {b}", "{a} > ({b}) + 1"),
+    ">=": ("{a} > {b}", "({a}) + 1 >= {b}"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    function: str
+    begin: int  # in bytes
+    end: int
+    old: str
+    new: str
+    line: int
+    nth: int  # of those in the function that read the same
+
+    def name(self):
+        """Remains the same when lines are added elsewhere."""
+        again = f" ({self.nth})" if self.nth > 1 else ""
+        return f"{self.function}: {squeeze(self.old)} -> {squeeze(self.new)}{again}"
+
+    def apply(self, text):
+        return text[: self.begin] + self.new + text[self.end :]
+
+
+def squeeze(text):
+    return " ".join(text.split())
+
+
+def syntax_tree(clang_args, folder):
+    command = ["clang", "-fsyntax-only", "-w", "-Xclang", "-ast-dump=json", *clang_args]
+    return json.loads(subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def bare(node):
+    """The expression without parentheses and implicit casts."""
+    while node.get("kind") in ("ParenExpr", "ImplicitCastExpr", "ConstantExpr"):
+        node = node["inner"][0]
+    return node
+
+
+def is_not(node):
+    return node.get("kind") == "UnaryOperator" and node.get("opcode") == "!"
+
+
+def is_literal(node):
+    return bare(node).get("kind") in ("IntegerLiteral", "CharacterLiteral")
+
+
+def in_macro_body(loc):
+    return "spellingLoc" in loc and not loc["expansionLoc"].get("isMacroArgExpansion")
+
+
+class Finder:
+    def __init__(self, text, bounds_only):
+        self.text = text
+        self.bounds_only = bounds_only
+        self.function = ""
+        self.found = {}  # (begin, end, new): function
+
+    def token(self, loc):
+        """(offset, length, offset of the macro whose argument it is) of a token of this file; None elsewhere."""
+        macro = None
+        if "spellingLoc" in loc:
+            if in_macro_body(loc):
+                loc = loc["expansionLoc"]
+            else:
+                macro = loc["expansionLoc"]["offset"]
+                loc = loc["spellingLoc"]
+        if "offset" not in loc or "includedFrom" in loc:
+            return None
+        return loc["offset"], loc["tokLen"], macro
+
+    def extent(self, node):
+        """(begin, end) of an expression's text; None where it is not in one piece of this file."""
+        ends = node["range"]
+        first, last = self.token(ends["begin"]), self.token(ends["end"])
+        if not first or not last or first[2] != last[2]:
+            return None
+        if first[2] is not None and re.match(r"BUG_ON\b", self.text[first[2] :]):
+            return None
+        begin, end = first[0], last[0] + last[1]
+        if in_macro_body(ends["end"]) and self.text[end : end + 1] == "(":
+            end = self.closing(end)
+        inside = self.text[begin:end]
+        return (begin, end) if begin < end and inside.count("(") == inside.count(")") else None
+
+    def closing(self, at):
+        depth = 0
+        for i in range(at, len(self.text)):
+            depth += {"(": 1, ")": -1}.get(self.text[i], 0)
+            if depth == 0:
+                return i + 1
+        return at
+
+    def operands(self, node):
+        """The extents of both operands, if the operator itself is in this file's text."""
+        a, b = (self.extent(operand) for operand in node["inner"])
+        if a and b and self.text[a[1] : b[0]].strip() == node["opcode"]:
+            return a, b
+        return None
+
+    def add(self, begin, end, new):
+        self.found.setdefault((begin, end, new), self.function)
+
+    def negate(self, node):
+        node = bare(node)
+        while is_not(node):  # What is negated inside is negated outside, too.
+            node = bare(node["inner"][0])
+        if node.get("kind") == "BinaryOperator" and node["opcode"] in (*COMPARISONS, "&&", "||"):
+            ends = self.operands(node)
+            extent = ends and (ends[0][0], ends[1][1])
+        else:
+            extent = self.extent(node)
+        if extent:
+            self.add(*extent, f"!({self.text[slice(*extent)]})")
+
+    def move(self, node):
+        ends = self.operands(node)
+        if not ends or any(re.search("float|double", n["type"]["qualType"]) for n in node["inner"]):
+            return
+        a, b = (self.text[slice(*end)] for end in ends)
+        op = node["opcode"]
+        forms = list(MOVED.get(op, ()))
+        if not forms and is_literal(node["inner"][1]):
+            forms = [f"{{a}} {op} ({{b}}) + 1", f"{{a}} {op} ({{b}}) - 1"]
+        elif not forms and is_literal(node["inner"][0]):
+            forms = [f"({{a}}) + 1 {op} {{b}}", f"({{a}}) - 1 {op} {{b}}"]
+        for form in forms:
+            self.add(ends[0][0], ends[1][1], form.format(a=a, b=b))
+
+    def conditions(self, node):
+        kind, inner = node.get("kind"), node.get("inner", [])
+        if kind == "BinaryOperator":
+            if node["opcode"] in COMPARISONS:
+                return [node]
+            # Of a && b && c each operand and the whole, not a && b.
+            parts = [operand for operand in inner if operand.get("opcode") != node["opcode"]]
+            return parts if node["opcode"] in ("&&", "||") else []
+        if kind == "ConditionalOperator":
+            return inner[:1]
+        if in_macro_body(node.get("range", {}).get("begin", {})):
+            return []
+        if kind in ("IfStmt", "WhileStmt"):
+            return inner[:1]
+        if kind == "DoStmt":
+            return inner[1:]
+        if kind == "ForStmt":
+            return inner[2:3] if inner[2] else []
+        return inner if is_not(node) else []
+
+    def visit(self, node):
+        if not self.bounds_only:
+            for condition in self.conditions(node):
+                self.negate(condition)
+        if node.get("kind") == "BinaryOperator" and node["opcode"] in COMPARISONS:
+            self.move(node)
+        for child in node.get("inner", []):
+            self.visit(child)
+
+    def mutants(self, tree):
+        for node in tree["inner"]:
+            if node["kind"] == "FunctionDecl" and "includedFrom" not in node["loc"].get("spellingLoc", node["loc"]):
+                self.function = node["name"]
+                for body in node.get("inner", []):
+                    if body["kind"] == "CompoundStmt":
+                        self.visit(body)
+        seen = {}
+        for begin, end, new in sorted(self.found):
+            mutant = Mutant(self.found[begin, end, new], begin, end, self.text[begin:end], new,
+                            self.text.count("\n", 0, begin) + 1, 1)
+            seen[mutant.name()] = nth = seen.get(mutant.name(), 0) + 1
+            yield dataclasses.replace(mutant, nth=nth)
+
+
+def mutants(text, clang_args, folder, bounds_only):
+    return list(Finder(text, bounds_only).mutants(syntax_tree(clang_args, folder)))

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channels.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cd_plugin/may_prepare.h"
+#include "rules/channels.h"
+
+#define FABRIC "3f7c1b2a-1111-2222-3333-444455556666.1"
+
+enum {
+        HOSTS = 2,
+        OWNERS = 3,
+        IDS = 2, /* channels 1 and 2 */
+        ENTRIES = 6,
+        TICK_S = 40,
+        OLD = 5,
+        NOW = 1000000,
+        DEAD_TICKS = 2, /* 60 s: what ran on a Node that was deleted has ended */
+};
+
+/* An age is one more than the ticks that have passed; 0: it never was. */
+struct entry {
+        uint8_t id, owner, releasing;
+};
+
+struct table {
+        uint8_t n;
+        struct entry e[ENTRIES];
+};
+
+/* What a node's plugin tells; a bit for each pair of an id and an owner. */
+struct told {
+        uint8_t is_there, is_settled, seen, held;
+};
+enum seen { SEEN_NOTHING, SEEN_THIS, SEEN_ANOTHER }; /* object */
+
+struct machine {
+        uint8_t is_there; /* the Node */
+        uint8_t deleted;  /* age of its deletion */
+        uint8_t gone;     /* age of what the leader knows of it */
+        uint8_t held, coming;
+        uint8_t claims; /* a bit for each owner */
+        uint8_t older;  /* those that are older than the object */
+        uint8_t alive_after;
+        struct told told;
+};
+
+struct state {
+        uint8_t object, created, is_own, is_lost, next, counted, members;
+        struct table table;
+        uint8_t leads, remembers, leases_at, leases_before;
+        struct table remembered;
+        struct machine machines[HOSTS];
+        uint8_t owners; /* that live: a bit for each */
+        uint8_t changes, gone, deletes, leaders;
+};
+
+static const char *const hosts[HOSTS] = { "n1", "n2" };
+static const char *const uids[OWNERS] = { "aaaaaaaa-0000-4000-8000-000000000001",
+                                          "aaaaaaaa-0000-4000-8000-000000000002",
+                                          "aaaaaaaa-0000-4000-8000-000000000003" };
+static const char *const spaces[OWNERS] = { "team-1", "team-2", "team-3" };
+static const char *const objects[] = { [SEEN_NOTHING] = "",
+                                       [SEEN_THIS] = "bbbbbbbb-0000-4000-8000-000000000001",
+                                       [SEEN_ANOTHER] = "bbbbbbbb-0000-4000-8000-000000000002" };
+
+static unsigned bit(unsigned id, unsigned owner) {
+        return 1U << ((id - 1) * OWNERS + owner);
+}
+
+/* Of any id. */
+static unsigned bits_of(unsigned owner) {
+        return bit(1, owner) | bit(2, owner);
+}
+
+static int64_t time_of(unsigned age) {
+        return age ? NOW - (int64_t)(age - 1) * TICK_S : 0;
+}
+
+static uint8_t age_of(int64_t time) {
+        return (uint8_t)(time ? (NOW - time) / TICK_S + 1 : 0);
+}
+
+static bool take(uint8_t *budget) {
+        return *budget && (*budget)--;
+}
+
+/* ---- the controller ---- */
+
+static struct compute_domain_fabric *fabric_of(const struct state *s, struct arena *a) {
+        struct compute_domain_fabric *f = arena_alloc(a, sizeof *f);
+        f->o.meta = (struct kube_meta){
+                .name = FABRIC, .uid = objects[SEEN_THIS], .rv = "1", .created = time_of(s->created)
+        };
+        f->table_of = s->is_own ? objects[SEEN_THIS] : NULL;
+        f->conditions = arena_alloc(a, sizeof *f->conditions);
+        f->n_conditions = s->is_lost;
+        f->conditions[0] = (struct condition){ FABRIC_TABLE_LOST, "True", "", "", 0 };
+        f->next = s->next;
+        f->channel_count = s->counted ? IDS + 1 : 0;
+        f->channels = arena_alloc(a, ENTRIES * sizeof *f->channels);
+        for (unsigned i = 0; i < s->table.n; i++) {
+                const struct entry *e = &s->table.e[i];
+                f->channels[f->n_channels++] = (struct fabric_channel){
+                        e->id, { CD_KIND, spaces[e->owner], "cd", uids[e->owner] }, time_of(e->releasing)
+                };
+        }
+        f->members = arena_alloc(a, HOSTS * sizeof *f->members);
+        for (unsigned n = 0; n < HOSTS; n++)
+                if (s->members >> n & 1)
+                        f->members[f->n_members++] = hosts[n];
+        return f;
+}
+
+static unsigned owner_number(const char *uid) {
+        return (unsigned)(uid[strlen(uid) - 1] - '1');
+}
+
+static void read_table(const struct fabric_channel *list, size_t n, struct table *ret) {
+        memset(ret, 0, sizeof *ret);
+        BUG_ON(n > ENTRIES);
+        for (size_t i = 0; i < n; i++)
+                ret->e[ret->n++] =
+                        (struct entry){ (uint8_t)list[i].id, (uint8_t)owner_number(list[i].owner.uid),
+                                        age_of(list[i].releasing) };
+}
+
+static void read_fabric(const struct compute_domain_fabric *f, struct state *s) {
+        s->is_own = f->table_of != NULL;
+        s->is_lost = condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) != NULL;
+        s->next = (uint8_t)f->next;
+        s->counted = f->channel_count > 0;
+        s->members = 0;
+        for (size_t i = 0; i < f->n_members; i++)
+                s->members |= (uint8_t)(1U << (f->members[i][1] - '1'));
+        read_table(f->channels, f->n_channels, &s->table);
+}
+
+static size_t fill_nodes(const struct state *s, struct arena *a, struct channels_node *nodes) {
+        size_t n_nodes = 0;
+        for (unsigned n = 0; n < HOSTS; n++) {
+                const struct machine *m = &s->machines[n];
+                struct report_hold *held = arena_alloc(a, (size_t)IDS * OWNERS * sizeof *held);
+                size_t n_held = 0;
+                if (!m->is_there && !(s->members >> n & 1))
+                        continue;
+                for (unsigned id = 1; id <= IDS; id++)
+                        for (unsigned o = 0; o < OWNERS; o++)
+                                if (m->told.held & bit(id, o))
+                                        held[n_held++] = (struct report_hold){ id, uids[o] };
+                nodes[n_nodes++] = (struct channels_node){
+                        .name = hosts[n],
+                        .gone = !m->is_there && m->gone > DEAD_TICKS,
+                        .states = m->is_there,
+                        .stated = m->is_there ? NOW - 3600 : 0,
+                        .is_ready = m->is_there,
+                        .reported = m->told.is_there,
+                        .settled = m->told.is_settled,
+                        .uid = m->told.is_there ? objects[m->told.seen] : NULL,
+                        .count = m->told.is_there ? IDS + 1 : -1,
+                        .held = held,
+                        .n_held = n_held,
+                        .alive_after = time_of(m->alive_after),
+                };
+        }
+        return n_nodes;
+}
+
+static bool is_concerned(const struct state *s, unsigned o) {
+        bool any = false;
+        for (unsigned n = 0; n < HOSTS; n++)
+                any = any || s->machines[n].claims >> o & 1 || s->machines[n].told.held & bits_of(o);
+        for (unsigned i = 0; i < s->table.n; i++)
+                any = any || s->table.e[i].owner == o;
+        for (unsigned i = 0; i < s->remembered.n; i++)
+                any = any || s->remembered.e[i].owner == o;
+        return any;
+}
+
+static size_t fill_owners(const struct state *s, struct channels_owner *owners) {
+        size_t n_owners = 0;
+        for (unsigned o = 0; o < OWNERS; o++) {
+                bool lives = s->owners >> o & 1, claimed = false, wants = false, older = false;
+                if (!is_concerned(s, o))
+                        continue;
+                for (unsigned n = 0; n < HOSTS; n++) {
+                        claimed = claimed || s->machines[n].claims >> o & 1;
+                        older = older || s->machines[n].older >> o & 1;
+                        wants = wants || (s->machines[n].claims >> o & 1 && s->machines[n].is_there);
+                }
+                owners[n_owners++] = (struct channels_owner){ .uid = uids[o],
+                                                              .ns = spaces[o],
+                                                              .name = "cd",
+                                                              .lives = lives,
+                                                              .claimed = claimed,
+                                                              .wants = wants && lives,
+                                                              .oldest = older   ? time_of(s->created) - 1
+                                                                        : wants ? NOW
+                                                                                : 0,
+                                                              .confirmed = !claimed };
+        }
+        return n_owners;
+}
+
+static void ask_leases(struct state *s) {
+        for (unsigned n = 0; n < HOSTS; n++)
+                if (s->leases_at > 1 && s->machines[n].is_there)
+                        s->machines[n].alive_after = s->leases_at; /* it renewed its Lease since */
+        s->leases_before = s->leases_at;
+        s->leases_at = 1;
+}
+
+static int64_t vanished_s(const struct state *s) {
+        for (unsigned n = 0; n < HOSTS; n++)
+                if (!s->machines[n].is_there && s->machines[n].gone <= DEAD_TICKS)
+                        return 1;
+        return 0;
+}
+
+/* True: it has created the object. */
+static bool decide(struct state *s) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(8192);
+        struct channels_node nodes[HOSTS];
+        struct channels_owner owners[OWNERS];
+        struct channels_decision d;
+        struct state remembered = { .table = s->remembered };
+        const struct compute_domain_fabric lost = *fabric_of(&remembered, a);
+        const struct channels_facts f = { .fabric = FABRIC,
+                                          .old = s->object ? fabric_of(s, a) : NULL,
+                                          .remembered = lost.channels,
+                                          .n_remembered = lost.n_channels,
+                                          .remembers = s->remembers,
+                                          .vanished_s = vanished_s(s),
+                                          .nodes = nodes,
+                                          .n_nodes = fill_nodes(s, a, nodes),
+                                          .owners = owners,
+                                          .n_owners = fill_owners(s, owners),
+                                          .leases_at = time_of(s->leases_at),
+                                          .leases_before = time_of(s->leases_before),
+                                          .now = NOW };
+        channels_decide(&f, a, &d);
+        if (d.step == CHANNELS_CREATE) {
+                s->object = s->created = 1;
+                s->is_own = s->is_lost = s->next = s->counted = s->members = 0;
+                memset(&s->table, 0, sizeof s->table);
+                for (unsigned n = 0; n < HOSTS; n++)
+                        s->machines[n].older = s->machines[n].claims;
+        } else if (d.step == CHANNELS_PATCH) {
+                read_fabric(&d.fabric, s);
+                if (!s->is_lost) {
+                        s->remembers = 0;
+                        memset(&s->remembered, 0, sizeof s->remembered);
+                }
+        }
+        if (d.ask_leases && s->leases_at != 1)
+                ask_leases(s);
+        return d.step == CHANNELS_CREATE;
+}
+
+static bool control(const struct channels_row *row, struct state *s) {
+        const struct state before = *s;
+        if (s->leads && decide(s) && !row->slow)
+                (void)decide(s); /* the answer makes it decide again */
+        return memcmp(&before, s, sizeof before) != 0;
+}
+
+/* ---- nodes ---- */
+
+static bool tell_news(struct machine *m, bool object) {
+        struct told was = m->told;
+        if (!m->is_there)
+                return false;
+        m->told.is_there = 1;
+        m->told.held = m->held;
+        m->told.seen = object ? SEEN_THIS : m->told.seen;
+        return memcmp(&was, &m->told, sizeof was) != 0;
+}
+
+/* The plugin asks the API server, and prepares what it has been told a moment later. */
+static bool ask(const struct state *s, struct machine *m, unsigned o) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        int64_t id;
+        char msg[500];
+        if (!m->is_there || !(m->claims >> o & 1) || m->held & bits_of(o) || m->coming || !s->object ||
+            !(s->owners >> o & 1))
+                return false;
+        const struct prepare_question q = { .node = "n",
+                                            .clique_id = FABRIC,
+                                            .domain_ns = spaces[o],
+                                            .domain_name = "cd",
+                                            .domain_uid = uids[o],
+                                            .channel_count = IDS + 1,
+                                            .fabric = fabric_of(s, a) };
+        if (!may_prepare_channel(&q, &id, msg, sizeof msg))
+                return false;
+        m->coming = (uint8_t)bit((unsigned)id, o);
+        return true;
+}
+
+static bool prepare(struct machine *m) {
+        if (!m->coming)
+                return false;
+        m->held |= m->coming;
+        m->coming = 0;
+        return true;
+}
+
+/* The kubelet ends what has no claim any more. */
+static bool unprepare(struct machine *m, unsigned o) {
+        if (m->claims >> o & 1 || !(m->held & bits_of(o)))
+                return false;
+        m->held &= (uint8_t)~bits_of(o);
+        return true;
+}
+
+/* Plugins report within a second of what they see. */
+static bool is_told(const struct state *s) {
+        bool told = true;
+        for (unsigned n = 0; n < HOSTS; n++) {
+                struct machine m = s->machines[n];
+                told = told && !tell_news(&m, s->object);
+        }
+        return told;
+}
+
+/* They prepare a claim as fast. Another leader needs longer, as does a tick. */
+static bool is_quiet(const struct state *s) {
+        return is_told(s) && !s->machines[0].coming && !s->machines[1].coming;
+}
+
+/* ---- what people and faults do ---- */
+
+static bool change_claim(struct state *s, struct machine *m, unsigned o) {
+        bool has = m->claims >> o & 1;
+        if (!m->is_there || (!has && !(s->owners >> o & 1)) || (has && m->coming) || !take(&s->changes))
+                return false;
+        m->claims ^= (uint8_t)(1U << o);
+        m->older &= m->claims;
+        return true;
+}
+
+static bool end_owner(struct state *s, unsigned o) {
+        if (!(s->owners >> o & 1) || !is_concerned(s, o) || !take(&s->changes))
+                return false;
+        s->owners &= (uint8_t) ~(1U << o);
+        return true;
+}
+
+/* Its Pods, its slice and its claims go, too. What runs on it ends within a minute. */
+static bool delete_node(struct state *s, struct machine *m) {
+        if (!m->is_there || !take(&s->gone))
+                return false;
+        m->is_there = 0;
+        m->claims = m->older = 0;
+        m->deleted = 1;
+        m->gone = s->leads;
+        m->alive_after = 0;
+        memset(&m->told, 0, sizeof m->told);
+        return true;
+}
+
+/* Not within the second in which it was created. */
+static bool delete_object(struct state *s) {
+        if (!s->object || !is_told(s) || !take(&s->deletes))
+                return false;
+        s->remembers = s->leads && s->is_own;
+        memset(&s->remembered, 0, sizeof s->remembered);
+        if (s->remembers)
+                s->remembered = s->table;
+        for (unsigned n = 0; n < HOSTS; n++)
+                if (s->machines[n].told.seen == SEEN_THIS)
+                        s->machines[n].told.seen = SEEN_ANOTHER;
+        s->object = s->created = s->is_own = s->is_lost = s->next = s->counted = s->members = 0;
+        memset(&s->table, 0, sizeof s->table);
+        for (unsigned n = 0; n < HOSTS; n++)
+                s->machines[n].older = 0;
+        return true;
+}
+
+static void forget(struct state *s) {
+        s->remembers = s->leases_at = s->leases_before = 0;
+        memset(&s->remembered, 0, sizeof s->remembered);
+        for (unsigned n = 0; n < HOSTS; n++)
+                s->machines[n].gone = s->machines[n].alive_after = 0;
+}
+
+static bool stop_leading(struct state *s) {
+        if (!s->leads || !take(&s->leaders))
+                return false;
+        s->leads = 0;
+        forget(s);
+        return true;
+}
+
+static bool lead(struct state *s) {
+        if (s->leads || !is_quiet(s))
+                return false;
+        s->leads = 1;
+        for (unsigned n = 0; n < HOSTS; n++)
+                s->machines[n].gone = !s->machines[n].is_there;
+        return true;
+}
+
+static void grow(uint8_t *age) {
+        if (*age && *age < OLD)
+                ++*age;
+}
+
+static bool tick(struct state *s) {
+        const struct state before = *s;
+        if (!is_quiet(s))
+                return false;
+        for (unsigned n = 0; n < HOSTS; n++)
+                if (s->machines[n].held && s->machines[n].deleted == DEAD_TICKS)
+                        return false; /* that ends first */
+        grow(&s->created);
+        grow(&s->leases_at);
+        grow(&s->leases_before);
+        for (unsigned i = 0; i < s->table.n; i++)
+                grow(&s->table.e[i].releasing);
+        for (unsigned i = 0; i < s->remembered.n; i++)
+                grow(&s->remembered.e[i].releasing);
+        for (unsigned n = 0; n < HOSTS; n++) {
+                struct machine *m = &s->machines[n];
+                m->told.is_settled = m->told.is_there;
+                grow(&m->deleted);
+                grow(&m->gone);
+                grow(&m->alive_after);
+        }
+        return memcmp(&before, s, sizeof before) != 0;
+}
+
+/* ---- steps ---- */
+
+enum step {
+        STEP_CLAIM,
+        STEP_END_OWNER,
+        STEP_DELETE_NODE,
+        STEP_DELETE_OBJECT,
+        STEP_STOP_LEADING,
+        STEP_LEAD, /* from here on it happens by itself */
+        STEP_CONTROL,
+        STEP_ASK,
+        STEP_PREPARE,
+        STEP_UNPREPARE,
+        STEP_REPORT,
+        STEP_TICK,
+        N_STEPS
+};
+enum { STEP_NODES = 2, STEP_OWNERS = 4 };
+/* A number is 8 * kind + 4 * node + owner. */
+static const uint16_t steps[] = {
+        0,  1,  2,  4,  5,  6,  8,  9,  10, 16, 20, 24, 32, 40, 48, 56,
+        57, 58, 60, 61, 62, 64, 68, 72, 73, 74, 76, 77, 78, 80, 84, 88,
+};
+
+static bool do_step(void *u, void *state, unsigned step, const char **broken) {
+        struct state *s = state;
+        unsigned kind = step / (STEP_NODES * STEP_OWNERS), o = step % STEP_OWNERS;
+        struct machine *m = &s->machines[step / STEP_OWNERS % STEP_NODES];
+        switch (kind) {
+        case STEP_CLAIM:
+                return change_claim(s, m, o);
+        case STEP_END_OWNER:
+                return end_owner(s, o);
+        case STEP_DELETE_NODE:
+                return delete_node(s, m);
+        case STEP_DELETE_OBJECT:
+                return delete_object(s);
+        case STEP_STOP_LEADING:
+                return stop_leading(s);
+        case STEP_LEAD:
+                return lead(s);
+        case STEP_CONTROL:
+                return control(u, s);
+        case STEP_ASK:
+                return ask(s, m, o);
+        case STEP_PREPARE:
+                return prepare(m);
+        case STEP_UNPREPARE:
+                return unprepare(m, o);
+        case STEP_REPORT:
+                return tell_news(m, s->object);
+        case STEP_TICK:
+                return tick(s);
+        default:
+                return false;
+        }
+}
+
+static bool is_progress(void *u, unsigned step) {
+        return step / (STEP_NODES * STEP_OWNERS) >= STEP_LEAD;
+}
+
+/* ---- what must hold ---- */
+
+static const char *check(void *u, const void *state) {
+        const struct state *s = state;
+        unsigned all = s->machines[0].held | s->machines[1].held;
+        for (unsigned id = 1; id <= IDS; id++) {
+                unsigned n = 0;
+                for (unsigned o = 0; o < OWNERS; o++)
+                        n += (all & bit(id, o)) != 0;
+                if (n > 1)
+                        return "a channel has two owners";
+        }
+        return NULL;
+}
+
+/* There are more owners than channels. */
+static bool is_served(void *u, const void *state) {
+        const struct state *s = state;
+        unsigned wanting = 0;
+        bool all = true;
+        for (unsigned o = 0; o < OWNERS; o++) {
+                bool wants = false;
+                for (unsigned n = 0; n < HOSTS; n++) {
+                        const struct machine *m = &s->machines[n];
+                        bool has = m->claims >> o & 1;
+                        wants = wants || has;
+                        all = all && (!has || !(s->owners >> o & 1) || m->held & bits_of(o));
+                }
+                wanting += wants;
+        }
+        return all || wanting > IDS;
+}
+
+static void begin(void *u, void *state) {
+        const struct channels_row *row = u;
+        struct state *s = state;
+        memset(s, 0, sizeof *s);
+        s->leads = 1;
+        s->owners = (1U << OWNERS) - 1;
+        for (unsigned n = 0; n < HOSTS; n++) {
+                s->machines[n].is_there = 1;
+                s->machines[n].told = (struct told){ .is_there = 1, .is_settled = 1 };
+        }
+        s->changes = (uint8_t)row->changes;
+        s->gone = (uint8_t)row->gone;
+        s->deletes = (uint8_t)row->deletes;
+        s->leaders = (uint8_t)row->leaders;
+}
+
+static void rename_state(void *u, void *state) {
+}
+
+static void tell(void *u, const void *before, unsigned step, const void *after, FILE *out) {
+        static const char *const words[N_STEPS] = {
+                [STEP_CLAIM] = "a claim comes or goes",
+                [STEP_END_OWNER] = "the ComputeDomain is deleted",
+                [STEP_DELETE_NODE] = "the Node is deleted, with its Pods and claims",
+                [STEP_DELETE_OBJECT] = "the ComputeDomainFabric is deleted",
+                [STEP_STOP_LEADING] = "nobody leads",
+                [STEP_LEAD] = "a controller leads",
+                [STEP_CONTROL] = "the controller decides:",
+                [STEP_ASK] = "the plugin asks for the channel",
+                [STEP_PREPARE] = "the plugin prepares the claim",
+                [STEP_UNPREPARE] = "the claim is unprepared",
+                [STEP_REPORT] = "the plugin reports",
+                [STEP_TICK] = "40 seconds pass",
+        };
+        unsigned kind = step / (STEP_NODES * STEP_OWNERS), n = step / STEP_OWNERS % STEP_NODES;
+        const struct state *s = after;
+        if (kind == STEP_CLAIM || kind == STEP_ASK || kind == STEP_UNPREPARE)
+                fprintf(out, "%s, owner %u: %s", hosts[n], step % STEP_OWNERS + 1, words[kind]);
+        else if (kind == STEP_DELETE_NODE || kind == STEP_PREPARE || kind == STEP_REPORT)
+                fprintf(out, "%s: %s", hosts[n], words[kind]);
+        else if (kind == STEP_END_OWNER)
+                fprintf(out, "owner %u: %s", step % STEP_OWNERS + 1, words[kind]);
+        else
+                fprintf(out, "%s", words[kind]);
+        for (unsigned i = 0; kind == STEP_CONTROL && i < s->table.n; i++)
+                fprintf(out, " %u=owner %u%s", s->table.e[i].id, s->table.e[i].owner + 1,
+                        s->table.e[i].releasing ? " releasing" : "");
+        fputc('\n', out);
+}
+
+void channels_describe(struct channels_row *row, struct search_world *ret) {
+        *ret = (struct search_world){ .name = row->name,
+                                      .size = sizeof(struct state),
+                                      .steps = steps,
+                                      .n_steps = ARRAY_LEN(steps),
+                                      .begin = begin,
+                                      .step = do_step,
+                                      .rename = rename_state,
+                                      .check = check,
+                                      .is_progress = is_progress,
+                                      .is_served = is_served,
+                                      .tell = tell,
+                                      .u = row };
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prove: visits every state of small worlds (search.h) in which the functions that the programs call decide.
+ *
+ *     prove [--world NAME]... [--changes N] [--nodes N] [--memory GIB] [--expect broken|stuck] [--quiet]
+ *           [--plain]
+ *
+ * With --plain, nodes and domains are not taken as alike, which takes longer and must end in the same way.
+ * Without --world all rows of the table are searched. The numbers replace those of the rows. Exit status: 0
+ * if all promises hold, or if what is expected has been found; 1 if not; 2 if the memory was not enough, or
+ * the options are wrong. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "channels.h"
+#include "search.h"
+#include "world.h"
+
+static const struct row rows[] = {
+        { .name = "small",
+          .what = "domains follow each other on the nodes",
+          .nodes = 3,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 4 },
+        { .name = "a",
+          .what = "domains follow each other on the nodes",
+          .nodes = 3,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 6 },
+        { .name = "b",
+          .what = "two controllers, one of which may be behind, and a daemon that crashes",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 2,
+          .changes = 2,
+          .crashes = 1,
+          .recounts = 1,
+          .late_writes = 1 },
+        { .name = "c",
+          .what = "etcd is restored, and a daemon crashes",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 2,
+          .crashes = 1,
+          .restores = 1,
+          .late_reports = 1 },
+        { .name = "d",
+          .what = "a node is cut off, its daemon is deleted by force and lives on, the node reboots, daemons "
+                  "crash",
+          .nodes = 2,
+          .domains = 1,
+          .controllers = 1,
+          .changes = 2,
+          .crashes = 2,
+          .cuts = 1,
+          .forces = 1,
+          .reboots = 1 },
+        { .name = "late-pods",
+          .what = "the same, and a cache of Pods is older than that of the plugins' Pods",
+          .nodes = 2,
+          .domains = 1,
+          .controllers = 1,
+          .changes = 1,
+          .recounts = 1,
+          .cuts = 1,
+          .forces = 1,
+          .reboots = 1,
+          .late_pods = 1 },
+        { .name = "late",
+          .what = "everything is seen some time after it has happened",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 4,
+          .late_ends = 1,
+          .late_claims = 1,
+          .late_reports = 1,
+          .late_writes = 1,
+          .late_notes = 1,
+          .late_plugin = 1 },
+        { .name = "f",
+          .what = "a daemon of the Go driver holds the daemon device of a node",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 4,
+          .go = 1 },
+};
+
+static const struct channels_row channels_rows[] = {
+        { .name = "e",
+          .what = "channels: a Node and the ComputeDomainFabric are deleted while nobody leads",
+          .changes = 3,
+          .gone = 1,
+          .deletes = 1,
+          .leaders = 1,
+          .slow = 1 },
+};
+
+/* What replaces the numbers of the rows. */
+struct numbers {
+        const char *name;
+        size_t at; /* in a row; NOWHERE: it has no such number */
+        bool set;
+        unsigned value;
+};
+
+/* These count for world e, too; NUMBER_SLOW only there. */
+enum { NUMBER_CHANGES, NUMBER_SLOW };
+#define NOWHERE SIZE_MAX
+static struct numbers numbers[] = {
+        [NUMBER_CHANGES] = { "changes", offsetof(struct row, changes) },
+        [NUMBER_SLOW] = { "slow", NOWHERE },
+        { "nodes", offsetof(struct row, nodes) },
+        { "domains", offsetof(struct row, domains) },
+        { "controllers", offsetof(struct row, controllers) },
+        { "go", offsetof(struct row, go) },
+        { "crashes", offsetof(struct row, crashes) },
+        { "unclean", offsetof(struct row, unclean) },
+        { "restores", offsetof(struct row, restores) },
+        { "lost", offsetof(struct row, lost) },
+        { "cuts", offsetof(struct row, cuts) },
+        { "forces", offsetof(struct row, forces) },
+        { "drains", offsetof(struct row, drains) },
+        { "reboots", offsetof(struct row, reboots) },
+        { "deletes", offsetof(struct row, deletes) },
+        { "late-ends", offsetof(struct row, late_ends) },
+        { "late-claims", offsetof(struct row, late_claims) },
+        { "late-reports", offsetof(struct row, late_reports) },
+        { "late-writes", offsetof(struct row, late_writes) },
+        { "late-views", offsetof(struct row, late_views) },
+        { "late-notes", offsetof(struct row, late_notes) },
+        { "late-plugin", offsetof(struct row, late_plugin) },
+        { "late-pods", offsetof(struct row, late_pods) },
+        { "recounts", offsetof(struct row, recounts) },
+};
+
+enum { MEMORY_GIB = 4, WORLDS_MAX = 16, OPT_NUMBER = 1000 };
+
+struct options {
+        const char *worlds[WORLDS_MAX];
+        size_t n_worlds;
+        struct search_limits limits;
+        enum search_end expected;
+        bool plain;
+};
+
+static bool is_chosen(const struct options *o, const char *name) {
+        bool chosen = !o->n_worlds;
+        for (size_t i = 0; i < o->n_worlds; i++)
+                chosen = chosen || streq(o->worlds[i], name);
+        return chosen;
+}
+
+static struct row adjust(const struct row *row) {
+        struct row r = *row;
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                if (numbers[i].set && numbers[i].at != NOWHERE)
+                        memcpy((char *)&r + numbers[i].at, &numbers[i].value, sizeof numbers[i].value);
+        return r;
+}
+
+static const char *const words[] = { [SEARCH_HOLDS] = "all promises hold",
+                                     [SEARCH_BROKEN] = "a promise is broken",
+                                     [SEARCH_STUCK] = "a claim may wait for ever",
+                                     [SEARCH_LIMIT] = "out of memory, nothing is proved" };
+
+static void print_numbers(const struct search_result *x) {
+        printf("%llu states, %llu transitions, depth %u, hashes of %d bits (a state was missed with "
+               "probability "
+               "%.1e), %.1f s\n",
+               (unsigned long long)x->states, (unsigned long long)x->transitions, x->depth, SEARCH_HASH_BITS,
+               search_missed(x->states), x->seconds);
+        fflush(stdout);
+}
+
+static void print_result(const struct row *row, const struct search_result *x) {
+        printf("%s: %s: %u nodes, %u domains, %u controllers, %u changes: ", row->name, words[x->end],
+               row->nodes, row->domains, row->controllers, row->changes);
+        print_numbers(x);
+}
+
+static enum search_end search_row(const struct row *row, const struct options *o) {
+        struct run *r = world_new(row);
+        struct search_world w;
+        struct search_result result;
+        printf("%s: %s\n", row->name, row->what);
+        fflush(stdout);
+        world_describe(r, &w);
+        search_run(&w, &o->limits, stdout, &result);
+        print_result(row, &result);
+        world_free(r);
+        return result.end;
+}
+
+static enum search_end search_channels(const struct channels_row *row, const struct options *o) {
+        struct channels_row r = *row;
+        struct search_world w;
+        struct search_result x;
+        if (numbers[NUMBER_CHANGES].set)
+                r.changes = numbers[NUMBER_CHANGES].value;
+        if (numbers[NUMBER_SLOW].set)
+                r.slow = numbers[NUMBER_SLOW].value;
+        printf("%s: %s\n", r.name, r.what);
+        fflush(stdout);
+        channels_describe(&r, &w);
+        search_run(&w, &o->limits, stdout, &x);
+        printf("%s: %s: 2 nodes, 3 owners, 2 channels, %u changes: ", r.name, words[x.end], r.changes);
+        print_numbers(&x);
+        return x.end;
+}
+
+static void judge(const struct options *o, enum search_end end, int *status) {
+        if (end == SEARCH_LIMIT)
+                *status = 2;
+        else if (end != o->expected && !*status)
+                *status = 1;
+}
+
+static int search_all(const struct options *o) {
+        int status = 0;
+        bool any = false;
+        for (size_t i = 0; i < ARRAY_LEN(channels_rows); i++)
+                if (is_chosen(o, channels_rows[i].name)) {
+                        judge(o, search_channels(&channels_rows[i], o), &status);
+                        any = true;
+                }
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                if (!is_chosen(o, rows[i].name))
+                        continue;
+                struct row row = adjust(&rows[i]);
+                row.plain = row.plain || o->plain;
+                judge(o, search_row(&row, o), &status);
+                any = true;
+        }
+        return any ? status : 2;
+}
+
+static bool take_number(const char *name, const char *text) {
+        char *end;
+        errno = 0;
+        unsigned long x = strtoul(text, &end, 10);
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                if (streq(numbers[i].name, name)) {
+                        numbers[i].set = true;
+                        numbers[i].value = (unsigned)x;
+                }
+        return !errno && !*end && *text && x < 64;
+}
+
+static bool take_expected(struct options *o, const char *text) {
+        o->expected = streq(text, "broken") ? SEARCH_BROKEN : SEARCH_STUCK;
+        return streq(text, "broken") || streq(text, "stuck");
+}
+
+static bool take_memory(struct options *o, const char *text) {
+        char *end;
+        unsigned long x = strtoul(text, &end, 10);
+        o->limits.bytes = x << 30;
+        return !*end && x > 0 && x < 1024;
+}
+
+static bool parse(int argc, char **argv, struct options *o) {
+        struct option options[ARRAY_LEN(numbers) + 6] = { { "world", required_argument, NULL, 'w' },
+                                                          { "memory", required_argument, NULL, 'm' },
+                                                          { "expect", required_argument, NULL, 'e' },
+                                                          { "quiet", no_argument, NULL, 'q' },
+                                                          { "plain", no_argument, NULL, 'p' } };
+        bool good = true;
+        int c, at;
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                options[5 + i] = (struct option){ numbers[i].name, required_argument, NULL, OPT_NUMBER };
+        while (good && (c = getopt_long(argc, argv, "", options, &at)) != -1) {
+                if (c == 'w' && o->n_worlds < WORLDS_MAX)
+                        o->worlds[o->n_worlds++] = optarg;
+                else if (c == 'm')
+                        good = take_memory(o, optarg);
+                else if (c == 'e')
+                        good = take_expected(o, optarg);
+                else if (c == 'q')
+                        o->limits.quiet = true;
+                else if (c == 'p')
+                        o->plain = true;
+                else
+                        good = c == OPT_NUMBER && take_number(options[at].name, optarg);
+        }
+        return good && optind == argc;
+}
+
+int main(int argc, char **argv) {
+        struct options o = { .limits.bytes = (size_t)MEMORY_GIB << 30, .expected = SEARCH_HOLDS };
+        if (parse(argc, argv, &o))
+                return search_all(&o);
+        fprintf(stderr,
+                "usage: prove [--world NAME]... [--changes N]... [--memory GIB] [--expect broken|stuck] "
+                "[--quiet] [--plain]\n");
+        return 2;
+}

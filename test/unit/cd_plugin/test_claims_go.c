@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ComputeDomain that the Go driver formed: its daemons are prepared and restart here, and its pods get
+ * their channel by the ComputeDomainClique that these daemons write. */
+#include "world/cd_node.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/names.h"
+#include "base/file.h"
+
+static void waits_and_says(const char *part) {
+        struct dra_op op = { .timeout_ms = 600 };
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        if (!strstr(op.msg, part))
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(strstr(op.msg, part));
+        assert_null(world_cdi(CLAIM_1));
+}
+
+static bool has_folder(const char *domain) {
+        _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, domain);
+        return access(path, F_OK) == 0;
+}
+
+static void its_daemon_gets_what_the_go_driver_gives(void **state) {
+        (void)state;
+        go_comes();
+        _cleanup_(freep) char *cdi = world_cdi(GO_DAEMON);
+        _cleanup_(freep) char *mount = xasprintf(
+                "{\"hostPath\":\"%s/domains/" DOMAIN_A "\",\"containerPath\":\"/imexd\",", w.plugin_dir);
+        static const char *const parts[] = {
+                "\"CLIQUE_ID=" CLIQUE "\"",
+                "\"COMPUTE_DOMAIN_UUID=" DOMAIN_A "\"",
+                "\"COMPUTE_DOMAIN_NAME=cd\"",
+                "\"COMPUTE_DOMAIN_NAMESPACE=user\"",
+                "\"COMPUTE_DOMAIN_CLAIM_UID=" GO_DAEMON "\"",
+                "/usr/bin/nvidia-imex\"",
+        };
+        assert_non_null(strstr(cdi, mount));
+        for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+                if (!strstr(cdi, parts[i]))
+                        fail_msg("'%s' is not in: %s", parts[i], cdi);
+        assert_null(strstr(cdi, "COMPUTE_DOMAIN_DAEMON_EDITS"));
+        assert_null(strstr(cdi, "\"containerPath\":\"/var/run/cdi\""));
+        assert_true(has_folder(DOMAIN_A));
+        assert_string_equal(world_entry(w.claims, GO_DAEMON)->devices[0].domain, DOMAIN_A);
+}
+
+/* Its namespace is not in the claim. */
+static void its_domain_is_found_in_whatever_namespace(void **state) {
+        (void)state;
+        api_remove_domain(DOMAIN_A);
+        api_domain("elsewhere", "mine", DOMAIN_A, false);
+        go_comes();
+        _cleanup_(freep) char *cdi = world_cdi(GO_DAEMON);
+        assert_non_null(strstr(cdi, "\"COMPUTE_DOMAIN_NAME=mine\""));
+        assert_non_null(strstr(cdi, "\"COMPUTE_DOMAIN_NAMESPACE=elsewhere\""));
+}
+
+#define TEMPLATE "domains/" DOMAIN_A "/imexd.cfg.tmpl"
+
+/* Without it that daemon does not start; the Go driver's plugin writes it at each Prepare. */
+static void its_daemon_gets_the_template_of_its_configuration(void **state) {
+        (void)state;
+        go_prepared();
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, TEMPLATE), *text = world_read(path);
+        assert_non_null(strstr(text, "SERVER_PORT=50000\nIMEX_NODE_CONFIG_FILE=/imexd/nodes.cfg\n"));
+        assert_non_null(strstr(text, "\nIMEX_CMD_BIND_INTERFACE_IP={{.IMEXCmdBindInterfaceIP}}\n"));
+}
+
+static void a_template_of_the_Go_driver_stays(void **state) {
+        (void)state;
+        tree_put(w.plugin_dir, TEMPLATE, "KEY=of the Go driver\n");
+        go_prepared();
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, TEMPLATE), *text = world_read(path);
+        assert_string_equal(text, "KEY=of the Go driver\n");
+}
+
+static void a_daemon_of_a_domain_that_is_gone_is_refused(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        api_remove_domain(DOMAIN_A);
+        api_go_claim();
+        kubelet_prepare(w.claims, &op, "driver", "go-claim", GO_DAEMON);
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "there is no ComputeDomain " DOMAIN_A));
+}
+
+static void its_folder_is_removed_with_its_claim(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        go_comes();
+        kubelet_unprepare(w.claims, &op, "driver", "go-claim", GO_DAEMON);
+        world_wait(&op, UNPREPARED);
+        assert_false(has_folder(DOMAIN_A));
+        assert_null(pod_annotation("imex.resource.nvidia.com/unprepared-daemon-claim"));
+}
+
+static void a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_int_equal(api_gets(&kube_cliques), 1);
+        _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
+        assert_non_null(strstr(cdi, "channel0"));
+}
+
+static void the_clique_that_does_not_list_the_node_as_ready_releases_nobody(void **state) {
+        (void)state;
+        go_comes();
+        waits_and_says(
+                "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' has not joined "
+                "the ComputeDomainClique of this node; if that lasts, look at its Pod, in namespace "
+                "'driver'");
+        api_clique(DOMAIN_A, "");
+        waits_and_says("has not joined the ComputeDomainClique of this node");
+        api_clique(DOMAIN_A, "NotReady");
+        waits_and_says(
+                "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' is not ready");
+        api_clique(DOMAIN_B, "Ready");
+        waits_and_says("has not joined the ComputeDomainClique of this node");
+}
+
+#define REBOOTED "22222222-2222-4222-8222-222222222222"
+
+/* Its entry says Ready from before, until it has written its address and its state of now. */
+static void after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_stop(w.claims);
+        world_start(REBOOTED);
+        go_prepared();
+        waits_and_says("n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' has not "
+                       "started yet; if that lasts, look at its Pod, in namespace 'driver'");
+        go_starts("10.0.0.77");
+        waits_and_says("has not written its address into the ComputeDomainClique of this node yet");
+        api_clique_at(DOMAIN_A, "10.0.0.77", "NotReady");
+        waits_and_says("'user/cd' is not ready");
+        api_clique_at(DOMAIN_A, "10.0.0.77", "Ready");
+        op = (struct dra_op){ 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+}
+
+/* It writes the file in place. */
+static void a_configuration_that_is_half_written_releases_nobody(void **state) {
+        (void)state;
+        go_prepared();
+        api_clique(DOMAIN_A, "Ready");
+        tree_put(w.plugin_dir, "domains/" DOMAIN_A "/imexd.cfg", "IMEX_CMD_BIND_INTERFACE_IP=10.0");
+        waits_and_says("has not written its address");
+}
+
+/* It is looked again every WAITS_LOOK_MS. */
+static void prepared_in_time(const struct dra_op *op) {
+        while (op->answer == PENDING) {
+                world_turn();
+                uv_run(&w.loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(op->answer, PREPARED);
+}
+
+static void the_clique_is_read_again_while_a_pod_waits(void **state) {
+        struct dra_op op = { .timeout_ms = WAITS_LOOK_MS + 2000 };
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "NotReady");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(api_gets(&kube_cliques), 1);
+        api_clique(DOMAIN_A, "Ready");
+        prepared_in_time(&op);
+        assert_int_equal(api_gets(&kube_cliques), 2);
+}
+
+static void a_clique_that_cannot_be_read_releases_nobody(void **state) {
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        api.fails_for = DOMAIN_A "." CLIQUE;
+        api.fails_with = ERR_DENIED;
+        waits_and_says("n0: cannot read ComputeDomainClique 'driver/" DOMAIN_A "." CLIQUE "': refused");
+}
+
+static void a_channel_waits_for_its_daemon(void **state) {
+        struct dra_op op = { .timeout_ms = WAITS_LOOK_MS + 2000 };
+        (void)state;
+        api_clique(DOMAIN_A, "Ready");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_int_equal(api_gets(&kube_cliques), 0);
+        go_comes();
+        prepared_in_time(&op);
+}
+
+/* What its clique says counts only on a node where its daemon is. */
+static void on_a_node_with_our_daemon_its_pods_wait(void **state) {
+        (void)state;
+        api_clique(DOMAIN_A, "Ready");
+        daemon_comes(DAEMON_1);
+        waits_and_says(
+                "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
+                " yet; if that lasts, look at the conditions of the ComputeDomain (one that the Go driver "
+                "formed takes new nodes after its last pod has ended)");
+        assert_int_equal(api_gets(&kube_cliques), 0);
+}
+
+static void pods_of_other_domains_wait_for_its_end(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        api_domain("user", "cd2", DOMAIN_B, false);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
+        waits_and_says(
+                "n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on this "
+                "node: it leaves when that domain's last pod here has ended");
+        assert_int_equal(api_gets(&kube_cliques), 0);
+        prepare(&op, "c1", CLAIM_1);
+        kubelet_unprepare(w.claims, &(struct dra_op){ 0 }, "driver", "go-claim", GO_DAEMON);
+        daemon_ready();
+        api_assigned(DOMAIN_B);
+        daemon_writes_state(DAEMON_1, DOMAIN_B, true, "READY", CLIQUE "/" DOMAIN_B "/3/1");
+        world_wait(&op, PREPARED);
+}
+
+static void our_daemon_waits_for_its_daemon_and_the_other_way_round(void **state) {
+        struct dra_op ours = { .timeout_ms = 600 }, again = { 0 }, gone = { 0 }, go = { .timeout_ms = 600 };
+        (void)state;
+        go_comes();
+        api_daemon_claim("driver", DAEMON_1, "");
+        kubelet_prepare(w.claims, &ours, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&ours, FAILED);
+        assert_non_null(
+                strstr(ours.msg, "n0: another IMEX daemon still runs here (claim 'driver/go-claim')"));
+        kubelet_prepare(w.claims, &again, "driver", "daemon-claim", DAEMON_1);
+        world_turn();
+        assert_int_equal(again.answer, PENDING);
+        kubelet_unprepare(w.claims, &gone, "driver", "go-claim", GO_DAEMON);
+        world_wait(&gone, UNPREPARED);
+        world_wait(&again, PREPARED);
+        kubelet_prepare(w.claims, &go, "driver", "go-claim", GO_DAEMON);
+        world_wait(&go, FAILED);
+        assert_non_null(strstr(go.msg, "is still held by claim 'driver/daemon-claim'"));
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(its_daemon_gets_what_the_go_driver_gives),
+                T(its_domain_is_found_in_whatever_namespace),
+                T(its_daemon_gets_the_template_of_its_configuration),
+                T(a_template_of_the_Go_driver_stays),
+                T(a_daemon_of_a_domain_that_is_gone_is_refused),
+                T(its_folder_is_removed_with_its_claim),
+                T(a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready),
+                T(the_clique_that_does_not_list_the_node_as_ready_releases_nobody),
+                T(after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address),
+                T(a_configuration_that_is_half_written_releases_nobody),
+                T(the_clique_is_read_again_while_a_pod_waits),
+                T(a_clique_that_cannot_be_read_releases_nobody),
+                T(a_channel_waits_for_its_daemon),
+                T(on_a_node_with_our_daemon_its_pods_wait),
+                T(pods_of_other_domains_wait_for_its_end),
+                T(our_daemon_waits_for_its_daemon_and_the_other_way_round),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin's reports on its own Pod: all in one patch, repeated until the API server has taken them, and
+ * again when it has lost them. */
+#include "world/cd_node.h"
+
+#include <string.h>
+
+#include "cd_plugin/own_pod.h"
+
+#define ONE "imex.resource.nvidia.com/one"
+#define TWO "imex.resource.nvidia.com/two"
+
+static struct own_pod *pod;
+
+static int setup(void **state) {
+        if (world_setup(state) < 0)
+                return -1;
+        pod = own_pod_new(NULL, "driver", "plugin-n0");
+        world_turn();
+        return 0;
+}
+
+static int teardown(void **state) {
+        own_pod_free(pod);
+        return world_teardown(state);
+}
+
+static void is(const char *key, const char *value) {
+        assert_string_equal(str_or(pod_annotation(key), "none"), value);
+}
+
+static void until(const char *key, const char *value) {
+        while (!streq(str_or(pod_annotation(key), "none"), value)) {
+                uv_run(&w.loop, UV_RUN_ONCE);
+                world_turn();
+        }
+}
+
+static void what_comes_together_is_one_patch(void **state) {
+        (void)state;
+        own_pod_set(pod, TWO, "b", 1000);
+        world_turn();
+        is(TWO, "none");
+        own_pod_set(pod, ONE, "a", 0);
+        world_turn();
+        is(ONE, "a");
+        is(TWO, "b");
+        assert_int_equal(api.requests, 1);
+        own_pod_set(pod, ONE, "a", 0); /* nothing new */
+        world_turn();
+        assert_int_equal(api.requests, 1);
+}
+
+static void what_may_wait_is_written_later(void **state) {
+        (void)state;
+        own_pod_set(pod, ONE, "a", 1000);
+        own_pod_set(pod, ONE, "b", 1000);
+        world_turn();
+        assert_int_equal(api.requests, 0);
+        until(ONE, "b");
+        assert_int_equal(api.requests, 1);
+}
+
+/* Only what differs is written. */
+static void a_value_is_changed_and_removed(void **state) {
+        (void)state;
+        own_pod_set(pod, ONE, "a", 0);
+        own_pod_set(pod, TWO, NULL, 0);
+        world_turn();
+        assert_string_equal(api.patch, "{\"metadata\":{\"annotations\":{\"" ONE "\":\"a\"}}}");
+        own_pod_set(pod, TWO, "b", 0);
+        world_turn();
+        assert_string_equal(api.patch, "{\"metadata\":{\"annotations\":{\"" TWO "\":\"b\"}}}");
+        own_pod_set(pod, ONE, NULL, 0);
+        world_turn();
+        assert_string_equal(api.patch, "{\"metadata\":{\"annotations\":{\"" ONE "\":null}}}");
+        is(ONE, "none");
+        is(TWO, "b");
+}
+
+static void what_is_set_while_a_patch_is_under_way_follows(void **state) {
+        (void)state;
+        api.down = true;
+        own_pod_set(pod, ONE, "a", 0);
+        world_turn();
+        assert_int_equal(api.requests, 1);
+        own_pod_set(pod, ONE, "b", 0);
+        own_pod_set(pod, TWO, "c", 0);
+        world_turn();
+        assert_int_equal(api.requests, 1);
+        api.down = false;
+        world_turn();
+        is(ONE, "b");
+        is(TWO, "c");
+        assert_int_equal(api.requests, 2);
+}
+
+static void a_restore_of_etcd_takes_nothing_from_it(void **state) {
+        (void)state;
+        own_pod_set(pod, ONE, "a", 0);
+        own_pod_set(pod, TWO, "b", 0);
+        world_turn();
+        pod_restored();
+        world_turn();
+        is(ONE, "a");
+        is(TWO, "b");
+}
+
+static void a_failure_is_repeated_and_holds_back_nothing_that_comes_later(void **state) {
+        (void)state;
+        api.fails_for = "plugin-n0";
+        api.fails_with = ERR_RETRY;
+        own_pod_set(pod, ONE, "a", 0);
+        world_turn();
+        is(ONE, "none");
+        /* Nothing is left to be written when the pause is over. */
+        own_pod_set(pod, ONE, NULL, 0);
+        while (uv_loop_alive(&w.loop))
+                uv_run(&w.loop, UV_RUN_ONCE);
+        api.fails_for = NULL;
+        own_pod_set(pod, ONE, "b", 0);
+        until(ONE, "b");
+}
+
+static void a_plugin_that_does_not_know_its_Pod_reports_nothing(void **state) {
+        (void)state;
+        struct own_pod *unknown = own_pod_new(NULL, "driver", "");
+        own_pod_set(unknown, ONE, "a", 0);
+        world_turn();
+        assert_int_equal(api.requests, 0);
+        own_pod_free(unknown);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(what_comes_together_is_one_patch),
+                T(what_may_wait_is_written_later),
+                T(a_value_is_changed_and_removed),
+                T(what_is_set_while_a_patch_is_under_way_follows),
+                T(a_restore_of_etcd_takes_nothing_from_it),
+                T(a_failure_is_repeated_and_holds_back_nothing_that_comes_later),
+                T(a_plugin_that_does_not_know_its_Pod_reports_nothing),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

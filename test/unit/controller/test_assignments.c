@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads where one daemon per node runs IMEX for one domain after another: which assignments
+ * it writes into the object of a partition, and what it asks the API server before it takes one away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/names.h"
+#include "daemons_world.h"
+
+/* ---- who is assigned ---- */
+
+static void a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, IDLE);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+        assert_non_null(strstr(w->fabric, ASSIGNED_FIRST));
+        assert_non_null(strstr(w->fabric, "\"epoch\":1,\"recount\":0,\"removals\":[],"));
+        assert_non_null(strstr(w->fabric, "\"resourceVersion\":\"5\""));
+}
+
+static void a_daemon_that_has_not_reported_gets_no_assignment(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, NULL);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        world_change_report(w, IDLE);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
+static void a_report_that_cannot_be_read_gets_no_assignment(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, "{\"claimUID\":\"" CLAIM_UID "\",\"bootID\":\"x\"}");
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        world_change_report(w, IDLE);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
+static void an_assignment_has_to_leave_when_the_server_itself_shows_no_claim(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        world_has_reported(w, RUNS("3", "7"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
+        assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
+}
+
+static void a_domain_that_is_gone_is_asked_for_before_its_assignments_end(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->domains = "";
+        world_has_reported(w, RUNS("3", "7"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Ending")));
+        assert_true(w->n_domain_lists >= 2);
+}
+
+/* The DaemonSet controller is about to delete the daemon's Pod. */
+static void a_daemon_whose_node_has_lost_its_label_gets_no_assignment(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, IDLE);
+        w->node_labels = "";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":\"true\""));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, ASSIGNS));
+}
+
+#define TERMINATES "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\","
+
+static void a_daemon_that_terminates_gets_no_assignment_and_its_index_waits_for_the_next(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, REPORT(",\"left\":\"7\",\"seen\":7"));
+        w->daemon_meta = TERMINATES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_RESERVED));
+        run_for(&w->l.loop, 300);
+        assert_non_null(strstr(w->fabric, IS_RESERVED));
+        w->daemon_meta = "";
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3,\"epoch\":8," THE_DAEMON));
+}
+
+/* ---- what ends an assignment ---- */
+
+/* A Pod that was deleted by force may run on a node that is cut off. */
+static void a_daemon_that_is_gone_from_the_api_frees_nothing_while_its_node_exists(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
+        run_for(&w->l.loop, 500);
+        assert_non_null(strstr(w->fabric, IS_LEAVING("Leaving")));
+        assert_non_null(strstr(w->object, "\"epoch\":7,\"state\":\"Leaving\""));
+        /* Nor is the index reserved for a successor while claims are there. */
+        w->claims = A_CLAIM;
+        world_start_again(w);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, "Reserved"));
+}
+
+static void what_a_daemon_has_left_is_free(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->assignments = LEAVING;
+        world_has_reported(w, RUNS("3", "7"));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, "\"assignments\":[]"));
+        world_change_report(w, REPORT(",\"left\":\"7\",\"seen\":7"));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
+}
+
+static void a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->unprepared = CLAIM_UID;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
+        /* While a claim of the domain is there, the node keeps its index. */
+        w->claims = A_CLAIM;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_RESERVED));
+        /* Of another daemon's claim it says nothing about this assignment. */
+        w->claims = "";
+        w->unprepared = OTHER_CLAIM_UID;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
+        run_for(&w->l.loop, 300);
+        assert_non_null(strstr(w->fabric, IS_LEAVING("Leaving")));
+}
+
+/* What the daemon reported before does not count again, whatever is written then. */
+static void stays_free(struct world *w) {
+        unsigned n = w->n_fabric_writes;
+        run_for(&w->l.loop, 500);
+        records_queue_fabric(&w->l.c, CLIQUE);
+        run_for(&w->l.loop, 500);
+        assert_non_null(strstr(w->object, "\"assignments\":[]"));
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_true(w->n_fabric_writes <= n + 1);
+}
+
+static void another_boot_of_the_node_frees_only_when_the_server_itself_shows_it(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->assignments = LEAVING;
+        w->boot = BOOT_2;
+        w->asked_boot = BOOT; /* the cache shows an earlier boot, or a later one that is not true */
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_node_asks);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"assignments\":[]"));
+        w->asked_refused = true;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_node_asks);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"assignments\":[]"));
+        w->asked_refused = false;
+        w->asked_boot = BOOT_2;
+        world_has_reported(w, RUNS("3", "7")); /* in that boot, and it has not started again */
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
+        assert_true(w->n_node_asks);
+        stays_free(w);
+}
+
+static void a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_reported(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        w->boot = BOOT_2;
+        world_has_reported(w, RUNS("3", "7")); /* of before: the same Pod starts again */
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_RESERVED));
+        run_for(&w->l.loop, 300);
+        assert_non_null(strstr(w->fabric, IS_RESERVED));
+        world_change_report(w, REPORT_IN(BOOT_2, OBJECT, ",\"left\":\"7\",\"seen\":7"));
+        RUN_UNTIL(&w->l.loop,
+                  strstr(w->fabric, "\"assignments\":[{\"node\":\"n1\",\"index\":3,\"epoch\":8,\"claimUID\":"
+                                    "\"" CLAIM_UID "\",\"bootID\":\"" BOOT_2 "\",\"ip\":\"10.0.0.1\"}]"));
+}
+
+#define OUT_OF_SERVICE                                                                                       \
+        "\"taints\":[{\"key\":\"node.kubernetes.io/"                                                         \
+        "out-of-service\",\"value\":\"x\",\"effect\":\"NoExecute\"}]"
+
+static void a_node_out_of_service_frees_only_when_the_server_itself_shows_it(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->assignments = LEAVING;
+        world_has_reported(w, RUNS("3", "7"));
+        w->node_spec = OUT_OF_SERVICE;
+        w->asked_spec = "";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_node_asks);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"assignments\":[]"));
+        w->asked_spec = NULL;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
+        assert_true(w->n_node_asks);
+        stays_free(w);
+}
+
+/* ---- what counts more than the object ---- */
+
+static void a_daemon_that_terminates_keeps_what_it_runs_though_the_object_was_lost(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, RUNS("3", "7"));
+        w->daemon_meta = TERMINATES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3,\"epoch\":7," THE_DAEMON));
+        assert_null(strstr(w->fabric, "\"state\":"));
+}
+
+static void a6_what_a_daemon_runs_is_entered_with_its_index_and_names(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, RUNS("5", "9"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+        assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
+        assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":5,\"epoch\":9," THE_DAEMON));
+        /* And other daemons may run something, too. */
+        assert_non_null(strstr(w->fabric, "\"epoch\":10,\"recount\":10,"));
+}
+
+#define ANSWERS(recount) REPORT(",\"seen\":4,\"recount\":" recount)
+
+static void a6_nothing_is_assigned_while_a_daemon_watches_another_object(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, REPORT_IN(BOOT, "00000000-0000-4000-8000-000000000009", ",\"seen\":4"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_non_null(strstr(w->fabric, "Still to report: n1"));
+        assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
+        world_change_report(w, ANSWERS("4"));
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        world_change_report(w, ANSWERS("5"));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":0,\"epoch\":6," THE_DAEMON));
+        assert_non_null(strstr(w->fabric, "\"epoch\":6,\"recount\":0,"));
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+}
+
+/* etcd was restored: what was assigned since is not in the object, and its daemon runs it. */
+static void a_version_of_the_object_that_goes_back_starts_a_recount(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        w->epoch = "4";
+        world_has_reported(w, ANSWERS("0"));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        w->restored = true;
+        fake_chunk(w->fabrics_watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
+                                     "\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
+        fake_chunk(w->claims_watch, "{\"type\":\"ADDED\",\"object\":" A_CLAIM "}\n");
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        world_change_report(w, ANSWERS("5"));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":0,\"epoch\":6," THE_DAEMON));
+        assert_non_null(strstr(w->fabric, "\"epoch\":6,\"recount\":0,"));
+        run_for(&w->l.loop, 300); /* it went back once */
+        assert_non_null(strstr(w->fabric, "\"recount\":0,"));
+}
+
+/* ---- another partition ---- */
+
+/* Whoever has the token of its node may have written that. */
+static void
+what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_nothing(void **state) {
+        struct world *w = *state;
+        w->elsewhere = true;
+        world_has_reported(w, "{\"claimUID\":\"" CLAIM_UID "\",\"bootID\":\"" BOOT
+                              "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"assignment\":\"" ELSEWHERE "/" DOMAIN
+                              "/9/12\",\"seen\":12}");
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->other, DOMAIN));
+        assert_null(strstr(w->other, "\"epoch\":12"));
+        /* Nor does it of its own, whose object it does not watch. */
+        assert_null(strstr(w->fabric, DOMAIN));
+        assert_null(strstr(w->fabric, "\"epoch\":12"));
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+}
+
+/* The object of the partition that it was in was put back after it had gone: no daemon would ever report that
+ * it has left an assignment there. */
+static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->assignments = LEAVING;
+        w->elsewhere = true;
+        w->slice = ELSEWHERE;
+        world_has_reported(w, REPORT_IN(BOOT, OTHER_OBJECT, ",\"seen\":1"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[]"));
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+}
+
+/* It may still run what it has here. */
+static void a_daemon_that_does_not_watch_the_other_partitions_object_has_left_nothing(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->assignments = LEAVING;
+        w->elsewhere = true;
+        w->slice = ELSEWHERE;
+        world_has_reported(w, REPORT_IN(BOOT, "", ",\"seen\":1"));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, "\"assignments\":[]"));
+}
+
+/* ---- the domain that stands in a partition for all ComputeDomains ---- */
+
+#define OWN_CLAIM                                                                                            \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
+        "\"creationTimestamp\":\"2026-02-01T00:00:00Z\"},\"status\":{\"allocation\":{\"devices\":{"          \
+        "\"results\":[{"                                                                                     \
+        "\"request\":\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"n1\",\"device\":\"channel-4\"}],"   \
+        "\"config\":[{\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"" CD_DRIVER          \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
+        "\",\"isolation\":\"Channel\"}}}]}}}}"
+
+/* The daemon's report, and the object's domains, of a node with an assignment in that domain. */
+static void stands(struct world *w, const char *gates, const char *isolation) {
+        static char report[600], domains[600], uid[37];
+        world_set_mode(w, gates, isolation);
+        fabric_standing_uid(CLIQUE, uid);
+        snprintf(report, sizeof report,
+                 REPORT(",\"assignment\":\"" CLIQUE "/%s/3/7\",\"infix\":\"0123456789\",\"seen\":7,"
+                        "\"ready\":true,\"served\":true"),
+                 uid);
+        snprintf(domains, sizeof domains,
+                 "{\"owner\":{\"kind\":\"" CD_FABRIC_KIND "\",\"name\":\"" CLIQUE "\",\"uid\":\"%s\"},"
+                 "\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"assignments\":[{\"node\":\"n1\","
+                 "\"index\":3,\"epoch\":7," THE_DAEMON ",\"ip\":\"10.0.0.1\"}]}",
+                 uid);
+        w->node_labels = LABELLED;
+        world_has_reported(w, report);
+        w->assignments = domains;
+        w->epoch = "7";
+}
+
+static void a2_a_node_joins_the_domain_of_its_partition_before_anybody_wants_it(void **state) {
+        struct world *w = *state;
+        char uid[37];
+        fabric_standing_uid(CLIQUE, uid);
+        world_set_mode(w, BY_DAEMONS, "channel");
+        world_has_reported(w, IDLE);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+        _cleanup_(freep) char *owner = xasprintf(
+                "\"owner\":{\"kind\":\"" CD_FABRIC_KIND "\",\"name\":\"" CLIQUE "\",\"uid\":\"%s\"}", uid);
+        assert_non_null(strstr(w->fabric, owner));
+        assert_non_null(strstr(w->fabric, "\"slots\":18,"));
+        assert_non_null(strstr(w->fabric, ASSIGNED_FIRST));
+        assert_non_null(strstr(w->fabric, "\"domainCount\":0,")); /* of ComputeDomains */
+        /* It belongs to the partition: no ComputeDomain of its name is looked for. */
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_domain_lists, 1);
+}
+
+static void a10_a_cordoned_node_leaves_the_domain_of_its_partition(void **state) {
+        struct world *w = *state;
+        stands(w, BY_DAEMONS, "channel");
+        w->node_spec = "\"unschedulable\":true";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
+        assert_null(strstr(w->node, CD_LABEL_DAEMON)); /* its daemon stays, and holds nothing */
+}
+
+static void a10_a_cordoned_node_with_a_claim_stays_in_the_domain(void **state) {
+        struct world *w = *state;
+        stands(w, BY_DAEMONS, "channel");
+        w->node_spec = "\"unschedulable\":true";
+        w->domains = A_DOMAIN(MODE_DRIVER_CHANNEL);
+        w->claims = OWN_CLAIM;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, "Leaving"));
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+}
+
+/* What the condition IMEXHealthy of a ComputeDomain with a claim on n1 says. */
+static const char *health_of(struct world *w) {
+        static char text[512];
+        w->domains = A_DOMAIN(MODE_DRIVER_CHANNEL);
+        w->claims = OWN_CLAIM;
+        w->ready = true;
+        w->status[0] = '\0';
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, *w->status);
+        yyjson_doc *doc = yyjson_read(w->status, strlen(w->status), 0);
+        yyjson_val *list = yyjson_ptr_get(yyjson_doc_get_root(doc), "/status/conditions"), *condition;
+        size_t i, n;
+        text[0] = '\0';
+        yyjson_arr_foreach (list, i, n, condition)
+                if (streq(yyjson_get_str(yyjson_obj_get(condition, "type")), HOST_HEALTH_OF_DAEMONS))
+                        snprintf(text, sizeof text, "%s %s",
+                                 yyjson_get_str(yyjson_obj_get(condition, "status")),
+                                 yyjson_get_str(yyjson_obj_get(condition, "message")));
+        yyjson_doc_free(doc);
+        return text;
+}
+
+static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void **state) {
+        struct world *w = *state;
+        stands(w, BY_DAEMONS, "channel");
+        leading_start(&w->l);
+        assert_non_null(strstr(health_of(w), "True "));
+        /* The isolation changes, and it has yet to leave the domain of a ComputeDomain. */
+        w->report = RUNS("3", "7");
+        assert_non_null(strstr(health_of(w), "False n1 is DOWN: its daemon still serves"));
+        /* Nobody lists the domain that it serves. */
+        stands(w, BY_DAEMONS, "channel");
+        w->assignments = "";
+        w->epoch = "0";
+        w->hold_fabric = true;
+        assert_non_null(strstr(health_of(w), "Unknown "));
+}
+
+/* The workload ends it: the API alone ends nothing. */
+static void after_a_change_of_the_mode_a_node_leaves_and_is_not_forced(void **state) {
+        struct world *w = *state;
+        stands(w, BY_HOSTS, NULL);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+        /* Also where the object was lost: the domain is that of the partition, and not of a ComputeDomain
+         * that is gone. */
+        w->assignments = "";
+        w->epoch = "0";
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3,\"epoch\":7,"));
+        run_for(&w->l.loop, 300);
+        assert_non_null(strstr(w->fabric, "\"kind\":\"" CD_FABRIC_KIND "\""));
+        assert_null(strstr(w->fabric, "Ending"));
+}
+
+/* ---- channels that were given under isolation=channel ---- */
+
+#define A_CHANNEL                                                                                            \
+        "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN "\"}}"
+#define A_RELEASED_CHANNEL                                                                                   \
+        "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN         \
+        "\"},\"releasing\":\"2026-01-02T00:00:00Z\"}"
+
+static void after_isolation_by_channel_the_entry_of_a_deleted_domain_goes(void **state) {
+        struct world *w = *state;
+        w->channels = A_RELEASED_CHANNEL;
+        world_has_reported(w, IDLE);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[]"));
+        assert_true(w->n_claim_lists >= 2);
+        assert_true(w->n_lease_lists >= 2);
+}
+
+static void after_isolation_by_channel_an_entry_stays_while_a_claim_is_there(void **state) {
+        struct world *w = *state;
+        w->channels = A_CHANNEL;
+        world_has_reported(w, IDLE);
+        w->claims = OWN_CLAIM;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"releasing\":"));
+        w->channels = A_RELEASED_CHANNEL;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_claim_lists >= 3 && w->n_lease_lists >= 2);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"channels\":[]"));
+}
+
+static void a6_what_daemons_run_is_entered_though_the_object_was_deleted(void **state) {
+        struct world *w = *state;
+        stands(w, BY_DAEMONS, "channel");
+        w->assignments = "";
+        w->epoch = "0";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+        assert_non_null(strstr(w->fabric, "\"kind\":\"" CD_FABRIC_KIND "\""));
+        assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":3,\"epoch\":7,"));
+        assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address),
+                TEST(a_daemon_that_has_not_reported_gets_no_assignment),
+                TEST(a_report_that_cannot_be_read_gets_no_assignment),
+                TEST(an_assignment_has_to_leave_when_the_server_itself_shows_no_claim),
+                TEST(a_domain_that_is_gone_is_asked_for_before_its_assignments_end),
+                TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
+                TEST(a_daemon_that_terminates_gets_no_assignment_and_its_index_waits_for_the_next),
+                TEST(a_daemon_that_is_gone_from_the_api_frees_nothing_while_its_node_exists),
+                TEST(what_a_daemon_has_left_is_free),
+                TEST(a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment),
+                TEST(another_boot_of_the_node_frees_only_when_the_server_itself_shows_it),
+                TEST(a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_reported),
+                TEST(a_node_out_of_service_frees_only_when_the_server_itself_shows_it),
+                TEST(a_daemon_that_terminates_keeps_what_it_runs_though_the_object_was_lost),
+                TEST(a6_what_a_daemon_runs_is_entered_with_its_index_and_names),
+                TEST(a6_nothing_is_assigned_while_a_daemon_watches_another_object),
+                TEST(a_version_of_the_object_that_goes_back_starts_a_recount),
+                TEST(what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_nothing),
+                TEST(a_node_whose_daemon_serves_another_partition_has_left_this_one),
+                TEST(a_daemon_that_does_not_watch_the_other_partitions_object_has_left_nothing),
+                TEST(a2_a_node_joins_the_domain_of_its_partition_before_anybody_wants_it),
+                TEST(a10_a_cordoned_node_leaves_the_domain_of_its_partition),
+                TEST(a10_a_cordoned_node_with_a_claim_stays_in_the_domain),
+                TEST(a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists),
+                TEST(after_a_change_of_the_mode_a_node_leaves_and_is_not_forced),
+                TEST(after_isolation_by_channel_the_entry_of_a_deleted_domain_goes),
+                TEST(after_isolation_by_channel_an_entry_stays_while_a_claim_is_there),
+                TEST(a6_what_daemons_run_is_entered_though_the_object_was_deleted),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads where one daemon per node runs IMEX for one domain after another: which nodes get a
+ * daemon, the claim template and the DaemonSet of their Pods, and how a daemon is removed or replaced. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/names.h"
+#include "controller/labels.h"
+#include "daemons_world.h"
+
+/* ---- which nodes get a daemon ---- */
+
+static void each_node_of_a_partition_gets_a_daemon(void **state) {
+        struct world *w = *state;
+        w->assignments = NULL;
+        w->node_labels = "";
+        w->takes_templates = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
+        assert_non_null(strstr(w->node, "\"" CD_LABEL_DAEMON "\":\"true\""));
+        assert_non_null(strstr(w->fabric, "\"members\":[\"n1\"]"));
+        assert_null(strstr(w->fabric, "\"domains\"")); /* no node has ever had an assignment */
+}
+
+/* ---- daemons that are removed ---- */
+
+#define OLD_HASH "0123456789abcdef"
+
+static void an_idle_daemon_of_an_old_template_is_marked_before_its_pod_is_deleted(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_fabric = w->hold_deletes = true;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, MARKED));
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+        w->hold_fabric = false;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        assert_true(w->n_before_delete >= 1);
+        assert_non_null(strstr(w->object, MARKED));
+        assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"p1\""));
+}
+
+static void an_idle_daemon_of_an_old_template_is_replaced_when_its_node_becomes_ready(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *text = world_template_text("\"uid\":\"r\",\"resourceVersion\":\"1\",");
+        w->daemon_template = text;
+        w->has_set = w->hold_deletes = w->not_ready = true;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, MARKED));
+        w->not_ready = false;
+        world_change_node(w, "MODIFIED", LABELLED);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+}
+
+static void a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = true;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, RUNS("3", "7"));
+        w->template_hash = OLD_HASH;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, MARKED));
+        assert_int_equal(w->n_pod_deletes, 0);
+        w->assignments = LEAVING;
+        w->claims = "";
+        world_start_again(w);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, MARKED));
+        assert_int_equal(w->n_pod_deletes, 0);
+        world_change_report(w, REPORT(",\"left\":\"7\",\"seen\":7,\"served\":true"));
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        assert_non_null(strstr(w->object, MARKED));
+}
+
+/* Its assignment stays until there is proof that it does not run. */
+static void a_daemon_whose_imex_was_never_ready_is_idle(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = true;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, STARTS("3", "7"));
+        w->template_hash = OLD_HASH;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        assert_non_null(strstr(w->object, MARKED));
+        assert_non_null(strstr(w->object, "\"index\":3,\"epoch\":7," THE_DAEMON));
+}
+
+static void a_marked_daemon_gets_no_assignment_and_is_deleted_though_its_template_is_current(void **state) {
+        struct world *w = *state;
+        char hash[17];
+        w->has_set = w->hold_deletes = true;
+        world_is_claimed(w);
+        w->more = "," MARKED;
+        leading_start(&w->l); /* only now is the present template known */
+        objects_daemonset_hash(&w->l.c.settings, hash);
+        w->template_hash = hash;
+        world_has_reported(w, IDLE);
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"p1\""));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        /* A mark is never withdrawn, whatever becomes of the deletion. */
+        w->hold_deletes = false;
+        fake_refuse(w->held, 403, "not in this test");
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes >= 2);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        assert_true(!*w->fabric || strstr(w->object, MARKED));
+}
+
+static void a_mark_goes_when_another_pod_of_the_node_has_reported(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, IDLE);
+        w->more = ",\"removals\":[{\"node\":\"n1\",\"podUID\":\"p0\"}]";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+        assert_non_null(strstr(w->fabric, "\"removals\":[],"));
+}
+
+/* ---- their claim template ---- */
+
+#define A_TEMPLATE(more)                                                                                     \
+        "{\"metadata\":{\"name\":\"" CD_DAEMON_OBJECT "\",\"namespace\":\"driver\",\"uid\":\"r\","           \
+        "\"resourceVersion\":\"1\",\"annotations\":{\"" CD_ANNOTATION_TEMPLATE "\":\"" OLD_HASH "\"}" more   \
+        "},\"spec\":{\"spec\":{}}}"
+
+static void a_claim_template_of_this_version_stays(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *text = world_template_text("\"uid\":\"r\",\"resourceVersion\":\"1\",");
+        w->daemon_template = text;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strlen(w->order) >= 2); /* the DaemonSet, which is refused */
+        assert_null(strpbrk(w->order, "dc"));
+}
+
+static void a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated(void **state) {
+        struct world *w = *state;
+        w->daemon_template = A_TEMPLATE("");
+        w->takes_templates = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strchr(w->order, 's'));
+        assert_memory_equal(w->order, "dcs", 3);
+        assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"r\""));
+}
+
+static void after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it(void **state) {
+        struct world *w = *state;
+        w->daemon_template = A_TEMPLATE("");
+        w->takes_templates = w->hold_deletes = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->order);
+        world_start_again(w); /* the DELETE has not arrived */
+        RUN_UNTIL(&w->l.loop, *w->order);
+        assert_string_equal(w->order, "d");
+        w->daemon_template = NULL; /* it has arrived, and nobody has seen the answer */
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strchr(w->order, 's'));
+        assert_memory_equal(w->order, "cs", 2);
+}
+
+/* Nor is the DaemonSet updated: new Pods would take the old template. */
+static void a_claim_template_that_a_finalizer_keeps_is_an_error(void **state) {
+        struct world *w = *state;
+        w->daemon_template = A_TEMPLATE(",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",\"finalizers\":["
+                                        "\"example.com/keep\"]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, writes_error(w->l.c.writes, RECORDS_DAEMONS));
+        assert_non_null(strstr(writes_error(w->l.c.writes, RECORDS_DAEMONS), "example.com/keep"));
+        assert_string_equal(w->order, "");
+}
+
+/* ---- domains that the Go driver formed ---- */
+
+#define GO_LABEL "\"" CD_LABEL "\":\"" DOMAIN "\""
+
+/* n1 has a claim of such a domain. */
+static void is_claimed_of_go(struct world *w, const char *labels) {
+        world_is_claimed(w);
+        w->templates = DAEMON_TEMPLATE;
+        w->go_set = true;
+        w->node_labels = labels;
+        world_has_reported(w, IDLE);
+}
+
+static void a_node_does_not_join_a_domain_of_the_go_driver(void **state) {
+        struct world *w = *state;
+        is_claimed_of_go(w, LABELLED);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(labels_of(&w->l.c, "n1")); /* which is written later */
+        assert_null(strstr(w->fabric, ASSIGNS));
+        w->templates = "";
+        w->go_set = false;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
+static void the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_gone(void **state) {
+        struct world *w = *state;
+        is_claimed_of_go(w, GO_LABEL);
+        w->has_daemon = false;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_string_equal(w->node, ""); /* nor does the node get a daemon of ours */
+        w->claims = "";
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL "\":null"));
+        assert_true(w->n_claim_lists >= 3); /* once for each cache, once to be sure */
+}
+
+static void the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label(void **state) {
+        struct world *w = *state;
+        is_claimed_of_go(w, GO_LABEL);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_go_deletes, 0);
+        w->node_labels = LABELLED; /* the claim waits on a node that the Go driver does not serve */
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_go_deletes);
+}
+
+static void an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver(void **state) {
+        struct world *w = *state;
+        is_claimed_of_go(w, LABELLED "," GO_LABEL);
+        w->hold_fabric = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, MARKED));
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+        w->hold_fabric = false;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":null"));
+        assert_true(w->n_before_label >= 1);
+        assert_non_null(strstr(w->object, MARKED));
+        assert_null(strstr(w->fabric, ASSIGNS));
+}
+
+/* Its claims are none that give a channel of the ComputeDomain's own. */
+static void a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted(void **state) {
+        struct world *w = *state;
+        world_set_mode(w, BY_DAEMONS, "channel");
+        is_claimed_of_go(w, GO_LABEL);
+        w->has_daemon = false;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_string_equal(w->node, "");
+        w->domains = "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
+                     "\",\"resourceVersion\":\"2\",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\","
+                     "\"finalizers\":[\"" CD_FINALIZER "\"]},\"spec\":{\"channel\":{"
+                     "\"resourceClaimTemplate\":{\"name\":\"t\"}}}}";
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL "\":null"));
+}
+
+#define ANOTHER_DOMAIN "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+static void a_daemon_that_is_in_a_domain_keeps_the_node(void **state) {
+        struct world *w = *state;
+        is_claimed_of_go(w, LABELLED "," GO_LABEL);
+        world_has_reported(w, REPORT(ASSIGNED(ANOTHER_DOMAIN, "0", "1") ",\"ready\":true"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->fabric);
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+        assert_null(strstr(w->fabric, MARKED));
+}
+
+static void switched_off_an_idle_daemon_goes_and_one_in_use_stays(void **state) {
+        struct world *w = *state;
+        world_set_mode(w, BY_HOSTS, NULL);
+        world_has_reported(w, IDLE);
+        w->node_labels = LABELLED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":null"));
+        assert_non_null(strstr(w->node, "\"resourceVersion\":\"1\""));
+        assert_non_null(strstr(w->object, MARKED));
+        assert_true(w->n_before_label >= 1);
+        assert_int_equal(w->n_sets, 0);
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        w->report = RUNS("3", "7");
+        world_start_again(w);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+        assert_null(strstr(w->fabric, "Leaving"));
+        assert_null(strstr(w->fabric, MARKED));
+        /* Nor is a daemon idle that was restarted, as long as its node is assigned. */
+        w->report = STARTS("3", "7");
+        world_start_again(w);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->node, CD_LABEL_DAEMON));
+        assert_null(strstr(w->fabric, MARKED));
+}
+
+/* Switched off, the DaemonSet stays as long as a node is labelled. */
+static void keeps_the_set(struct world *w) {
+        world_set_mode(w, BY_HOSTS, NULL);
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":null"));
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_set_deletes, 0);
+}
+
+static void switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label(void **state) {
+        struct world *w = *state;
+        keeps_the_set(w);
+        world_change_node(w, "MODIFIED", "");
+        RUN_UNTIL(&w->l.loop, w->n_set_deletes);
+}
+
+static void switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted(void **state) {
+        struct world *w = *state;
+        keeps_the_set(w);
+        world_change_node(w, "DELETED", LABELLED);
+        RUN_UNTIL(&w->l.loop, w->n_set_deletes);
+}
+
+/* ---- daemons that crash ---- */
+
+static void
+a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, NULL);
+        w->template_hash = OLD_HASH;
+        w->daemon_status = CRASHES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        assert_non_null(strstr(w->object, MARKED));
+        assert_non_null(strstr(w->object, "\"index\":3,\"epoch\":7," THE_DAEMON));
+}
+
+static void a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_is(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_is_claimed(w);
+        world_has_reported(w, NULL);
+        w->template_hash = OLD_HASH;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        assert_non_null(strstr(w->object, MARKED));
+}
+
+static void a_daemon_that_crashes_goes_when_daemons_are_switched_off(void **state) {
+        struct world *w = *state;
+        world_set_mode(w, BY_HOSTS, NULL);
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        world_has_reported(w, NULL);
+        w->template_hash = OLD_HASH;
+        w->daemon_status = CRASHES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":null"));
+}
+
+/* The Pod before it is gone, and the DaemonSet controller is about to create one with the newest template. */
+static void a_node_between_two_pods_counts_as_one_that_tries_the_template(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        w->n_daemons = 8;
+        w->n_missing = 1;
+        w->hold_deletes = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+        w->n_missing = 0;
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+}
+
+static void a_template_that_crashes_reaches_one_of_eight_idle_nodes(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        w->n_daemons = 8;
+        w->hold_deletes = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 1);
+        w->n_crashing = 1; /* that is what it has become */
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, *w->event);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+        assert_non_null(strstr(w->event, "DaemonsCrash"));
+        assert_non_null(strstr(w->event, "on: n1. "));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(each_node_of_a_partition_gets_a_daemon),
+                TEST(an_idle_daemon_of_an_old_template_is_marked_before_its_pod_is_deleted),
+                TEST(an_idle_daemon_of_an_old_template_is_replaced_when_its_node_becomes_ready),
+                TEST(a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle),
+                TEST(a_daemon_whose_imex_was_never_ready_is_idle),
+                TEST(a_marked_daemon_gets_no_assignment_and_is_deleted_though_its_template_is_current),
+                TEST(a_mark_goes_when_another_pod_of_the_node_has_reported),
+                TEST(a_claim_template_of_this_version_stays),
+                TEST(a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated),
+                TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
+                TEST(a_claim_template_that_a_finalizer_keeps_is_an_error),
+                TEST(a_node_does_not_join_a_domain_of_the_go_driver),
+                TEST(the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_gone),
+                TEST(the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label),
+                TEST(an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver),
+                TEST(a_daemon_that_is_in_a_domain_keeps_the_node),
+                TEST(switched_off_an_idle_daemon_goes_and_one_in_use_stays),
+                TEST(switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label),
+                TEST(switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted),
+                TEST(a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted),
+                TEST(a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
+                TEST(a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_is),
+                TEST(a_daemon_that_crashes_goes_when_daemons_are_switched_off),
+                TEST(a_node_between_two_pods_counts_as_one_that_tries_the_template),
+                TEST(a_template_that_crashes_reaches_one_of_eight_idle_nodes),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

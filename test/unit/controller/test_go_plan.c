@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ComputeDomain that the Go driver formed: its daemons serve it where they run, no other node joins it, and
+ * it becomes a domain of ours when no claim of it is left. */
+#include "api/resources.h"
+#include "world/domain.h"
+
+#define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
+#define OBJECT "computedomain-daemon-" UID_A
+#define META(ns, name, labels)                                                                               \
+        "{'metadata':{'name':'" name "','namespace':'" ns "','labels':{'" CD_LABEL "':'" UID_A "'" labels    \
+        "},'finalizers':['" CD_FINALIZER "']}"
+#define CONFIG(request, class, kind)                                                                         \
+        ",'spec':{'spec':{'devices':{'requests':[{'name':'" request                                          \
+        "','exactly':{'deviceClassName':'" class "'}}],'config':[{'requests':['" request                     \
+                                                 "'],'opaque':{'driver':'" CD_DRIVER                         \
+                                                 "','parameters':{'apiVersion':'" CD_API_VERSION             \
+                                                 "','kind':'" kind "','domainID':'" UID_A "'}}}]}}}}"
+#define ENTRY(node, status)                                                                                  \
+        "{'nodeName':'" node "','ipAddress':'10.0.0.7','cliqueID':'" CLIQUE_1                                \
+        "','index':0,'status':'" status "'}"
+
+/* As the Go driver leaves a domain that node-a is in. */
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        world_init(w);
+        world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
+                  "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
+                  "','finalizers':['" CD_FINALIZER "']},'spec':" SPEC "}");
+        world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
+                  META(WORLD_USER_NS, "tpl", ",'" CD_LABEL_TARGET "':'Workload'")
+                          CONFIG("channel", CD_CLASS_CHANNEL, "ComputeDomainChannelConfig"));
+        world_put(w, &kube_resource_claim_templates, WORLD_NS, OBJECT,
+                  META(WORLD_NS, OBJECT, ",'" CD_LABEL_TARGET "':'Daemon'")
+                          CONFIG("daemon", CD_CLASS_DAEMON, "ComputeDomainDaemonConfig"));
+        world_put(w, &kube_daemonsets, WORLD_NS, OBJECT, META(WORLD_NS, OBJECT, "") "}");
+        world_put(w, &kube_cliques, WORLD_NS, UID_A "." CLIQUE_1,
+                  "{'metadata':{'name':'" UID_A "." CLIQUE_1 "','namespace':'" WORLD_NS
+                  "','labels':{'" CD_LABEL "':'" UID_A "'}},'daemons':[" ENTRY("node-a", "Ready") "]}");
+        w->nodes[0].wanted = w->nodes[0].labelled = w->nodes[0].has_pod = true;
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        world_done(*state);
+        free(*state);
+        return 0;
+}
+
+static bool has_go_objects(struct world *w) {
+        return world_find(w, &kube_daemonsets, WORLD_NS, NULL) ||
+               world_find(w, &kube_cliques, WORLD_NS, NULL) ||
+               world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL);
+}
+
+static bool deletes_any(const struct plan *p) {
+        for (size_t i = 0; i < p->n_actions; i++)
+                if (p->actions[i].verb == KUBE_DELETE)
+                        return true;
+        return false;
+}
+
+static void its_nodes_go_on_and_no_other_node_joins(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        size_t n = world_count(w);
+        w->nodes[1].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), n);
+        assert_true(w->nodes[0].labelled && w->nodes[0].has_pod && !w->nodes[0].pod_ending);
+        assert_false(w->nodes[1].labelled || w->nodes[1].has_pod || w->nodes[1].assigned);
+        const struct compute_domain *cd = world_cd(w, a);
+        assert_string_equal(cd->mode, MODE_DRIVER_MANAGED);
+        assert_string_equal(cd->status, "Ready");
+        assert_int_equal(cd->n_nodes, 1);
+        assert_string_equal(cd->nodes[0].node, "node-a");
+        assert_string_equal(cd->nodes[0].ip, "10.0.0.7");
+        assert_int_equal(cd->cliques, 1);
+        const struct cd_condition *c = world_condition(w, a, "Ready");
+        assert_string_equal(c->reason, "FormedByGoDriver");
+        assert_string_equal(c->message,
+                            "The only node is ready. Formed by the Go driver, whose daemons run on: node-a. "
+                            "Other nodes join after the last pod of this ComputeDomain has ended");
+        assert_null(world_condition(w, a, "PeersConnected"));
+        arena_free(a);
+}
+
+static void its_readiness_is_that_of_the_entries_of_its_cliques(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_settle(w, false);
+        object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
+        world_put(w, &kube_cliques, WORLD_NS, UID_A "." CLIQUE_1,
+                  "{'metadata':{'name':'" UID_A "." CLIQUE_1 "','namespace':'" WORLD_NS
+                  "','labels':{'" CD_LABEL "':'" UID_A
+                  "'}},'daemons':[" ENTRY("node-b", "NotReady") "," ENTRY("node-a", "Ready") "]}");
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
+        assert_int_equal(world_cd(w, a)->n_nodes, 2);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "FormedByGoDriver");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message,
+                               "1 of 2 nodes are ready. node-b: its daemon of the Go driver is not ready"));
+        arena_free(a);
+}
+
+/* Its gate ComputeDomainCliques was off: its daemons write status.nodes themselves. */
+static void nodes_that_its_daemons_write_themselves_stay_as_they_are(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
+        object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
+                  "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
+                  "','finalizers':['" CD_FINALIZER "']},'spec':" SPEC
+                  ",'status':{'status':'Ready','nodes':[{'name':'node-a','ipAddress':'10.0.0.7','cliqueID':"
+                  "'" CLIQUE_1 "','index':0,'status':'Ready'}]}}");
+        struct plan *p = world_plan(w, a);
+        const struct plan_action *x = NULL;
+        for (size_t i = 0; i < p->n_actions; i++)
+                if (streq(p->actions[i].subresource, "status"))
+                        x = &p->actions[i];
+        assert_non_null(x);
+        assert_null(strstr(x->body.p, "\"nodes"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->nodes[0].ip, "10.0.0.7");
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        arena_free(a);
+}
+
+static void when_no_claim_is_left_it_becomes_a_domain_of_ours(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(w->nodes[0].labelled || w->nodes[0].has_pod || has_go_objects(w));
+        assert_int_equal(world_count(w), 2); /* the domain and its claim template */
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "NoNodes");
+        w->nodes[0].wanted = w->nodes[1].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(w->nodes[0].joined && w->nodes[1].joined);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "AllNodesReady");
+        assert_int_equal(world_cd(w, a)->n_nodes, 2);
+        arena_free(a);
+}
+
+static void its_objects_stay_while_a_node_has_its_label_or_a_cache_is_stale(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].wanted = w->nodes[0].has_pod = false;
+        assert_false(deletes_any(world_plan(w, a)));
+        w->nodes[0].labelled = false;
+        w->stale = true;
+        struct plan *p = world_plan(w, a);
+        assert_false(deletes_any(p));
+        assert_true(p->held);
+        w->stale = false;
+        assert_true(deletes_any(world_plan(w, a)));
+        arena_free(a);
+}
+
+static void a_claim_that_waits_on_another_node_does_not_keep_its_objects(void **state) {
+        struct world *w = *state;
+        w->nodes[1].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(has_go_objects(w));
+        assert_false(w->nodes[1].joined);
+        w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(has_go_objects(w));
+        assert_true(w->nodes[1].joined);
+}
+
+static void its_daemonset_is_deleted_after_its_pods(void **state) {
+        struct world *w = *state;
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].wanted = false;
+        w->nodes[0].stuck = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(w->nodes[0].pod_ending && has_go_objects(w));
+        w->nodes[0].stuck = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(w->nodes[0].has_pod || has_go_objects(w));
+}
+
+/* Its daemons would never come, and the claim would wait for them. */
+static void a_claim_that_comes_while_its_objects_are_deleted_does_not_stop_that(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].wanted = w->nodes[0].labelled = w->nodes[0].has_pod = false;
+        world_delete(w, world_find(w, &kube_daemonsets, WORLD_NS, OBJECT));
+        w->nodes[1].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(has_go_objects(w));
+        assert_true(w->nodes[1].joined);
+        arena_free(a);
+}
+
+/* Somebody has deleted its DaemonSet, whose finalizer keeps it, while pods use it. */
+static void a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_are_there(void **state) {
+        struct world *w = *state;
+        assert_true(world_settle(w, false) >= 0);
+        world_delete(w, world_find(w, &kube_daemonsets, WORLD_NS, OBJECT));
+        assert_true(world_settle(w, false) >= 0);
+        assert_non_null(world_find(w, &kube_daemonsets, WORLD_NS, OBJECT));
+        assert_true(w->nodes[0].has_pod && !w->nodes[0].pod_ending);
+}
+
+/* As kubectl delete --cascade=orphan leaves them. */
+static void pods_without_their_daemonset_stay_while_claims_are_there(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        object_vanish(world_find(w, &kube_daemonsets, WORLD_NS, OBJECT));
+        assert_false(deletes_any(world_plan(w, a)));
+        w->nodes[0].wanted = w->nodes[0].labelled = false;
+        const struct plan_action *x = world_action(world_plan(w, a), KUBE_DELETE, &kube_pods);
+        assert_non_null(x);
+        assert_string_equal(x->name, "pod-node-a");
+        arena_free(a);
+}
+
+/* Without the objects and without a mode it would look like a domain of a host-managed mode. */
+static void its_objects_stay_until_its_mode_is_recorded(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        w->nodes[0].wanted = w->nodes[0].labelled = w->nodes[0].has_pod = false;
+        struct plan *p = world_plan(w, a);
+        assert_false(deletes_any(p));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
+                               "\"" CD_ANNOTATION_MODE "\":\"" MODE_DRIVER_MANAGED "\""));
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(has_go_objects(w));
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "NoNodes");
+        arena_free(a);
+}
+
+static void its_deletion_ends_its_daemons_first_and_leaves_nothing(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].stuck = true;
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        w->now += PLAN_PATIENCE_S;
+        assert_true(world_settle(w, false) >= 0); /* with a workload still running */
+        assert_true(has_go_objects(w));
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message, "pod-node-a on node-a"));
+        w->now += PLAN_DAEMONS_END_S; /* it does not wait for a dead node */
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+static void its_deletion_works_whichever_objects_are_missing(void **state) {
+        static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_resource_claim_templates,
+                                                             &kube_resource_claim_templates, &kube_cliques };
+        (void)state;
+        for (unsigned mask = 0; mask < 16; mask++) {
+                void *s;
+                setup(&s);
+                struct world *w = s;
+                assert_true(world_settle(w, false) >= 0);
+                for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+                        if (mask & 1U << i)
+                                object_vanish(
+                                        world_find(w, kinds[i], i == 2 ? WORLD_USER_NS : WORLD_NS, NULL));
+                world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+                if (world_settle(w, false) < 0)
+                        fail_msg("mask %u does not settle", mask);
+                assert_int_equal(world_count(w), 0);
+                teardown(&s);
+        }
+}
+
+static void what_is_left_of_it_when_it_is_gone_is_swept(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        struct plan *p = world_plan(w, a);
+        assert_false(deletes_any(p));
+        assert_true(p->ask_domain);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+static void one_in_another_namespace_of_the_driver_counts_too(void **state) {
+        struct world *w = *state;
+        object_vanish(world_find(w, &kube_daemonsets, WORLD_NS, NULL));
+        object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
+        object_vanish(world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL));
+        world_put(w, &kube_daemonsets, "old-driver", OBJECT, META("old-driver", OBJECT, "") "}");
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(w->nodes[0].assigned);
+        w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_null(world_find(w, &kube_daemonsets, "old-driver", NULL));
+}
+
+/* Through random claims, with writes lost and caches that miss claims or lose touch: a node with a claim
+ * keeps the Go driver's daemon, and in the end all of it is ours. */
+static void whatever_happens_it_becomes_ours(void **state) {
+        (void)state;
+        for (int life = 0; life < 250; life++) {
+                void *s;
+                setup(&s);
+                struct world *w = s;
+                for (int event = 0; event < 20; event++) {
+                        struct world_node *n = &w->nodes[fake_random(WORLD_NODES)];
+                        bool kept[WORLD_NODES];
+                        if (fake_random(2))
+                                n->wanted = !n->wanted;
+                        n->unseen = fake_random(4) == 0;
+                        w->stale = fake_random(3) == 0;
+                        for (size_t i = 0; i < WORLD_NODES; i++)
+                                kept[i] =
+                                        w->nodes[i].has_pod && w->nodes[i].wanted && !w->nodes[i].pod_ending;
+                        struct arena *a = arena_new(8192);
+                        struct plan *p = world_plan(w, a);
+                        for (size_t i = 0; i < p->n_actions; i++)
+                                if (fake_random(3))
+                                        world_perform(w, &p->actions[i]);
+                        arena_free(a);
+                        world_turn(w);
+                        for (size_t i = 0; i < WORLD_NODES; i++)
+                                if (kept[i] && (!w->nodes[i].has_pod || w->nodes[i].pod_ending))
+                                        fail_msg("life %d, event %d: %s lost what it uses", life, event,
+                                                 world_names[i]);
+                }
+                w->stale = false;
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        w->nodes[i].wanted = w->nodes[i].unseen = false;
+                if (world_settle(w, true) < 0)
+                        fail_msg("life %d does not settle", life);
+                assert_false(has_go_objects(w));
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        w->nodes[i].wanted = true;
+                assert_true(world_settle(w, true) >= 0);
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        assert_true(w->nodes[i].joined && !w->nodes[i].has_pod);
+                teardown(&s);
+        }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(its_nodes_go_on_and_no_other_node_joins),
+                T(its_readiness_is_that_of_the_entries_of_its_cliques),
+                T(nodes_that_its_daemons_write_themselves_stay_as_they_are),
+                T(when_no_claim_is_left_it_becomes_a_domain_of_ours),
+                T(its_objects_stay_while_a_node_has_its_label_or_a_cache_is_stale),
+                T(a_claim_that_waits_on_another_node_does_not_keep_its_objects),
+                T(its_daemonset_is_deleted_after_its_pods),
+                T(a_claim_that_comes_while_its_objects_are_deleted_does_not_stop_that),
+                T(a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_are_there),
+                T(pods_without_their_daemonset_stay_while_claims_are_there),
+                T(its_objects_stay_until_its_mode_is_recorded),
+                T(its_deletion_ends_its_daemons_first_and_leaves_nothing),
+                cmocka_unit_test(its_deletion_works_whichever_objects_are_missing),
+                T(what_is_left_of_it_when_it_is_gone_is_swept),
+                T(one_in_another_namespace_of_the_driver_counts_too),
+                cmocka_unit_test(whatever_happens_it_becomes_ours),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

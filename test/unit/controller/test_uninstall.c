@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `compute-domain-controller uninstall` deletes, in which order, and for what it waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "world/fake_server.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "controller/uninstall.h"
+
+#define SCALE "/apis/apps/v1/namespaces/ns/deployments/the-controller/scale"
+#define SET "/apis/apps/v1/namespaces/ns/daemonsets/compute-domain-daemon"
+#define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
+#define POD(name, version, annotations)                                                                      \
+        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" name         \
+        "\",\"resourceVersion\":\"" version "\",\"annotations\":{" annotations                               \
+        "}},\"spec\":{\"nodeName\":\"node-of-" name "\"}}"
+#define REPORT(assignment, ready, held)                                                                      \
+        "\"imex.resource.nvidia.com/report\":\"{\\\"claimUID\\\":\\\"bbbbbbbb-0000-4000-8000-000000000001"   \
+        "\\\",\\\"bootID\\\":\\\"cccccccc-0000-4000-8000-000000000001\\\",\\\"fabricUID\\\":\\\"\\\","       \
+        "\\\"assignment\\\":\\\"" assignment "\\\",\\\"infix\\\":\\\"0a1b\\\",\\\"ready\\\":" ready          \
+        ",\\\"left\\\":\\\"\\\",\\\"seen\\\":3,\\\"recount\\\":0,\\\"served\\\":false,\\\"held\\\":"         \
+        "\\\"" held "\\\"}\""
+#define ASSIGNMENT "dddddddd-0000-4000-8000-000000000001.1/" DOMAIN "/0/3"
+/* It has not reported; it starts IMEX; it has no assignment; IMEX is READY; and a claim is prepared, too. */
+#define NEW POD("new", "1", "")
+#define FORMING POD("forming", "1", REPORT(ASSIGNMENT, "false", ""))
+#define FREE POD("free", "1", REPORT("", "false", ""))
+#define STANDING(version) POD("standing", version, REPORT(ASSIGNMENT, "true", ""))
+#define KEPT(version) POD("standing", version, REPORT(ASSIGNMENT, "true", "what-keeps-it"))
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct uninstall *uninstall;
+        const char *controllers, *daemons; /* what lists of them show */
+        struct fake_conn *controller_watch, *daemon_watch;
+        bool nothing_exists, refuses_scale, refuses_delete; /* what the server says */
+        unsigned away;                                      /* so many requests are not answered */
+        bool scaled, deleted, done, failed;
+        struct err e;
+};
+
+static void on_pods(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        bool daemons =
+                streq(fake_query(r, "labelSelector"), "app.kubernetes.io/component=compute-domain-daemon");
+        if (!daemons)
+                assert_string_equal(fake_query(r, "labelSelector"), "app=the-controller");
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                *(daemons ? &w->daemon_watch : &w->controller_watch) = c;
+                return;
+        }
+        _cleanup_(freep) char *list = xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}",
+                                                daemons ? w->daemons : w->controllers);
+        fake_list(c, r, "Pod", list);
+}
+
+static void on_scale(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        assert_string_equal(r->method, "PATCH");
+        assert_string_equal(r->body, "{\"spec\":{\"replicas\":0}}");
+        if (w->refuses_scale) {
+                fake_refuse(c, 403, "not you");
+        } else if (w->nothing_exists) {
+                fake_missing(c, "apps", "deployments", "the-controller");
+        } else {
+                w->scaled = true;
+                fake_reply(c, 200, NULL, "{\"kind\":\"Scale\",\"metadata\":{\"name\":\"the-controller\"}}");
+        }
+}
+
+static void on_delete(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        assert_string_equal(r->method, "DELETE");
+        assert_true(fake_has(r->body, "\"propagationPolicy\":\"Background\""));
+        if (w->refuses_delete) {
+                fake_refuse(c, 403, "not you");
+        } else if (w->nothing_exists) {
+                fake_missing(c, "apps", "daemonsets", "compute-domain-daemon");
+        } else {
+                w->deleted = true;
+                fake_reply(c, 200, NULL,
+                           "{\"apiVersion\":\"v1\",\"kind\":\"Status\",\"status\":\"Success\"}");
+        }
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (w->away) {
+                w->away--;
+                fake_close(c);
+        } else if (strncmp(r->path, SCALE, strlen(SCALE)) == 0) {
+                on_scale(w, c, r);
+        } else if (strncmp(r->path, SET, strlen(SET)) == 0) {
+                on_delete(w, c, r);
+        } else {
+                assert_true(fake_has(r->path, "/api/v1/namespaces/ns/pods"));
+                on_pods(w, c, r);
+        }
+}
+
+static void on_done(void *u, const struct err *e) {
+        struct world *w = u;
+        assert_false(w->done);
+        w->done = true;
+        w->failed = e != NULL;
+        if (e)
+                w->e = *e;
+        uninstall_free(TAKE(w->uninstall));
+}
+
+static void begin(struct world *w, unsigned timeout_ms) {
+        w->uninstall = uninstall_start(&(struct uninstall_options){ .client = w->client,
+                                                                    .ns = "ns",
+                                                                    .deployment = "the-controller",
+                                                                    .selector = "app=the-controller",
+                                                                    .timeout_ms = timeout_ms,
+                                                                    .done = on_done,
+                                                                    .u = w });
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        uv_loop_init(&w->loop);
+        w->controllers = w->daemons = "";
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config k = { .server = url };
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
+                                         &w->client, &e),
+                         0);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        uninstall_free(w->uninstall);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static void ends(struct fake_conn *watch, const char *pod) {
+        _cleanup_(freep) char *event = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", pod);
+        fake_chunk(watch, event);
+}
+
+static void the_controller_is_stopped_before_the_daemonset_is_deleted(void **state) {
+        struct world *w = *state;
+        w->controllers = POD("c1", "1", "") "," POD("c2", "1", "");
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->controller_watch);
+        assert_true(w->scaled);
+        ends(w->controller_watch, POD("c1", "11", ""));
+        run_for(&w->loop, 50);
+        assert_false(w->deleted);
+        ends(w->controller_watch, POD("c2", "12", ""));
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->deleted);
+        assert_false(w->failed);
+}
+
+static void daemons_that_are_not_in_use_are_awaited(void **state) {
+        struct world *w = *state;
+        w->daemons = NEW "," KEPT("1") "," FORMING "," FREE;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->daemon_watch);
+        ends(w->daemon_watch, NEW);
+        ends(w->daemon_watch, FREE);
+        run_for(&w->loop, 50);
+        assert_false(w->done);
+        ends(w->daemon_watch, FORMING);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+}
+
+/* Whether a claim keeps it, it reports after SIGTERM. */
+static void a_daemon_whose_imex_is_ready_is_awaited_until_it_reports_what_keeps_it(void **state) {
+        struct world *w = *state;
+        w->daemons = STANDING("1");
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->daemon_watch);
+        run_for(&w->loop, 50);
+        assert_false(w->done);
+        fake_chunk(w->daemon_watch, "{\"type\":\"MODIFIED\",\"object\":" KEPT("11") "}\n");
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+}
+
+/* What is logged while it runs until it is done. */
+static char *logged(struct world *w) {
+        FILE *to = tmpfile();
+        int before = dup(STDERR_FILENO);
+        char text[8192];
+        dup2(fileno(to), STDERR_FILENO);
+        for (unsigned i = 0, ms = RUN_FIRST_MS; i < 10000 && !w->done; i++)
+                run_once(&w->loop, &ms);
+        dup2(before, STDERR_FILENO);
+        close(before);
+        rewind(to);
+        text[fread(text, 1, sizeof text - 1, to)] = '\0';
+        fclose(to);
+        assert_true(w->done);
+        return xstrdup(text);
+}
+
+static void the_log_names_nodes_in_use_with_their_computedomain(void **state) {
+        struct world *w = *state;
+        w->daemons = KEPT("1");
+        begin(w, 60000);
+        _cleanup_(freep) char *log = logged(w);
+        assert_true(fake_has(log, "node-of-standing"));
+        assert_true(fake_has(log, DOMAIN));
+        assert_true(fake_has(log, "what-keeps-it"));
+        assert_true(fake_has(log, "daemonsInUse=1"));
+        assert_true(fake_has(log, "otherDaemons=0"));
+}
+
+static void without_controller_and_daemonset_it_succeeds(void **state) {
+        struct world *w = *state;
+        w->nothing_exists = true;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+}
+
+static void daemons_that_stay_are_logged_when_time_is_over(void **state) {
+        struct world *w = *state;
+        w->daemons = FREE;
+        begin(w, 300);
+        _cleanup_(freep) char *log = logged(w);
+        assert_false(w->failed);
+        assert_true(fake_has(log, "node-of-free"));
+        assert_true(fake_has(log, "otherDaemons=1"));
+}
+
+static void a_controller_that_does_not_stop_is_an_error_and_the_daemonset_stays(void **state) {
+        struct world *w = *state;
+        w->controllers = POD("c1", "1", "");
+        begin(w, 300);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->failed);
+        assert_true(fake_has(w->e.msg, "Pods of the Deployment the-controller have not ended"));
+        assert_false(w->deleted);
+}
+
+static void a_refusal_is_an_error_that_names_the_object(void **state) {
+        struct world *w = *state;
+        w->refuses_scale = true;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->failed);
+        assert_true(fake_has(w->e.msg, "Deployment the-controller: not you"));
+        w->refuses_scale = w->done = false;
+        w->refuses_delete = true;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->failed);
+        assert_true(fake_has(w->e.msg, "DaemonSet compute-domain-daemon: not you"));
+}
+
+static void a_server_that_is_away_is_asked_again(void **state) {
+        struct world *w = *state;
+        w->away = 2;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+        assert_true(w->deleted);
+}
+
+static void a_server_that_stays_away_is_an_error_that_says_so(void **state) {
+        struct world *w = *state;
+        w->away = 1000000;
+        begin(w, 300);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->failed);
+        assert_int_equal(w->e.kind, ERR_RETRY);
+        assert_false(w->deleted);
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(the_controller_is_stopped_before_the_daemonset_is_deleted),
+                T(daemons_that_are_not_in_use_are_awaited),
+                T(a_daemon_whose_imex_is_ready_is_awaited_until_it_reports_what_keeps_it),
+                T(the_log_names_nodes_in_use_with_their_computedomain),
+                T(without_controller_and_daemonset_it_succeeds),
+                T(daemons_that_stay_are_logged_when_time_is_over),
+                T(a_controller_that_does_not_stop_is_an_error_and_the_daemonset_stays),
+                T(a_refusal_is_an_error_that_names_the_object),
+                T(a_server_that_is_away_is_asked_again),
+                T(a_server_that_stays_away_is_an_error_that_says_so),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon/decision: what a daemon takes, keeps, leaves, and reports as left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/decision.h"
+#include "model/daemon_report.h"
+
+#define CLAIM "claim"
+#define BOOT "boot"
+#define UID_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define UID_B "bbbbbbbb-0000-4000-8000-000000000002"
+
+struct world {
+        struct arena *a;
+        struct fabric_assignment in_a[3], in_b[3];
+        struct fabric_domain domains[2];
+        struct compute_domain_fabric fabric;
+        struct decision_memory memory;
+        struct decision_input in;
+        struct decision d;
+};
+
+static struct fabric_assignment assignment(const char *node, int64_t index, int64_t epoch) {
+        return (struct fabric_assignment){ node, index, epoch, NULL, CLAIM, BOOT, "10.0.0.1" };
+}
+
+/* Domain "a" lists the node, domain "b" does not, and nothing runs. */
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+
+        w->a = arena_new(4096);
+        w->in_a[0] = assignment("n0", 2, 5);
+        w->domains[0] = (struct fabric_domain){ .owner.uid = UID_A,
+                                                .infix = "aa",
+                                                .slots = 4,
+                                                .port = 28001,
+                                                .assignments = w->in_a,
+                                                .n_assignments = 1 };
+        w->domains[1] = (struct fabric_domain){ .owner.uid = UID_B,
+                                                .infix = "bb",
+                                                .slots = 4,
+                                                .port = 28002,
+                                                .assignments = w->in_b,
+                                                .n_assignments = 0 };
+        w->fabric = (struct compute_domain_fabric){ .o.meta.uid = "object",
+                                                    .table_of = "object",
+                                                    .epoch = 9,
+                                                    .domains = w->domains,
+                                                    .n_domains = 2 };
+        w->in = (struct decision_input){ .fabric = &w->fabric,
+                                         .current = true,
+                                         .node = "n0",
+                                         .claim = CLAIM,
+                                         .boot_id = BOOT,
+                                         .memory = &w->memory };
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+
+        arena_free(w->a);
+        free(w);
+        return 0;
+}
+
+static enum decision_step decide(struct world *w) {
+        decision_make(&w->in, w->a, &w->d);
+        return w->d.step;
+}
+
+/* The daemon does and remembers what was decided, with IMEX as it is then. */
+static void go_on(struct world *w, enum decision_imex imex) {
+        w->memory = w->d.memory;
+        if (w->d.step == DECISION_ENTER)
+                w->memory.now = w->d.assignment;
+        if (w->d.step == DECISION_FORGET)
+                decision_left(&w->d.memory, w->a, &w->memory);
+        w->in.withdrawn = w->d.step == DECISION_WITHDRAW;
+        w->in.imex = imex;
+}
+
+/* It runs IMEX in domain "a", READY, with a claim. */
+static void serve(struct world *w) {
+        w->memory = (struct decision_memory){
+                .now = { UID_A, "aa", 2, 5, 28001, 4 }, .ready = true, .closed = 5, .seen = 5
+        };
+        w->in.imex = DECISION_IMEX_READY;
+        w->in.use = IMEX_USE_PREPARED;
+        w->in.withdrawn = false;
+}
+
+#define assert_left(w, wanted)                                                                               \
+        do {                                                                                                 \
+                assert_int_equal((w)->d.memory.n_left, 1);                                                   \
+                assert_int_equal((w)->d.memory.left[0], wanted);                                             \
+        } while (0)
+
+/* ---- what it takes ---- */
+
+static void it_takes_the_assignment_that_names_its_claim_and_boot(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(decide(w), DECISION_ENTER);
+        assert_string_equal(w->d.assignment.domain, UID_A);
+        assert_int_equal(w->d.assignment.index, 2);
+        assert_int_equal(w->d.assignment.epoch, 5);
+        assert_int_equal(w->d.assignment.port, 28001);
+        assert_int_equal(w->d.memory.closed, 5);
+        assert_int_equal(w->d.memory.seen, 9);
+        assert_int_equal(w->d.memory.n_left, 0);
+}
+
+static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) {
+        struct world *w = *state;
+        static const struct {
+                const char *claim, *boot_id, *state;
+                int64_t closed;
+        } cases[] = {
+                { "another", BOOT, NULL, 0 }, /* of an earlier daemon of the node */
+                { NULL, BOOT, NULL, 0 },
+                { CLAIM, "another", NULL, 0 }, /* of the time before the last reboot */
+                { CLAIM, NULL, NULL, 0 },
+                { CLAIM, BOOT, FABRIC_LEAVING, 0 },
+                { CLAIM, BOOT, FABRIC_ENDING, 0 },
+                { CLAIM, BOOT, NULL, 5 }, /* it has left it */
+                { CLAIM, BOOT, NULL, 7 },
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                w->in_a[0].claim = cases[i].claim;
+                w->in_a[0].boot_id = cases[i].boot_id;
+                w->in_a[0].state = cases[i].state;
+                w->memory.closed = cases[i].closed;
+                if (decide(w) != DECISION_STAY)
+                        fail_msg("case %zu", i);
+                assert_left(w, 5);
+                assert_int_equal(w->d.memory.closed, i == 7 ? 7 : 5);
+        }
+}
+
+/* The object does not list it any more, so that it is not reported; then a restore brings it back. */
+static void what_was_reported_as_left_is_never_taken(void **state) {
+        struct world *w = *state;
+
+        w->in_a[0].state = FABRIC_LEAVING;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_left(w, 5);
+        go_on(w, DECISION_IMEX_NONE);
+        w->domains[0].n_assignments = 0;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+        go_on(w, DECISION_IMEX_NONE);
+        w->in_a[0].state = NULL;
+        w->domains[0].n_assignments = 1;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_left(w, 5);
+        w->in_a[0].epoch = 6;
+        assert_int_equal(decide(w), DECISION_ENTER);
+}
+
+static void what_it_may_take_next_is_not_left(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_b[0] = assignment("n0", 0, 6);
+        w->domains[1].n_assignments = 1;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+        w->in.use = IMEX_USE_NONE;
+        w->in.withdrawn = true;
+        assert_int_equal(decide(w), DECISION_LEAVE);
+        go_on(w, DECISION_IMEX_ENDED);
+        assert_int_equal(decide(w), DECISION_FORGET);
+        go_on(w, DECISION_IMEX_NONE);
+        assert_int_equal(decide(w), DECISION_ENTER);
+        assert_string_equal(w->d.assignment.domain, UID_B);
+        assert_left(w, 5);
+}
+
+/* An object that is damaged, or made by hand. */
+static void the_epoch_that_runs_is_never_left(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->domains[0].n_assignments = 0;
+        w->in_b[0] = assignment("n0", 0, 5);
+        w->domains[1].n_assignments = 1;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+}
+
+static void a_report_has_room_for_so_many_epochs(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment many[DAEMON_REPORT_LEFT_MAX + 10];
+
+        for (int i = 0; i < DAEMON_REPORT_LEFT_MAX + 10; i++) {
+                many[i] = assignment("n0", 0, 10 + i);
+                many[i].claim = "another";
+        }
+        w->domains[0].assignments = many;
+        w->domains[0].n_assignments = ARRAY_LEN(many);
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, DAEMON_REPORT_LEFT_MAX);
+        assert_int_equal(w->d.memory.closed, 10 + DAEMON_REPORT_LEFT_MAX + 9);
+}
+
+static void what_cannot_be_is_not_taken(void **state) {
+        struct world *w = *state;
+        struct fabric_domain good = w->domains[0];
+
+        for (int i = 0; i < 8; i++) {
+                w->domains[0] = good;
+                w->in_a[0] = assignment("n0", i == 0 ? 4 : i == 1 ? -1 : 2, 5);
+                if (i == 2)
+                        w->domains[0].owner.uid = "../x";
+                if (i == 3)
+                        w->domains[0].infix = "a/b";
+                if (i == 4)
+                        w->domains[0].port = 0;
+                if (i == 5)
+                        w->domains[0].port = 65536;
+                if (i == 6)
+                        w->domains[0].slots = 0;
+                if (i == 7)
+                        w->domains[0].slots = FABRIC_SLOTS_MOST + 1;
+                if (decide(w) != DECISION_STAY)
+                        fail_msg("case %d", i);
+                assert_non_null(strstr(w->d.why, "cannot be"));
+                assert_int_equal(w->d.memory.n_left, 0);
+        }
+}
+
+static void a_reserved_index_is_neither_taken_nor_left(void **state) {
+        struct world *w = *state;
+
+        w->in_a[0] =
+                (struct fabric_assignment){ .node = "n0", .index = 2, .epoch = 5, .state = FABRIC_RESERVED };
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+}
+
+static void what_the_object_lists_no_more_need_not_be_reported(void **state) {
+        struct world *w = *state;
+
+        w->memory.left = (int64_t[]){ 3, 4 };
+        w->memory.n_left = 2;
+        w->domains[0].n_assignments = 0;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+}
+
+static void of_two_assignments_it_takes_the_earlier(void **state) {
+        struct world *w = *state;
+
+        w->in_b[0] = assignment("n0", 0, 4);
+        w->domains[1].n_assignments = 1;
+        assert_int_equal(decide(w), DECISION_ENTER);
+        assert_string_equal(w->d.assignment.domain, UID_B);
+        w->in_b[0].epoch = 6;
+        assert_int_equal(decide(w), DECISION_ENTER);
+        assert_string_equal(w->d.assignment.domain, UID_A);
+}
+
+/* Nothing up to the later one is taken again. */
+static void what_it_enters_may_be_earlier_than_what_it_leaves(void **state) {
+        struct world *w = *state;
+
+        w->in_b[0] = assignment("n0", 0, 6);
+        w->in_b[0].claim = "another";
+        w->domains[1].n_assignments = 1;
+        assert_int_equal(decide(w), DECISION_ENTER);
+        assert_int_equal(w->d.assignment.epoch, 5);
+        assert_left(w, 6);
+        assert_int_equal(w->d.memory.closed, 6);
+}
+
+static void without_the_object_nothing_begins_and_nothing_is_forgotten(void **state) {
+        struct world *w = *state;
+
+        w->memory.left = (int64_t[]){ 3 };
+        w->memory.n_left = 1;
+        w->in.fabric = NULL;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_left(w, 3);
+        assert_string_equal(w->d.why, "the object of the partition is not there yet");
+}
+
+static void an_idle_node_reports_whether_there_is_no_index_or_no_need(void **state) {
+        struct world *w = *state;
+        struct condition full = { .type = FABRIC_DOMAIN_FULL, .status = "True" };
+
+        w->fabric.conditions = &full;
+        w->fabric.n_conditions = 1;
+        w->domains[0].n_assignments = 0;
+        decide(w);
+        assert_non_null(strstr(w->d.why, "DomainFull"));
+        full.status = "False";
+        decide(w);
+        assert_string_equal(w->d.why, "no IMEX domain wants this node");
+}
+
+static void a_recount_and_the_highest_epoch_are_remembered(void **state) {
+        struct world *w = *state;
+
+        w->fabric.recount = 9;
+        decide(w);
+        assert_int_equal(w->d.memory.recount, 9);
+        w->memory.recount = 12;
+        w->memory.seen = 20;
+        decide(w);
+        assert_int_equal(w->d.memory.recount, 12);
+        assert_int_equal(w->d.memory.seen, 20);
+}
+
+/* ---- what stops IMEX ---- */
+
+/* Whether it may leave, and how. */
+struct reason {
+        const char *name;
+        bool leaves; /* without a claim; false: nothing stops it */
+};
+static const struct reason reasons[] = {
+        { "no object", false },
+        { "an object that does not list it", false },
+        { "an object that lists its epoch for another claim", false },
+        { "an object that reserves its index", false },
+        { "Leaving", true },
+        { "another index", true },
+        { "other names", true },
+        { "another epoch in the same domain", true },
+        { "another partition", true },
+};
+
+static void set_reason(struct world *w, size_t i) {
+        serve(w);
+        w->in.fabric = &w->fabric;
+        w->in.moved = false;
+        w->in_a[0] = assignment("n0", 2, 5);
+        w->domains[0].n_assignments = 1;
+        w->domains[0].infix = "aa";
+        if (i == 0)
+                w->in.fabric = NULL;
+        if (i == 1)
+                w->domains[0].n_assignments = 0;
+        if (i == 2)
+                w->in_a[0].claim = "another";
+        if (i == 3)
+                w->in_a[0].state = FABRIC_RESERVED;
+        if (i == 4)
+                w->in_a[0].state = FABRIC_LEAVING;
+        if (i == 5)
+                w->in_a[0].index = 3;
+        if (i == 6)
+                w->domains[0].infix = "zz";
+        if (i == 7)
+                w->in_a[0].epoch = 7;
+        if (i == 8)
+                w->in.moved = true;
+}
+
+#define assert_step(w, i, wanted)                                                                            \
+        do {                                                                                                 \
+                enum decision_step step = decide(w);                                                         \
+                if (step != (wanted))                                                                        \
+                        fail_msg("%s: step %d", reasons[i].name, step);                                      \
+        } while (0)
+
+static void nothing_but_a_deletion_stops_an_imex_that_is_used(void **state) {
+        static const enum imex_use uses[] = { IMEX_USE_GRANTING, IMEX_USE_PREPARED, IMEX_USE_UNKNOWN };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                for (size_t j = 0; j < ARRAY_LEN(uses); j++) {
+                        set_reason(w, i);
+                        w->in.use = uses[j];
+                        assert_step(w, i, DECISION_STAY);
+                        assert_int_equal(w->d.memory.n_left, 0);
+                        assert_int_equal(*w->d.held != '\0', reasons[i].leaves);
+                }
+}
+
+static void an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn(void **state) {
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                set_reason(w, i);
+                w->in.use = IMEX_USE_NONE;
+                assert_step(w, i, reasons[i].leaves ? DECISION_WITHDRAW : DECISION_STAY);
+                if (!reasons[i].leaves)
+                        continue;
+                w->in.withdrawn = true;
+                assert_step(w, i, DECISION_LEAVE);
+        }
+}
+
+/* Between the two the plugin was about to prepare a claim. */
+static void a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn(void **state) {
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                set_reason(w, i);
+                if (!reasons[i].leaves)
+                        continue;
+                w->in.withdrawn = true;
+                w->in.use = IMEX_USE_GRANTING; /* was it before us, or does it wait? */
+                assert_step(w, i, DECISION_WITHDRAW);
+                w->in.use = IMEX_USE_PREPARED;
+                assert_step(w, i, DECISION_STAY);
+                w->in.use = IMEX_USE_UNKNOWN;
+                assert_step(w, i, DECISION_STAY);
+        }
+}
+
+static void what_is_wanted_again_is_shown_again(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.use = IMEX_USE_NONE;
+        w->in.withdrawn = true;
+        assert_int_equal(decide(w), DECISION_STAY);
+}
+
+static void a_stop_is_not_taken_back(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.imex = DECISION_IMEX_STOPS;
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.terminating = true;
+        assert_int_equal(decide(w), DECISION_STAY);
+}
+
+static void a_deleted_domain_stops_an_imex_that_is_used(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in_a[0].state = FABRIC_ENDING;
+        assert_int_equal(decide(w), DECISION_LEAVE);
+        w->in.terminating = true;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        go_on(w, DECISION_IMEX_ENDED);
+        assert_int_equal(decide(w), DECISION_EXIT);
+}
+
+static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in_a[0].state = FABRIC_ENDING;
+        w->in_a[1] = assignment("n1", 0, 6);
+        w->domains[0].n_assignments = 2;
+        w->in.imex = DECISION_IMEX_RUNS; /* it was killed, and recovers */
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_non_null(strstr(w->d.held, "imported its memory"));
+        w->in_a[1].state = FABRIC_RESERVED; /* its pods may still map it */
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->domains[0].n_assignments = 1; /* no other node is there */
+        assert_int_equal(decide(w), DECISION_LEAVE);
+        w->in.current = false; /* as far as is known */
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.current = true;
+        w->in_a[1].state = NULL;
+        w->domains[0].n_assignments = 2;
+        w->memory.ready = false; /* nobody has imported anything */
+        assert_int_equal(decide(w), DECISION_LEAVE);
+        w->memory.ready = true;
+        w->domains[0].n_assignments = 1;
+        w->in_a[0].state = FABRIC_LEAVING;
+        w->in.use = IMEX_USE_NONE;
+        assert_int_equal(decide(w), DECISION_WITHDRAW);
+}
+
+/* ---- SIGTERM ---- */
+
+static void a_terminated_daemon_serves_until_no_claim_is_prepared(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.terminating = true;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_string_equal(w->d.held, "a claim of it is prepared on this node");
+        w->in_a[0].state = FABRIC_LEAVING;
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.outdated = true; /* no new container would come */
+        w->in.imex = DECISION_IMEX_FAILS;
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.imex = DECISION_IMEX_RUNS; /* nobody is left who waits for its recovery */
+        w->in.use = IMEX_USE_NONE;
+        assert_int_equal(decide(w), DECISION_WITHDRAW);
+        w->in.withdrawn = true;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        w->in.imex = DECISION_IMEX_KILLED;
+        assert_int_equal(decide(w), DECISION_EXIT);
+}
+
+static void a_terminated_daemon_starts_an_imex_again_that_is_used(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.terminating = true;
+        w->in.imex = DECISION_IMEX_NONE;
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.imex = DECISION_IMEX_ENDED; /* it was stopped for a new container, before SIGTERM */
+        w->in.paused = true;
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.use = IMEX_USE_GRANTING; /* was it before the end, or does it wait? */
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.use = IMEX_USE_NONE;
+        assert_int_equal(decide(w), DECISION_EXIT);
+        w->in.imex = DECISION_IMEX_NONE;
+        assert_int_equal(decide(w), DECISION_EXIT);
+}
+
+static void a_terminated_daemon_that_serves_nobody_ends_at_once(void **state) {
+        struct world *w = *state;
+
+        w->in.terminating = true;
+        assert_int_equal(decide(w), DECISION_EXIT); /* and does not take the assignment */
+        serve(w);
+        w->memory.ready = false;
+        w->in.imex = DECISION_IMEX_RUNS;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        w->in.imex = DECISION_IMEX_NONE;
+        assert_int_equal(decide(w), DECISION_EXIT);
+        w->in.imex = DECISION_IMEX_ENDED;
+        assert_int_equal(decide(w), DECISION_EXIT);
+}
+
+/* ---- the end of IMEX, and a new container ---- */
+
+static void an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_ready(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in_a[1] = assignment("n1", 0, 6);
+        w->domains[0].n_assignments = 2;
+        w->in.imex = DECISION_IMEX_ENDED;
+        assert_int_equal(decide(w), DECISION_FORGET);
+        w->in.imex = DECISION_IMEX_KILLED;
+        assert_int_equal(decide(w), DECISION_START);
+        w->domains[0].n_assignments = 1; /* no other node maps its memory */
+        assert_int_equal(decide(w), DECISION_FORGET);
+        w->in_a[0].node = "n1"; /* or only another one does */
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.fabric = NULL; /* or it is not known */
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.fabric = &w->fabric;
+        w->in_a[0].node = "n0";
+        w->domains[0].n_assignments = 2;
+        w->memory.ready = false;
+        assert_int_equal(decide(w), DECISION_FORGET);
+        w->in.paused = true;
+        assert_int_equal(decide(w), DECISION_EXIT);
+}
+
+static void what_an_earlier_pod_had_is_forgotten(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.imex = DECISION_IMEX_NONE;
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.inherited = true;
+        assert_int_equal(decide(w), DECISION_FORGET);
+        w->in.terminating = w->in.outdated = true;
+        assert_int_equal(decide(w), DECISION_FORGET);
+        go_on(w, DECISION_IMEX_NONE);
+        assert_null(w->memory.now.domain);
+        assert_false(w->memory.ready);
+        assert_int_equal(w->memory.n_left, 1);
+        assert_int_equal(w->memory.left[0], 5);
+        w->in.terminating = w->in.outdated = w->in.inherited = false;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_left(w, 5);
+}
+
+static void a_container_is_renewed_where_nobody_loses_anything(void **state) {
+        struct world *w = *state;
+
+        w->in.outdated = true;
+        w->domains[0].n_assignments = 0;
+        assert_int_equal(decide(w), DECISION_EXIT);
+        w->domains[0].n_assignments = 1;
+        serve(w);
+        w->in.imex = DECISION_IMEX_NONE; /* it is about to be started */
+        assert_int_equal(decide(w), DECISION_EXIT);
+        w->in.imex = DECISION_IMEX_READY;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_string_equal(w->d.held, "");
+        w->in.imex = DECISION_IMEX_FAILS;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        w->in.imex = DECISION_IMEX_RUNS;
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->memory.ready = false;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        serve(w);
+        w->in.use = IMEX_USE_NONE;
+        assert_int_equal(decide(w), DECISION_WITHDRAW);
+        w->in.withdrawn = true;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+        go_on(w, DECISION_IMEX_ENDED);
+        w->in.paused = true;
+        assert_int_equal(decide(w), DECISION_EXIT);
+        assert_string_equal(w->d.memory.now.domain, UID_A);
+}
+
+static void an_idle_daemon_of_another_partition_ends(void **state) {
+        struct world *w = *state;
+
+        w->in.moved = true;
+        assert_int_equal(decide(w), DECISION_EXIT); /* and does not take the assignment */
+}
+
+/* IMEX cannot recover in this container. */
+static void a_container_is_renewed_where_its_domain_is_held(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[1] = assignment("n1", 0, 6);
+        w->domains[0].n_assignments = 2;
+        w->in.imex = DECISION_IMEX_FAILS;
+        assert_int_equal(decide(w), DECISION_STAY);
+        w->in.outdated = true;
+        assert_int_equal(decide(w), DECISION_PAUSE);
+}
+
+/* ---- the others ---- */
+
+static void peers_are_those_with_an_index_and_who_leaves_has_no_address(void **state) {
+        struct world *w = *state;
+        struct imex_peer *peers;
+        size_t n;
+
+        w->in_a[1] = assignment("n1", 0, 6);
+        w->in_a[2] = assignment("n2", 1, 7);
+        w->in_a[2].state = FABRIC_LEAVING;
+        w->domains[0].n_assignments = 3;
+        serve(w);
+        assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+        assert_int_equal(n, 2);
+        assert_string_equal(peers[0].node, "n1");
+        assert_string_equal(peers[0].ip, "10.0.0.1");
+        assert_string_equal(peers[1].node, "n2");
+        assert_string_equal(peers[1].ip, "");
+        w->in_a[2] =
+                (struct fabric_assignment){ .node = "n2", .index = 1, .epoch = 7, .state = FABRIC_RESERVED };
+        assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+        assert_int_equal(n, 2);
+        assert_string_equal(peers[1].boot_id, "");
+        assert_string_equal(peers[1].ip, "");
+        /* Its index is another node's by now. */
+        w->in_a[2].index = 0;
+        assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+        assert_int_equal(n, 1);
+        w->fabric.table_of = "another";
+        assert_false(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+}
+
+/* An object that is damaged, or made by hand. */
+static void of_two_peers_with_one_index_or_name_the_first_counts(void **state) {
+        struct world *w = *state;
+        struct imex_peer *peers;
+        size_t n;
+
+        w->in_a[1] = assignment("n1", 0, 6);
+        w->in_a[2] = assignment("n1", 1, 7);
+        w->domains[0].n_assignments = 3;
+        serve(w);
+        assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+        assert_int_equal(n, 1);
+        assert_int_equal(peers[0].index, 0);
+        w->in_a[2] = assignment("n2", 2, 7); /* our own index */
+        assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
+        assert_int_equal(n, 1);
+}
+
+/* ---- what is remembered ---- */
+
+static void what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_room(void **state) {
+        struct world *w = *state;
+        int64_t many[DAEMON_REPORT_LEFT_MAX];
+        struct decision_memory m;
+
+        for (int i = 0; i < DAEMON_REPORT_LEFT_MAX; i++)
+                many[i] = 100 + i;
+        serve(w);
+        w->memory.left = many;
+        w->memory.n_left = 2;
+        w->memory.closed = 101;
+        decision_left(&w->memory, w->a, &m);
+        assert_int_equal(m.n_left, 3);
+        assert_int_equal(m.left[1], 101);
+        assert_int_equal(m.left[2], 5);
+        assert_int_equal(m.closed, 101);
+        w->memory.n_left = DAEMON_REPORT_LEFT_MAX;
+        decision_left(&w->memory, w->a, &m);
+        assert_int_equal(m.n_left, DAEMON_REPORT_LEFT_MAX);
+        assert_int_equal(m.left[DAEMON_REPORT_LEFT_MAX - 1], 5);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(it_takes_the_assignment_that_names_its_claim_and_boot),
+                T(what_is_not_for_it_runs_never_and_is_reported_as_left),
+                T(what_was_reported_as_left_is_never_taken),
+                T(what_it_may_take_next_is_not_left),
+                T(the_epoch_that_runs_is_never_left),
+                T(a_report_has_room_for_so_many_epochs),
+                T(what_cannot_be_is_not_taken),
+                T(a_reserved_index_is_neither_taken_nor_left),
+                T(what_the_object_lists_no_more_need_not_be_reported),
+                T(of_two_assignments_it_takes_the_earlier),
+                T(what_it_enters_may_be_earlier_than_what_it_leaves),
+                T(without_the_object_nothing_begins_and_nothing_is_forgotten),
+                T(an_idle_node_reports_whether_there_is_no_index_or_no_need),
+                T(a_recount_and_the_highest_epoch_are_remembered),
+                T(nothing_but_a_deletion_stops_an_imex_that_is_used),
+                T(an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn),
+                T(a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn),
+                T(what_is_wanted_again_is_shown_again),
+                T(a_stop_is_not_taken_back),
+                T(a_deleted_domain_stops_an_imex_that_is_used),
+                T(peers_recover_from_an_unclean_end_before_the_domain_is_left),
+                T(a_terminated_daemon_serves_until_no_claim_is_prepared),
+                T(a_terminated_daemon_starts_an_imex_again_that_is_used),
+                T(a_terminated_daemon_that_serves_nobody_ends_at_once),
+                T(an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_ready),
+                T(what_an_earlier_pod_had_is_forgotten),
+                T(a_container_is_renewed_where_nobody_loses_anything),
+                T(an_idle_daemon_of_another_partition_ends),
+                T(a_container_is_renewed_where_its_domain_is_held),
+                T(peers_are_those_with_an_index_and_who_leaves_has_no_address),
+                T(of_two_peers_with_one_index_or_name_the_first_counts),
+                T(what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_room),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "daemon/memory.h"
+
+#define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
+
+static char dir[] = "/tmp/test_memory.XXXXXX";
+static const struct memory_identity own = { "boot", "partition", "pod" };
+static struct arena *a;
+
+static int setup(void **state) {
+        a = arena_new(1024);
+        return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+
+        unlink(path);
+        arena_free(a);
+        return rmdir(dir);
+}
+
+static void save(void) {
+        const int64_t left[] = { 3, 5 };
+        const struct memory m = { .decision = { .now = { DOMAIN, "aa", 2, 7, 28001, 18 },
+                                                      .ready = true,
+                                                      .closed = 8,
+                                                      .seen = 9,
+                                                      .recount = 6,
+                                                      .left = left,
+                                                      .n_left = 2 },
+                                        .served = true };
+        struct err e;
+
+        assert_int_equal(memory_save(dir, &own, &m, &e), 0);
+}
+
+static int load(const struct memory_identity *of, struct memory *ret, struct err *e) {
+        return memory_load(dir, of, a, ret, e);
+}
+
+static void what_is_remembered_is_read_again(void **state) {
+        struct memory m;
+        struct err e;
+
+        save();
+        assert_int_equal(load(&own, &m, &e), 0);
+        assert_string_equal(m.decision.now.domain, DOMAIN);
+        assert_string_equal(m.decision.now.infix, "aa");
+        assert_int_equal(m.decision.now.index, 2);
+        assert_int_equal(m.decision.now.epoch, 7);
+        assert_int_equal(m.decision.now.port, 28001);
+        assert_int_equal(m.decision.now.slots, 18);
+        assert_true(m.decision.ready);
+        assert_int_equal(m.decision.closed, 8);
+        assert_int_equal(m.decision.seen, 9);
+        assert_int_equal(m.decision.recount, 6);
+        assert_int_equal(m.decision.n_left, 2);
+        assert_int_equal(m.decision.left[1], 5);
+        assert_true(m.served);
+        assert_false(m.inherited);
+}
+
+/* Its own IMEX has served nobody yet. */
+static void the_next_pod_inherits_the_assignment_only(void **state) {
+        const struct memory_identity next = { "boot", "partition", "another" };
+        struct memory m;
+        struct err e;
+
+        save();
+        assert_int_equal(load(&next, &m, &e), 0);
+        assert_true(m.inherited);
+        assert_false(m.served);
+        assert_int_equal(m.decision.closed, 8);
+}
+
+static void nothing_is_remembered_of_another_boot_or_partition(void **state) {
+        const struct memory_identity boot = { "another", "partition", "pod" },
+                                    partition = { "boot", "another", "pod" };
+        struct memory m;
+        struct err e;
+
+        save();
+        assert_int_equal(load(&boot, &m, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(load(&partition, &m, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+}
+
+static void what_cannot_be_is_refused(void **state) {
+        static const char *const nows[] = {
+                "{\"domain\":\"../x\",\"infix\":\"aa\",\"index\":2,\"epoch\":7,\"port\":1,\"slots\":18}",
+                "{\"domain\":\"" DOMAIN "\",\"infix\":\"/\",\"index\":2,\"epoch\":7,\"port\":1,\"slots\":18}",
+                "{\"domain\":\"" DOMAIN
+                "\",\"infix\":\"a\",\"index\":18,\"epoch\":7,\"port\":1,\"slots\":18}",
+                "{\"domain\":\"" DOMAIN "\",\"infix\":\"a\",\"index\":2,\"epoch\":9,\"port\":1,\"slots\":18}",
+        };
+        struct memory m;
+        struct err e;
+
+        for (size_t i = 0; i < ARRAY_LEN(nows); i++) {
+                _cleanup_(freep) char *text = xasprintf(
+                        "{\"bootID\":\"boot\",\"fabric\":\"partition\",\"closed\":8,\"seen\":9,\"now\":%s}",
+                        nows[i]);
+                if (memory_parse(str_from(text), &own, a, &m, &e) == 0)
+                        fail_msg("case %zu", i);
+                assert_int_equal(e.kind, ERR_INVALID);
+        }
+}
+
+static void what_it_has_seen_of_the_object_is_no_reason_to_write(void **state) {
+        struct memory m, n;
+        struct err e;
+
+        save();
+        assert_int_equal(load(&own, &m, &e), 0);
+        memory_copy(&m, a, &n);
+        n.decision.seen++;
+        n.decision.recount++;
+        assert_true(memory_same(&m, &n));
+        n.decision.closed++;
+        assert_false(memory_same(&m, &n));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_is_remembered_is_read_again),
+                cmocka_unit_test(the_next_pod_inherits_the_assignment_only),
+                cmocka_unit_test(nothing_is_remembered_of_another_boot_or_partition),
+                cmocka_unit_test(what_cannot_be_is_refused),
+                cmocka_unit_test(what_it_has_seen_of_the_object_is_no_reason_to_write),
+        };
+        return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recovery: n1 and n2 had mapped our memory, as the file says that only nvidia-imex can read. */
+#include "runner_world.h"
+
+#define WAITS "[ -e run/persist.dat ] && echo WAITING_FOR_RECOVERY > status || echo READY > status\n"
+
+static void members_in(const char *boot1, const char *boot2) {
+        struct imex_peer peers[2];
+        struct imex_members m = { .own_index = 0, .infix = "ab", .peers = peers };
+
+        if (boot1)
+                peers[m.n_peers++] =
+                        (struct imex_peer){ .index = 1, .ip = "10.0.0.2", .node = "n1", .boot_id = boot1 };
+        if (boot2)
+                peers[m.n_peers++] =
+                        (struct imex_peer){ .index = 2, .ip = "10.0.0.3", .node = "n2", .boot_id = boot2 };
+        imex_runner_set_members(runner, &m);
+}
+
+static bool names_both(void) {
+        return streq(last_awaited, "n1, n2");
+}
+static bool names_n2(void) {
+        return streq(last_awaited, "n2");
+}
+static bool asked_four_more(void) {
+        return count("asked", "-q") >= asked_before + 4;
+}
+
+/* Some more answers of IMEX: what they were to bring about has happened by then. */
+static void go_on(void) {
+        asked_before = count("asked", "-q");
+        assert_true(within(5000, asked_four_more));
+}
+
+/* An answer to -N in which nobody is connected. */
+#define ALONE "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{}}}}"
+
+static void begin_to_wait(void) {
+        _cleanup_(freep) char *run = in_dir("run");
+
+        make();
+        assert_int_equal(mkdir(run, 0755), 0);
+        put("run/persist.dat", "n1 n2", 0644);
+        put("before", WAITS, 0644);
+        put("id", "0", 0644);
+        members_in("b1", "b2");
+        imex_runner_set_current(runner, true);
+}
+
+static void wait_for_importers(void) {
+        put("domain", ALONE, 0644);
+        begin_to_wait();
+        assert_true(within(5000, names_both));
+}
+
+static void test_recovery_waits_for_each_that_may_map_our_memory(void **state) {
+        wait_for_importers();
+        assert_non_null(strstr(last_reason, "WAITING_FOR_RECOVERY"));
+        assert_non_null(strstr(last_reason, "n1, n2, which may still map"));
+        members_in("other", "b2");
+        assert_true(within(5000, names_n2));
+        go_on();
+        assert_int_equal(count("events", "start"), 1);
+        assert_int_equal(last.renewals, 0);
+
+        members_in("other", NULL);
+        assert_true(within(5000, is_ready));
+        assert_int_equal(count("events", "start"), 2);
+        assert_int_equal(count("events", "term"), 1);
+        assert_int_equal(count("run/persist.dat", "n"), 0);
+        assert_int_equal(last.renewals, 1);
+        assert_int_equal(last.restarts, 0); /* it was asked for */
+        assert_string_equal(last_awaited, "");
+}
+
+static void test_recovery_counts_who_has_connected(void **state) {
+        wait_for_importers();
+        put("domain",
+            "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"0\":{\"status\":\"CONNECTED\"},"
+            "\"1\":{\"status\":\"CONNECTED\"},\"2\":{\"status\":\"NEVER_CONNECTED\"}}}}}",
+            0644);
+        assert_true(within(5000, names_n2));
+        /* Seen once is seen, though the connection is lost again. */
+        put("domain",
+            "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"RECOVERING\"}}}}}",
+            0644);
+        go_on();
+        assert_string_equal(last_awaited, "n2");
+        members_in("b1", "other");
+        assert_true(within(5000, is_ready));
+        assert_int_equal(last.renewals, 1);
+}
+
+static void test_recovery_believes_no_old_news(void **state) {
+        wait_for_importers();
+        imex_runner_set_current(runner, false);
+        members_in("other", NULL);
+        go_on();
+        assert_int_equal(count("events", "start"), 1);
+        imex_runner_set_current(runner, true);
+        assert_true(within(5000, is_ready));
+}
+
+/* What nvidia-imex remembers is removed before it starts, whatever it is. */
+static void test_recovery_starts_with_nothing_remembered(void **state) {
+        _cleanup_(freep) char *inner = in_dir("run/inner");
+
+        wait_for_importers();
+        assert_int_equal(mkdir(inner, 0755), 0);
+        put("run/inner/file", "n1", 0644);
+        members_in(NULL, NULL);
+        assert_true(within(5000, is_ready));
+        assert_int_equal(access(inner, F_OK), -1);
+        assert_int_equal(count("events", "start"), 2);
+}
+
+static void test_recovery_that_ends_by_itself_disturbs_nothing(void **state) {
+        wait_for_importers();
+        put("status", "READY\n", 0644);
+        assert_true(within(5000, is_ready));
+        assert_string_equal(last_awaited, "");
+        members_in(NULL, NULL);
+        go_on();
+        assert_int_equal(count("events", "start"), 1);
+        assert_int_equal(last.renewals, 0);
+}
+
+static bool says_nothing_is_known(void) {
+        return strstr(last_reason, "It is not known which nodes it has connected to since") != NULL;
+}
+
+/* "No answer" is not "not connected". */
+static void test_recovery_without_an_answer_names_nobody(void **state) {
+        static const char *const answers[] = { NULL, "{\"nodes\":{", "{\"nodes\":{}}" };
+
+        put("domain", str_or(answers[0], "not JSON"), 0644);
+        begin_to_wait();
+        assert_true(within(5000, says_nothing_is_known));
+        go_on(); /* the patience of 200 ms is over by then */
+        go_on();
+        assert_non_null(strstr(last_reason, "gives no answer (nvidia-imex-ctl"));
+        assert_string_equal(last_awaited, "");
+        for (size_t i = 1; i < ARRAY_LEN(answers); i++) {
+                put("domain", answers[i], 0644);
+                go_on();
+                assert_true(says_nothing_is_known());
+                assert_string_equal(last_awaited, "");
+        }
+        put("domain", ALONE, 0644);
+        assert_true(within(15000, names_both));
+        /* From then on it is known who has been seen. */
+        put("domain", "not JSON", 0644);
+        go_on();
+        assert_string_equal(last_awaited, "n1, n2");
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, make_dir, finish)
+        const struct CMUnitTest tests[] = {
+                T(test_recovery_waits_for_each_that_may_map_our_memory),
+                T(test_recovery_counts_who_has_connected),
+                T(test_recovery_believes_no_old_news),
+                T(test_recovery_starts_with_nothing_remembered),
+                T(test_recovery_without_an_answer_names_nobody),
+                T(test_recovery_that_ends_by_itself_disturbs_nothing),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules/assignment at its limits: objects that were edited by hand, facts that are missing, reports with
+ * numbers that cannot be, and a full object. */
+#include "assignment_world.h"
+
+/* The object as somebody may have written it: domain "d" with these assignments. */
+static void write_object(struct world *w, struct fabric_assignment *list, size_t n) {
+        struct fabric_domain *d = arena_alloc(w->a, sizeof *d);
+        *d = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "d", "d" },
+                                     .infix = "d",
+                                     .slots = SLOTS,
+                                     .port = assignment_port("d"),
+                                     .assignments = list,
+                                     .n_assignments = n };
+        w->in.old = d;
+        w->in.n_old = 1;
+        w->in.epoch = 20;
+}
+
+static struct fabric_assignment listed(const char *node, int64_t index, int64_t epoch, const char *state) {
+        return (struct fabric_assignment){ .node = node,
+                                           .index = index,
+                                           .epoch = epoch,
+                                           .state = state,
+                                           .claim = "claim-n0",
+                                           .boot_id = "boot-n0" };
+}
+
+/* ---- what is not known proves nothing ---- */
+
+static void an_assignment_without_a_claim_or_a_boot_id_does_not_end_by_them(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        struct fabric_assignment x = { .node = "n0", .index = 2, .epoch = 15 };
+        add_domain(w, "d");
+        write_object(w, &x, 1);
+        n->wanted = "d";
+        n->boot_id = "boot-n0";
+        n->unprepared = "claim-before";
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+        assert_int_equal(of(w, "d", "n0")->epoch, 15);
+        n->wanted = NULL;
+        n->released = true;
+        step(w);
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+}
+
+static void what_another_pod_of_the_node_has_left_is_proof(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        n->report = (struct assignment_report){ .pod_uid = "pod-2", .claim = "claim-2", .object = OBJECT };
+        n->more_left = (int64_t[]){ 5, of(w, "d", "n0")->epoch };
+        n->n_more_left = 1;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        n->n_more_left = 2;
+        step(w);
+        assert_null(of(w, "d", "n0"));
+}
+
+static void an_assignment_stays_while_neither_claims_nor_a_report_are_seen(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->report = (struct assignment_report){ 0 };
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+}
+
+static void a_node_in_doubt_gets_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        other->wanted = "d";
+        other->doubtful = true;
+        step(w);
+        assert_null(of(w, "d", "n1"));
+        other->doubtful = false;
+        n->doubtful = true; /* the object lists what it runs, so nobody waits for the answer */
+        step(w);
+        assert_false(w->out.unsure);
+        assert_non_null(of(w, "d", "n1"));
+}
+
+static void a_node_without_an_address_is_listed_without_one(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->wanted = "d";
+        n->ip = "";
+        step(w);
+        assert_non_null(of(w, "d", "n0"));
+        assert_null(of(w, "d", "n0")->ip);
+}
+
+static void a_recount_waits_for_a_node_whose_report_does_not_count(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        w->in.went_back = true;
+        step(w);
+        n->report.recount = w->out.recount;
+        n->trust = ASSIGNMENT_TRUST_NONE;
+        step(w);
+        assert_int_equal(w->out.n_silent, 1);
+        n->trust = ASSIGNMENT_TRUST_RESERVE;
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+}
+
+/* The object was restored, and only an idle daemon that has seen a later epoch is heard. The object takes
+ * over this epoch at once, so it would show nothing later. */
+static void a_later_epoch_is_a_sign_on_whatever_node_it_was_seen(void **state) {
+        for (int i = 0; i < 4; i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0"), *silent = add_node(w, "n1");
+                add_domain(w, "d");
+                n->wanted = "d";
+                n->report.seen = 12;
+                n->dead = i == 1;
+                n->doubtful = i == 2;
+                if (i != 3)
+                        n->trust = ASSIGNMENT_TRUST_RESERVE;
+                silent->report = (struct assignment_report){ 0 };
+                step(w);
+                if (!w->out.recount)
+                        fail_msg("case %d", i);
+                n->dead = n->doubtful = false;
+                n->trust = ASSIGNMENT_TRUST_FULL;
+                n->report.recount = w->out.recount;
+                step(w);
+                assert_null(of(w, "d", "n0"));
+                assert_int_equal(w->out.n_silent, 1);
+                assert_string_equal(w->out.silent[0], "n1");
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* ---- reports of what has ended ---- */
+
+/* Nor do its names become those of a domain that other nodes are wanted in. */
+static void what_has_ended_is_not_entered_again(void **state) {
+        static const int64_t left = 9;
+        for (int proof = 0; proof < 4; proof++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0");
+                add_domain(w, "d");
+                add_node(w, "n1")->wanted = "d";
+                n->report.domain = "d";
+                n->report.infix = "before";
+                n->report.index = 2;
+                n->report.epoch = 9;
+                if (proof == 0)
+                        n->unprepared = n->report.claim;
+                if (proof == 1)
+                        n->boot_id = "a later boot";
+                if (proof == 2)
+                        n->dead = true;
+                if (proof == 3) { /* it contradicts itself: what was left never runs again */
+                        n->report.left = &left;
+                        n->report.n_left = 1;
+                }
+                step(w);
+                if (of(w, "d", "n0") || w->out.recount)
+                        fail_msg("proof %d", proof);
+                assert_int_equal(of(w, "d", "n1")->index, 0);
+                assert_string_equal(w->out.domains[0].infix, "d");
+                world_free(w);
+        }
+        (void)state;
+}
+
+static void an_epoch_that_a_report_runs_and_has_left_has_ended(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        n->wanted = NULL;
+        n->released = true;
+        n->report.left = &n->report.epoch;
+        n->report.n_left = 1;
+        step(w);
+        assert_null(of(w, "d", "n0"));
+}
+
+/* The object was put back: it reserves an index with which another node may run. */
+static void a_reservation_yields_to_a_node_that_may_run_with_its_index(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment list[] = {
+                { .node = "n0", .index = 1, .epoch = 15, .state = FABRIC_RESERVED },
+                { .node = "n1", .index = 1, .epoch = 16, .claim = "claim-n1", .boot_id = "boot-n1" }
+        };
+        add_node(w, "n0")->wanted = "d";
+        add_node(w, "n1")->wanted = "d";
+        add_domain(w, "d");
+        write_object(w, list, 2);
+        step(w);
+        assert_state(of(w, "d", "n1"), "");
+        assert_int_equal(of(w, "d", "n1")->epoch, 16);
+        assert_int_equal(of(w, "d", "n0")->index, 0);
+}
+
+static void an_address_is_that_of_the_daemon_which_has_the_assignment(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment x = listed("n0", 1, 15, NULL);
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        write_object(w, &x, 1);
+        n->wanted = "d";
+        step(w);
+        assert_string_equal(of(w, "d", "n0")->ip, "ip-n0");
+        n->report.claim = "claim-2"; /* its successor has yet to report that the epoch is over */
+        step(w);
+        assert_int_equal(of(w, "d", "n0")->epoch, 15);
+        assert_null(of(w, "d", "n0")->ip);
+}
+
+static void indices_that_are_freed_together_are_used_again_in_their_order(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment list[] = { listed("n0", 0, 15, FABRIC_LEAVING), listed("n1", 1, 14, NULL) };
+        add_domain(w, "d");
+        write_object(w, list, 2);
+        for (int i = 0; i < 2; i++) {
+                struct assignment_node *n = add_node(w, list[i].node);
+                n->released = n->dead = true;
+        }
+        step(w);
+        assert_int_equal(w->out.domains[0].n_assignments, 0);
+        assert_string_equal(w->out.domains[0].freed, "0,1");
+}
+
+/* ---- domains ---- */
+
+static void what_a_node_runs_for_a_domain_that_is_not_known_is_entered(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        n->report.domain = "unknown";
+        n->report.index = 4;
+        n->report.epoch = 9;
+        step(w);
+        assert_int_equal(of(w, "unknown", "n0")->index, 4);
+        assert_string_equal(w->out.domains[0].owner.kind, "ComputeDomain");
+        assert_string_equal(w->out.domains[0].infix, "");
+        assert_int_equal(w->out.domains[0].slots, SLOTS);
+}
+
+static void a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing(void **state) {
+        struct world *w = *state;
+        add_node(w, "n0")->wanted = "unknown";
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+        assert_false(w->out.changed);
+}
+
+static void a_domain_that_is_gone_ends_its_assignments(void **state) {
+        struct world *w = *state;
+        running(w);
+        w->domains[0].gone = true;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_ENDING);
+}
+
+static void the_domain_that_stands_goes_with_its_last_node(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        w->domains[0].stands = true;
+        n->wanted = NULL;
+        n->released = true;
+        leave(w, n);
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+}
+
+static void only_nodes_that_could_take_an_index_are_named_where_none_is_left(void **state) {
+        struct world *w = *state;
+        w->in.slots = 1;
+        running(w);
+        w->domains[0].stands = true;
+        add_node(w, "n1"); /* not wanted */
+        struct assignment_node *n = add_node(w, "n2");
+        n->wanted = "d";
+        n->ending = true;
+        step(w);
+        assert_int_equal(w->out.n_full, 0);
+        n->ending = false;
+        step(w);
+        assert_int_equal(w->out.n_full, 1);
+        assert_string_equal(w->out.full[0], "n2");
+}
+
+/* Tenants have filled the object. What runs is listed nevertheless. */
+static void a_full_object_takes_only_what_runs(void **state) {
+        struct world *w = *state;
+        struct fabric_domain *old = arena_alloc(w->a, ASSIGNMENT_DOMAINS_MAX * sizeof *old);
+        struct fabric_assignment x = listed("n0", 0, 15, FABRIC_LEAVING);
+        for (int i = 0; i < ASSIGNMENT_DOMAINS_MAX; i++)
+                old[i] = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "x",
+                                                            arena_printf(w->a, "x-%d", i) },
+                                                 .infix = "x",
+                                                 .slots = SLOTS,
+                                                 .port = 28000,
+                                                 .assignments = &x,
+                                                 .n_assignments = 1 };
+        w->in.old = old;
+        w->in.n_old = ASSIGNMENT_DOMAINS_MAX;
+        w->in.epoch = 20;
+        add_node(w, "n0");
+        add_node(w, "n1")->wanted = "d";
+        add_domain(w, "d");
+        struct assignment_node *n = add_node(w, "n2");
+        n->report.domain = "e";
+        n->report.epoch = 16;
+        step(w);
+        assert_int_equal(w->out.n_refused, 1);
+        assert_null(of(w, "d", "n1"));
+        assert_non_null(of(w, "e", "n2"));
+        assert_int_equal(w->out.n_domains, ASSIGNMENT_DOMAINS_MAX + 1);
+}
+
+/* ---- numbers ---- */
+
+static void a_report_with_an_epoch_that_cannot_be_counts_for_nothing(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->report.domain = "d";
+        n->report.epoch = -1;
+        step(w);
+        assert_int_equal(w->out.n_domains, 0);
+        assert_int_equal(w->out.recount, 0);
+}
+
+static void without_an_epoch_that_is_left_no_recount_begins(void **state) {
+        struct world *w = *state;
+        add_node(w, "n0");
+        w->in.epoch = INT64_MAX;
+        w->in.went_back = true;
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+        assert_int_equal(w->out.epoch, INT64_MAX);
+}
+
+static void an_object_whose_index_has_no_room_lets_its_node_leave(void **state) {
+        static const int64_t indices[] = { -1, SLOTS };
+        for (size_t i = 0; i < ARRAY_LEN(indices); i++) {
+                struct world *w = world_new();
+                struct fabric_assignment x = listed("n0", indices[i], 15, NULL);
+                add_node(w, "n0")->wanted = "d";
+                add_domain(w, "d");
+                write_object(w, &x, 1);
+                step(w);
+                assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+                world_free(w);
+        }
+        (void)state;
+}
+
+static void of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n0", 2, 16, NULL) };
+        add_node(w, "n0")->wanted = "d";
+        add_domain(w, "d");
+        write_object(w, list, 2);
+        step(w);
+        assert_int_equal(w->out.domains[0].n_assignments, 1);
+        assert_int_equal(of(w, "d", "n0")->index, 1);
+}
+
+/* ---- a fresh Pod for each domain, and removals ---- */
+
+/* Its report is late: it shows an earlier epoch in the domain to which the node returns. */
+static void a_daemon_that_has_served_a_domain_may_serve_it_again(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment x = { .node = "n0", .index = 3, .epoch = 15, .state = FABRIC_RESERVED };
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        write_object(w, &x, 1);
+        w->in.fresh_pod_per_domain = true;
+        n->wanted = "d";
+        n->report.domain = "d";
+        n->report.epoch = 14;
+        n->report.served = true;
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+        assert_int_equal(of(w, "d", "n0")->index, 3);
+        assert_int_equal(of(w, "d", "n0")->epoch, 21);
+}
+
+/* Its report is late: it shows nothing of the assignment in which IMEX may be READY by now. */
+static void a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports(void **state) {
+        static const int64_t left[] = { 15 };
+        struct world *w = *state;
+        struct fabric_assignment x = {
+                .node = "n0", .index = 3, .epoch = 15, .claim = "claim-n0", .boot_id = "boot-n0"
+        };
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        write_object(w, &x, 1);
+        add_domain(w, "e");
+        w->in.fresh_pod_per_domain = true;
+        n->wanted = "e";
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_null(of(w, "e", "n0"));
+        n->report.left = left;
+        n->report.n_left = 1;
+        step(w);
+        assert_non_null(of(w, "e", "n0"));
+}
+
+/* Its report is of before the end of its assignment. */
+static void a_daemon_whose_assignment_has_ended_is_marked(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        other->wanted = "d";
+        step(w);
+        n->wanted = NULL;
+        n->released = true;
+        n->unprepared = "claim-n0";
+        n->remove = "pod-n0";
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        assert_non_null(of(w, "d", "n1"));
+        assert_int_equal(w->out.n_removals, 1);
+}
+
+static void a_mark_goes_when_no_daemon_is_expected_on_the_node(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        n->remove = "pod-n0";
+        step(w);
+        n->remove = NULL;
+        n->expected = false;
+        step(w);
+        assert_int_equal(w->out.n_removals, 0);
+}
+
+static void a_mark_for_another_pod_or_node_is_a_change(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0"), *other = add_node(w, "n1");
+        n->remove = "pod-n0";
+        step(w);
+        step(w);
+        assert_false(w->out.changed);
+        n->remove = "pod-2";
+        step(w);
+        assert_true(w->out.changed);
+        n->remove = NULL;
+        n->expected = false;
+        other->remove = "pod-n1";
+        step(w);
+        assert_int_equal(w->out.n_removals, 1);
+        assert_string_equal(w->out.removals[0].node, "n1");
+        assert_true(w->out.changed);
+}
+
+/* ---- the check ---- */
+
+/* Two may have one index only where both had it before, or run with it. */
+static void the_check_knows_what_was_there_before(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n1", 1, 16, FABRIC_LEAVING) };
+        struct fabric_domain d = {
+                .owner.uid = "d", .slots = 2, .assignments = list, .n_assignments = ARRAY_LEN(list)
+        };
+        struct fabric_assignment before[] = { list[0], list[1] };
+        struct assignment out = { .domains = &d, .n_domains = 1 };
+        add_node(w, "n0");
+        add_node(w, "n1");
+        write_object(w, before, 2);
+        assert_null(assignment_check(&w->in, &out, w->a));
+        before[0].epoch = 14;
+        assert_non_null(assignment_check(&w->in, &out, w->a));
+        before[0].epoch = 15;
+        before[1].epoch = 14;
+        assert_non_null(assignment_check(&w->in, &out, w->a));
+        w->in.n_nodes = 0; /* whatever is known of them */
+        before[1].epoch = 16;
+        assert_null(assignment_check(&w->in, &out, w->a));
+        list[0].index = -1;
+        assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "slots"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(an_assignment_without_a_claim_or_a_boot_id_does_not_end_by_them),
+                T(what_another_pod_of_the_node_has_left_is_proof),
+                T(an_assignment_stays_while_neither_claims_nor_a_report_are_seen),
+                T(a_node_in_doubt_gets_nothing),
+                T(a_node_without_an_address_is_listed_without_one),
+                T(a_recount_waits_for_a_node_whose_report_does_not_count),
+                T(a_later_epoch_is_a_sign_on_whatever_node_it_was_seen),
+                T(what_has_ended_is_not_entered_again),
+                T(an_epoch_that_a_report_runs_and_has_left_has_ended),
+                T(a_reservation_yields_to_a_node_that_may_run_with_its_index),
+                T(an_address_is_that_of_the_daemon_which_has_the_assignment),
+                T(indices_that_are_freed_together_are_used_again_in_their_order),
+                T(what_a_node_runs_for_a_domain_that_is_not_known_is_entered),
+                T(a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing),
+                T(a_domain_that_is_gone_ends_its_assignments),
+                T(the_domain_that_stands_goes_with_its_last_node),
+                T(only_nodes_that_could_take_an_index_are_named_where_none_is_left),
+                T(a_full_object_takes_only_what_runs),
+                T(a_report_with_an_epoch_that_cannot_be_counts_for_nothing),
+                T(without_an_epoch_that_is_left_no_recount_begins),
+                T(an_object_whose_index_has_no_room_lets_its_node_leave),
+                T(of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays),
+                T(a_daemon_that_has_served_a_domain_may_serve_it_again),
+                T(a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports),
+                T(a_daemon_whose_assignment_has_ended_is_marked),
+                T(a_mark_goes_when_no_daemon_is_expected_on_the_node),
+                T(a_mark_for_another_pod_or_node_is_a_change),
+                T(the_check_knows_what_was_there_before),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

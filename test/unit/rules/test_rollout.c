@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world/fake.h"
+
+#include "rules/rollout.h"
+
+enum { MAX = 200, NOW = 10000 };
+
+static struct rollout_daemon list[MAX];
+static enum rollout_choice choices[MAX];
+static size_t n_list;
+
+static struct rollout_daemon *add(size_t n, struct rollout_daemon d) {
+        struct rollout_daemon *first = &list[n_list];
+        for (size_t i = 0; i < n; i++)
+                list[n_list++] = d;
+        return first;
+}
+
+#define OLD                                                                                                  \
+        (struct rollout_daemon) {                                                                            \
+                .outdated = true, .node_ready = true, .idle = true, .reported = true, .imex_starts = true,   \
+                .started = 1                                                                                 \
+        }
+#define NEW(age)                                                                                             \
+        (struct rollout_daemon) {                                                                            \
+                .node_ready = true, .idle = true, .reported = true, .imex_starts = true,                     \
+                .started = NOW - (age)                                                                       \
+        }
+#define CRASHING                                                                                             \
+        (struct rollout_daemon) {                                                                            \
+                .node_ready = true, .idle = true, .crashing = true                                           \
+        }
+
+static struct rollout make(void) {
+        struct rollout r;
+        rollout_make(list, n_list, NOW, choices, &r);
+        return r;
+}
+
+static size_t chosen(enum rollout_choice c) {
+        size_t n = 0;
+        for (size_t i = 0; i < n_list; i++)
+                n += choices[i] == c;
+        return n;
+}
+
+static int begin(void **state) {
+        n_list = 0;
+        memset(list, 0, sizeof list);
+        return 0;
+}
+
+static void a_new_template_is_tried_on_one_idle_node(void **state) {
+        add(50, OLD);
+        list[0].idle = false;
+        struct rollout r = make();
+        assert_false(r.proven);
+        assert_int_equal(r.n_outdated, 50);
+        assert_int_equal(r.n_busy, 1);
+        assert_int_equal(choices[0], ROLLOUT_BUSY);
+        assert_int_equal(choices[1], ROLLOUT_REPLACE);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        assert_int_equal(chosen(ROLLOUT_WAIT), 48);
+        assert_int_equal(r.recheck_s, 0);
+}
+
+static void the_second_waits_until_the_first_has_run_for_a_minute(void **state) {
+        add(50, OLD);
+        struct rollout_daemon *first = add(1, NEW(59));
+        struct rollout r = make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        assert_int_equal(r.recheck_s, 1);
+        first->started = 0;
+        assert_int_equal(make().recheck_s, 0);
+        first->started = NOW - ROLLOUT_HEALTHY_S;
+        r = make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 4); /* a tenth of 51 */
+        assert_false(r.proven);
+}
+
+static void a_daemon_that_has_not_reported_or_whose_imex_does_not_start_is_not_healthy(void **state) {
+        add(50, OLD);
+        struct rollout_daemon *first = add(1, NEW(1000));
+        first->reported = false;
+        assert_int_equal(make().recheck_s, 0);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        *first = NEW(1000);
+        first->imex_starts = false;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+}
+
+static void a_tenth_is_not_exceeded_until_all_of_it_is_healthy(void **state) {
+        add(90, OLD);
+        add(9, NEW(100));
+        struct rollout_daemon *last = add(1, NEW(10));
+        assert_false(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        *last = NEW(60);
+        assert_true(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 90);
+}
+
+/* Whatever the order in which pods come and crash. */
+static void a_crashing_image_reaches_at_most_a_tenth(void **state) {
+        for (size_t nodes = 1; nodes < MAX; nodes += 7) {
+                size_t tenth = nodes / 10 > 1 ? nodes / 10 : 1, reached = 0, turns = 0;
+                n_list = 0;
+                add(nodes, OLD);
+                do {
+                        make();
+                        reached = 0;
+                        for (size_t i = 0; i < nodes; i++) {
+                                if (choices[i] == ROLLOUT_REPLACE)
+                                        list[i] = CRASHING;
+                                reached += !list[i].outdated;
+                        }
+                } while (++turns < nodes + 2);
+                assert_int_equal(reached, tenth);
+                assert_int_equal(make().n_crashing, tenth);
+        }
+}
+
+static void an_image_that_crashes_on_one_broken_node_reaches_the_others(void **state) {
+        add(1, CRASHING);
+        add(40, OLD);
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        list[1] = NEW(60);
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
+        list[2] = list[3] = list[4] = NEW(60);
+        assert_true(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 36);
+}
+
+static void a_roll_out_stops_when_more_than_a_tenth_crash(void **state) {
+        add(60, OLD);
+        add(30, NEW(600));
+        add(9, CRASHING);
+        assert_true(make().proven);
+        add(1, CRASHING);
+        assert_true(make().proven);
+        add(1, CRASHING);
+        assert_false(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        assert_int_equal(make().n_crashing, 11);
+}
+
+static void a_daemon_of_an_earlier_template_that_crashes_is_replaced_at_once(void **state) {
+        add(20, OLD);
+        add(1, NEW(1));
+        list[4].crashing = list[7].crashing = true;
+        make();
+        assert_int_equal(choices[4], ROLLOUT_REPLACE);
+        assert_int_equal(choices[7], ROLLOUT_REPLACE);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
+        list[7].idle = false;
+        make();
+        assert_int_equal(choices[7], ROLLOUT_BUSY);
+}
+
+/* Two upgrades in a row, both to images that crash. */
+static void a_crashing_daemon_that_is_replaced_is_the_one_that_tries_the_template(void **state) {
+        add(4, OLD);
+        list[2].crashing = true;
+        make();
+        assert_int_equal(choices[2], ROLLOUT_REPLACE);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        list[2] = CRASHING;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+}
+
+static void nodes_that_are_not_ready_are_skipped_and_not_waited_for(void **state) {
+        add(30, OLD);
+        list[0].node_ready = false;
+        add(1, CRASHING)->node_ready = false;
+        add(1, OLD)->removed = true;
+        list[31].node_ready = false;
+        struct rollout r = make();
+        assert_int_equal(choices[0], ROLLOUT_SKIP);
+        assert_int_equal(choices[30], ROLLOUT_KEEP);
+        assert_int_equal(choices[31], ROLLOUT_SKIP);
+        assert_int_equal(choices[1], ROLLOUT_REPLACE);
+        assert_int_equal(r.n_outdated, 29);
+        assert_int_equal(r.n_crashing, 0);
+}
+
+/* Also those that the DaemonSet controller creates on new nodes. */
+static void daemons_on_new_nodes_count_towards_the_tenth(void **state) {
+        add(20, OLD);
+        add(3, NEW(5));
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        for (size_t i = 20; i < 23; i++)
+                list[i] = NEW(70);
+        assert_true(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 20);
+}
+
+static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **state) {
+        add(50, OLD);
+        list[0].removed = true;
+        assert_int_equal(make().n_busy, 0);
+        assert_int_equal(choices[0], ROLLOUT_KEEP);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+}
+
+static void a_used_daemon_is_replaced_only_while_the_template_is_proven(void **state) {
+        add(10, NEW(100));
+        list[3].fresh_wanted = list[4].fresh_wanted = true;
+        list[4].idle = false;
+        assert_true(make().proven);
+        assert_int_equal(choices[3], ROLLOUT_REPLACE);
+        assert_int_equal(choices[4], ROLLOUT_BUSY);
+        assert_int_equal(chosen(ROLLOUT_KEEP), 8);
+        for (size_t i = 0; i < 10; i++)
+                list[i].started = NOW - 3;
+        make();
+        assert_int_equal(choices[3], ROLLOUT_KEEP);
+}
+
+static void a_cluster_without_daemons_is_decided(void **state) {
+        struct rollout r = make();
+        assert_false(r.proven);
+        assert_int_equal(r.n_outdated, 0);
+        assert_int_equal(r.recheck_s, 0);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup(name, begin)
+        const struct CMUnitTest tests[] = {
+                T(a_new_template_is_tried_on_one_idle_node),
+                T(the_second_waits_until_the_first_has_run_for_a_minute),
+                T(a_daemon_that_has_not_reported_or_whose_imex_does_not_start_is_not_healthy),
+                T(a_tenth_is_not_exceeded_until_all_of_it_is_healthy),
+                T(a_crashing_image_reaches_at_most_a_tenth),
+                T(an_image_that_crashes_on_one_broken_node_reaches_the_others),
+                T(a_roll_out_stops_when_more_than_a_tenth_crash),
+                T(a_daemon_of_an_earlier_template_that_crashes_is_replaced_at_once),
+                T(a_crashing_daemon_that_is_replaced_is_the_one_that_tries_the_template),
+                T(nodes_that_are_not_ready_are_skipped_and_not_waited_for),
+                T(daemons_on_new_nodes_count_towards_the_tenth),
+                T(a_daemon_that_is_being_replaced_takes_the_place_of_the_next),
+                T(a_used_daemon_is_replaced_only_while_the_template_is_proven),
+                T(a_cluster_without_daemons_is_decided),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_claims: claims of a node with two GPUs and a MIG device (world/node.h): "one", whose UID is ONE, and
+ * "two". */
+#pragma once
+
+#include "gpu_plugin/gpu_driver.h"
+#include "world/node.h"
+
+struct gpu_claims {
+        char *sys, *proc, *proc_devices;
+        struct gpu *gpu;
+        struct gates gates;
+        struct gpu_devices devices;
+        const char *results, *config; /* of the claim, as JSON */
+        bool nodes;                   /* device nodes can be made here */
+        bool holds, wanted;
+        bool ipc_sockets; /* of the next process */
+        unsigned looks;   /* how often somebody asked whether what is known of the GPUs holds */
+};
+extern struct gpu_claims w;
+extern struct gpu_device gpus[3];
+
+#define RESULT(request, device)                                                                              \
+        "{\"request\":\"" request "\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"" device    \
+        "\"}"
+
+int gpu_claims_setup(void **state);
+int gpu_claims_teardown(void **state);
+#define T(name) cmocka_unit_test_setup_teardown(name, gpu_claims_setup, gpu_claims_teardown)
+/* First in a test that needs them. */
+void needs_nodes(void);
+
+/* The plugin's process begins; that of before is gone (claims_free). */
+void start(void);
+
+void refused(const char *name, const char *why);
+
+/* The claim's CDI file. */
+char *file_of(const char *uid);
+bool is_there(const char *uid);
+char *read_file(const char *path);
+char *read_checkpoint(void);
+void lose_checkpoint(void);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node: the claims of one driver on node n0, in this process: the node half between API server and kubelet
+ * (world/api.h, world/kubelet.h). A failure fails the test. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "node/claims.h"
+#include "world/api.h"
+#include "world/kubelet.h"
+
+#define NODE_BOOT "11111111-1111-4111-8111-111111111111"
+/* Claims of namespace "user". */
+#define ONE "c0000000-0000-4000-8000-000000000001"
+#define TWO "c0000000-0000-4000-8000-000000000002"
+
+/* The UID of the claim of this name, and what stands in its status.allocation.devices, as JSON, which the
+ * caller frees. */
+typedef char *(node_claim_fn)(const char *name, const char **ret_uid);
+
+struct node_world {
+        uv_loop_t loop;
+        char *dir, *plugin_dir, *cdi_root;
+        struct metrics *registry;
+        struct node_metrics_options metrics_options;
+        struct node_metrics metrics;
+        struct claims *claims;
+        node_claim_fn *claim;
+        const char *boot; /* NULL: NODE_BOOT */
+};
+extern struct node_world node;
+
+/* types: of its devices, for its metrics; NULL-terminated, borrowed. */
+void node_begin(const char *driver, const char *const *types, node_claim_fn *claim);
+int node_end(void);
+
+/* The plugin's process begins; that of before is gone (claims_free). */
+void node_start(const struct node_driver *driver, void *u);
+/* Starts claims of any test on this loop; -1: they do not start. */
+int node_start_claims(uv_loop_t *loop, struct claims *c, struct err *e);
+
+/* Runs the API server, or else the loop, once; node_poll(): without waiting for what may come. */
+void node_turn(void);
+void node_poll(void);
+/* As the API server has the claim then. */
+void prepare_claim(struct dra_op *op, const char *name);
+void unprepare_claim(struct dra_op *op, const char *name);
+void until(const struct dra_op *op, enum answer want);
+void prepared_claim(const char *name); /* it is, in the end */
+void unprepared_claim(const char *name);
+/* The first operation, once it waits. */
+const struct op *waiting(void);
