@@ -56,6 +56,7 @@ const struct jd_field node_fields[] = {
         JD_STR(struct node, LABEL "nvidia.com/gpu.present", gpu[3]),
         JD_STR(struct node, NFD_LABEL "cpu-model.vendor_id", gpu[4]),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
+        JD_STR(struct node, ANNOTATION CD_ANNOTATION_CLIQUE, clique_id),
         JD_BOOL(struct node, "spec>unschedulable", unschedulable),
         JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
@@ -115,9 +116,9 @@ const char *node_boot_id(const struct node *n) {
 bool node_differs(const struct node *a, const struct node *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
                !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
-               !streq(a->imex_daemon, b->imex_daemon) || !streq(a->boot_id, b->boot_id) ||
-               a->unschedulable != b->unschedulable || node_ready(a) != node_ready(b) ||
-               node_out_of_service(a) != node_out_of_service(b);
+               !streq(a->imex_daemon, b->imex_daemon) || !streq(a->clique_id, b->clique_id) ||
+               !streq(a->boot_id, b->boot_id) || a->unschedulable != b->unschedulable ||
+               node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
 }
 
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };
@@ -303,7 +304,7 @@ static const struct jd_field f_device[] = {
 };
 const struct jd_field slice_fields[] = {
         JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta),
-        JD_STR(struct slice, ANNOTATION CD_ANNOTATION_SLICE_CLIQUE, clique_id),
+        JD_STR(struct slice, ANNOTATION CD_ANNOTATION_CLIQUE, clique_id),
         JD_STR(struct slice, "spec>driver", driver),
         JD_STR(struct slice, "spec>nodeName", node),
         JD_LIST(struct slice, "spec>devices", devices, struct slice_device, f_device),

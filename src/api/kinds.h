@@ -31,6 +31,7 @@ struct node {
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
                                         never */
         const char *imex_daemon;     /* label CD_LABEL_DAEMON */
+        const char *clique_id;       /* annotation CD_ANNOTATION_CLIQUE, NULL when absent */
         const char *boot_id;         /* status.nodeInfo.bootID */
         bool unschedulable;          /* spec.unschedulable: it is cordoned */
         const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
@@ -167,7 +168,7 @@ struct slice_device {
 struct slice {
         struct kube_object o;
         const char *driver, *node;
-        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
+        const char *clique_id; /* annotation CD_ANNOTATION_CLIQUE, NULL when absent */
         struct slice_device *devices;
         size_t n_devices;
 };

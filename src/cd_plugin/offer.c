@@ -26,7 +26,7 @@ struct slice_content offer_content(const struct offer *o) {
         struct slice_content content = { .arena = a,
                                          .driver = CD_DRIVER,
                                          .devices = devices,
-                                         .annotation = { CD_ANNOTATION_SLICE_CLIQUE, NULL } };
+                                         .annotation = { CD_ANNOTATION_CLIQUE, NULL } };
         /* A node that offers nothing is of its fabric all the same, which the controller must know: it may
          * hold channels. */
         if (!o->channels && own_channels && *clique)

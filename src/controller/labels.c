@@ -107,6 +107,12 @@ static bool daemon_wanted(struct controller *c, const struct node *n, const char
         return p && !removals_ask(c, p, REMOVALS_NODE);
 }
 
+/* What the slice names; while there is none, what it named last. */
+static const char *clique_of(const struct controller *c, const struct node *n) {
+        const char *clique = records_node_clique(c, n->o.meta.name);
+        return clique ? clique : n->clique_id;
+}
+
 /* ---- whether somebody else wrote it ---- */
 
 static void on_written(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e) {
@@ -160,10 +166,12 @@ void labels_reconcile(struct controller *c, const char *name) {
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
                 p.daemon = daemon_wanted(c, n, buf_str(&key)) ? "true" : NULL;
                 p.set_daemon = !streq(p.daemon, n->imex_daemon);
+                p.clique = p.daemon ? clique_of(c, n) : NULL;
+                p.set_clique = !streq(p.clique, n->clique_id);
                 p.versioned = p.versioned || (p.set_daemon && !p.daemon);
-                late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_gpu_clique;
+                late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_clique && !p.set_gpu_clique;
         }
-        if (p.set_domain || p.set_daemon || p.set_gpu_clique) {
+        if (p.set_domain || p.set_daemon || p.set_clique || p.set_gpu_clique) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_node(&n->o.meta, &p, &b);
                 writes_try(c->writes, &(struct writes_request){

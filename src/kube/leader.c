@@ -43,7 +43,7 @@ struct leader {
                                  count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
         uint64_t read_from; /* the version known when the read in flight was sent */
-        char *told; /* the identity last given to `observed` */
+        char *told;         /* the identity last given to `observed` */
         bool releasing;
         uint64_t release_until_ms;
         void (*released)(void *u);

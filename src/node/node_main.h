@@ -11,8 +11,7 @@
 
 struct node_flags {
         const char *node, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,
-                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format,
-                *selector;
+                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format, *selector;
         int64_t health_port, qps, burst, verbosity;
 };
 #define NODE_FLAGS_DEFAULT                                                                                   \

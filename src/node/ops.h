@@ -28,7 +28,7 @@ struct claims_options {
         const char *node;
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
-        int checkpoint_dialect; /* in which it is written; 0: the codec has no dialects */
+        int checkpoint_dialect;   /* in which it is written; 0: the codec has no dialects */
         void (*changed)(void *u); /* the table of prepared claims may have; NULL is allowed */
         void *changed_u;
 };
@@ -80,7 +80,7 @@ struct op {
         size_t n_wants;
         enum verdict verdict;
         unsigned waits_for;
-        char *holder; /* the UID of the claim whose device it wants; NULL: none */
+        char *holder;           /* the UID of the claim whose device it wants; NULL: none */
         struct disk_task *task; /* what the thread does for it now */
         bool worked, unworked;  /* the driver has done what takes long, and undone it */
         struct err work_failed; /* ERR_NONE: it has not */

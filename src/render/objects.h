@@ -86,8 +86,8 @@ void objects_release_specless(const struct compute_domain *cd, struct buf *out);
 /* Merge patch of a Node: the members whose `set_` is true; NULL removes. `versioned`: only of the version
  * that `m` is of, because a label may be another domain's by now. */
 struct objects_node_patch {
-        bool set_domain, set_daemon, set_gpu_clique, versioned;
-        const char *domain_uid, *daemon, *gpu_clique, *gpu_clique_ours;
+        bool set_domain, set_daemon, set_clique, set_gpu_clique, versioned;
+        const char *domain_uid, *daemon, *clique, *gpu_clique, *gpu_clique_ours;
 };
 void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
 

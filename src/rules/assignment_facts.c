@@ -103,43 +103,14 @@ static bool is_member(const struct compute_domain_fabric *f, const char *node) {
         return f && has_string((const char *const *)f->members, f->n_members, node);
 }
 
-struct bringing {
-        const struct work *w;
-        const char *uid;
-        bool found;
-};
-
-static void look_at_grant(void *v, const struct grant *x) {
-        struct bringing *b = v;
-        const struct assignment_source *s = b->w->s;
-        const struct compute_domain *cd = s->domain(s->u, x->domain_uid);
-        bool valid = cd && streq(cd->o.meta.ns, x->ns);
-        b->found = b->found || (valid && (streq(x->domain_uid, b->uid) || streq(b->w->standing_uid, b->uid)));
-}
-
-/* The API server knows that the node is in that domain: by our label, or by a claim. */
-static bool is_brought_into(const struct work *w, const char *name, const struct node *node,
-                            const char *uid) {
-        struct bringing b = { .w = w, .uid = uid };
-        if (!uid)
-                return false;
-        if (node && streq(node->domain_uid, uid))
-                return true;
-        w->s->grants(w->s->u, name, look_at_grant, &b);
-        return b.found;
-}
-
 /* How far the daemon's report counts. Its token may be in the hands of anybody on its node, so the node's
  * ResourceSlice has to confirm the partition. There is no slice while the plugin is away, and after a restore
- * of etcd: then the object confirms it, or our label of the Node, or that the node is in the domain that the
- * report names. */
-static enum assignment_trust trust_of(const struct work *w, const char *name, const struct node *node,
-                                      const char *reported) {
+ * of etcd: then the object confirms it, or what we wrote on the Node. */
+static enum assignment_trust trust_of(const struct work *w, const char *name, const struct node *node) {
         const char *slice = w->s->slice(w->s->u, name);
         if (slice)
                 return streq(slice, w->s->clique) ? ASSIGNMENT_TRUST_FULL : ASSIGNMENT_TRUST_NONE;
-        if (is_member(w->s->object, name) || is_brought_into(w, name, node, reported) ||
-            (node && streq(node->gpu_clique_ours, w->s->clique) && streq(node->gpu_clique, w->s->clique)))
+        if (is_member(w->s->object, name) || (node && streq(node->clique_id, w->s->clique)))
                 return ASSIGNMENT_TRUST_RESERVE;
         return ASSIGNMENT_TRUST_NONE;
 }
@@ -177,7 +148,7 @@ static void look_at_daemons(struct work *w, struct assignment_node *n, const str
         w->s->plugins(w->s->u, n->name, look_at_plugin, &k);
         n->more_left = d.left;
         n->n_more_left = d.n_left;
-        n->trust = trust_of(w, n->name, node, n->report.domain);
+        n->trust = trust_of(w, n->name, node);
         n->unprepared = n->trust == ASSIGNMENT_TRUST_FULL && k.newest ? k.newest->unprepared : NULL;
         n->moved = has_moved(w, n->name, &n->report);
         forget_other_object(w, d.reported, &n->report);

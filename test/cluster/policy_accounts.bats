@@ -83,11 +83,11 @@ clean() {
 patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "${@:2}"; }
 
 # bats test_tags=matrix
-@test "the controller writes its labels and its annotation of a node" {
+@test "the controller writes its labels and annotations of a node" {
 	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "'$uid'"}}}'
 	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": null, "nvidia.com/gpu.clique": "c.1"},
-		"annotations": {"resource.nvidia.com/gpu-clique-label": "c.1"}}}'
-	allowed patch_node '{"metadata": {"labels": {"nvidia.com/gpu.clique": null}, "annotations": {"resource.nvidia.com/gpu-clique-label": null}}}'
+		"annotations": {"resource.nvidia.com/gpu-clique-label": "c.1", "resource.nvidia.com/clique-id": "c.1"}}}'
+	allowed patch_node '{"metadata": {"labels": {"nvidia.com/gpu.clique": null}, "annotations": {"resource.nvidia.com/gpu-clique-label": null, "resource.nvidia.com/clique-id": null}}}'
 }
 
 @test "the controller changes nothing else of a node" {

@@ -91,7 +91,7 @@ static void add_annotation(struct jw *j, const struct version *of) {
         const struct version *node = any(K_NODE);
         /* What the driver writes on objects that are not the tenant's. */
         static const char *const others[] = {
-                CD_ANNOTATION_GPU_CLIQUE,      CD_ANNOTATION_TEMPLATE,     CD_ANNOTATION_SLICE_CLIQUE,
+                CD_ANNOTATION_GPU_CLIQUE,      CD_ANNOTATION_TEMPLATE,     CD_ANNOTATION_CLIQUE,
                 CD_ANNOTATION_FABRIC_EMPTY,    IMEX_ANNOTATION_STATE,      IMEX_ANNOTATION_REASON,
                 IMEX_ANNOTATION_NODE_ID,       IMEX_ANNOTATION_INDEX,      IMEX_ANNOTATION_PEERS,
                 IMEX_ANNOTATION_READY,         IMEX_ANNOTATION_AWAITED,    IMEX_ANNOTATION_REPORT,

@@ -635,6 +635,17 @@ static const char *wanted_label(const char *node) {
         return NULL;
 }
 
+/* The daemon of the domain that stands terminates: it serves the pods that run there until the last has
+ * ended, and a pod waits that was placed there before the slice withheld the channels. */
+static bool awaits_next_daemon(const struct node *n) {
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                const struct version *pod = store_get(K_POD, DRIVER_NS, n->runs[k].pod);
+                if (n->runs[k].used && pod && version_deleted(pod))
+                        return channels_standing() && world_runs_ms(n->name, "") >= 0;
+        }
+        return false;
+}
+
 const char *world_misses(void) {
         for (unsigned d = 0; d < w.n_domains; d++) {
                 const struct domain *x = &w.domains[d];
@@ -647,6 +658,8 @@ const char *world_misses(void) {
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
+                        if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
+                                continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
                                 return say("pod %u of domain %s does not run (state %d, on %s)", i, x->name,
                                            (int)s, x->pods[i].node ? x->pods[i].node->name : "no node");

@@ -271,7 +271,7 @@ static void a_node_that_withholds_its_devices_is_of_its_clique_all_the_same(void
         struct arena *a = arena_new(4096);
         const char *clique;
         assert_true(slice_clique(
-                fake_slice_json(a, fmt, ",'annotations':{'" CD_ANNOTATION_SLICE_CLIQUE "':'c'}"), &clique));
+                fake_slice_json(a, fmt, ",'annotations':{'" CD_ANNOTATION_CLIQUE "':'c'}"), &clique));
         assert_string_equal(clique, "c");
         assert_false(slice_clique(fake_slice_json(a, fmt, ""), &clique));
         assert_string_equal(clique, "");
@@ -288,7 +288,7 @@ static void a_trimmed_slice_states_the_same_clique(void **state) {
                 struct arena *a = arena_new(4096);
                 static const char fmt[] =
                         "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
-                        "'" CD_ANNOTATION_SLICE_CLIQUE "':'c'}},'spec':{'driver':'" CD_DRIVER
+                        "'" CD_ANNOTATION_CLIQUE "':'c'}},'spec':{'driver':'" CD_DRIVER
                         "','nodeName':'n','devices':[%s]}}";
                 const char *before, *after;
                 const struct slice *s = fake_slice_json(a, fmt, devices[i]);

@@ -24,6 +24,7 @@ static void each_node_of_a_partition_gets_a_daemon(void **state) {
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
         assert_non_null(strstr(w->node, "\"" CD_LABEL_DAEMON "\":\"true\""));
+        assert_non_null(strstr(w->node, "\"" CD_ANNOTATION_CLIQUE "\":\"" CLIQUE "\""));
         assert_non_null(strstr(w->fabric, "\"members\":[\"n1\"]"));
         assert_null(strstr(w->fabric, "\"domains\"")); /* no node has ever had an assignment */
 }

@@ -69,7 +69,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 *ret_kind = "ResourceSlice";
                 return xstrdup("{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\","
                                "\"annotations\":{"
-                               "\"" CD_ANNOTATION_SLICE_CLIQUE "\":\"" CLIQUE
+                               "\"" CD_ANNOTATION_CLIQUE "\":\"" CLIQUE
                                "\"}},\"spec\":{\"driver\":\"" CD_DRIVER
                                "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
                                "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}");

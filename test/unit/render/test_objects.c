@@ -408,7 +408,7 @@ static void node_patch(void **state) {
                 &b);
         assert_string_equal(buf_str(&b),
                             "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"" CD_LABEL
-                            "\":\"" UID_A "\"}}}");
+                            "\":\"" UID_A "\"},\"annotations\":{}}}");
         buf_clear(&b);
         objects_node(&m, &(struct objects_node_patch){ .set_gpu_clique = true, .gpu_clique = "c.1" }, &b);
         assert_null(strstr(buf_str(&b), "resourceVersion")); /* nobody else's: the last word counts */
@@ -416,6 +416,8 @@ static void node_patch(void **state) {
         objects_node(&m,
                      &(struct objects_node_patch){ .set_domain = true,
                                                    .versioned = true,
+                                                   .set_clique = true,
+                                                   .clique = "c.1",
                                                    .set_gpu_clique = true,
                                                    .gpu_clique = "c.1",
                                                    .gpu_clique_ours = "c.1" },
@@ -423,7 +425,8 @@ static void node_patch(void **state) {
         assert_string_equal(buf_str(&b),
                             "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"" CD_LABEL
                             "\":null,\"" GPU_CLIQUE_LABEL
-                            "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
+                            "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_CLIQUE
+                            "\":\"c.1\",\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
         buf_done(&b);
 }
 

@@ -241,34 +241,18 @@ static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
         w->slice = "";
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->slice = NULL;
-        w->n_grants = 0;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         static const char *members[] = { "n1" };
         w->object.members = members;
         w->object.n_members = 1;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
         w->object.n_members = 0;
-        w->node.gpu_clique = CLIQUE; /* a label that somebody else wrote */
+        w->node.gpu_clique = CLIQUE; /* a label that somebody else may have written */
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
-        w->node.gpu_clique_ours = CLIQUE;
+        w->node.clique_id = ELSEWHERE;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->node.clique_id = CLIQUE;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
-}
-
-/* etcd was restored from a backup that has neither the slice nor the object: a label or a claim shows that
- * the node is in the domain whose index its daemon reports. */
-static void without_a_slice_a_report_about_a_domain_of_the_node_reserves_its_index(void **state) {
-        struct world *w = *state;
-        w->no_object = true;
-        w->slice = NULL;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE); /* by its claim */
-        w->grants[0].ns = "another";
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
-        w->node.domain_uid = "another-domain";
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
-        w->node.domain_uid = DOMAIN;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
-        w->slice = ELSEWHERE;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
 }
 
 static void what_an_earlier_pod_left_counts_and_what_it_ran_does_not(void **state) {
@@ -531,15 +515,13 @@ static void a_partition_without_an_object_has_facts(void **state) {
         assert_null(w->facts.input.object);
         assert_int_equal(w->facts.input.n_old, 0);
         assert_int_equal(w->facts.input.n_domains, 1);
-        w->slice = NULL; /* and nothing confirms the report */
-        w->n_grants = 0;
+        w->slice = NULL; /* and nothing else confirms the report */
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->has_node = false;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->has_node = true;
-        w->node.gpu_clique_ours = CLIQUE; /* a label of ours that somebody else has changed */
-        w->node.gpu_clique = ELSEWHERE;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->node.clique_id = CLIQUE; /* what was written on the Node lasts longer than object and slice */
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
 static void of_two_pods_that_are_as_old_the_name_decides(void **state) {
@@ -756,7 +738,6 @@ int main(void) {
                 T(a_report_that_cannot_be_read_says_nothing),
                 T(a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment),
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
-                T(without_a_slice_a_report_about_a_domain_of_the_node_reserves_its_index),
                 T(what_an_earlier_pod_left_counts_and_what_it_ran_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
                 T(a_node_is_dead_only_when_the_api_server_confirms_it),

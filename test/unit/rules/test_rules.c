@@ -301,10 +301,10 @@ static void what_a_slice_states(void **state) {
                   "channel-0'}]}}",
                   "" },
                 { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
-                  "'" CD_ANNOTATION_SLICE_CLIQUE "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "'" CD_ANNOTATION_CLIQUE "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
                   "c.2" },
                 { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
-                  "'" CD_ANNOTATION_SLICE_CLIQUE "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "'" CD_ANNOTATION_CLIQUE "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
                   "" },
                 { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{}}", NULL },
         };
