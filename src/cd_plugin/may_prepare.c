@@ -23,9 +23,10 @@ __attribute__((format(printf, 2, 3))) static bool no(const struct answer *a, con
         return false;
 }
 
-/* Why the controller assigns nothing, in its words; NULL: the fabric's object gives no reason. */
-static const char *standstill(const struct compute_domain_fabric *f, const char *type) {
-        const char *const types[] = { FABRIC_TABLE_LOST, type };
+/* Why the controller assigns nothing, in its words, by the first of two conditions that is True; NULL: the
+ * fabric's object gives no reason. */
+static const char *standstill(const struct compute_domain_fabric *f, const char *type, const char *other) {
+        const char *const types[] = { type, other };
         const struct condition *c =
                 f ? condition_first_true(f->conditions, f->n_conditions, types, ARRAY_LEN(types)) : NULL;
         return c ? str_or(c->message, c->type) : NULL;
@@ -40,7 +41,7 @@ static const char *rack_of(const struct prepare_question *q) {
 bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *msg, size_t n) {
         const struct answer a = { q, msg, n };
         const struct fabric_channel *c = q->fabric ? fabric_channel_of(q->fabric, q->domain_uid) : NULL;
-        const char *why = standstill(q->fabric, FABRIC_CHANNELS_EXHAUSTED);
+        const char *why = standstill(q->fabric, FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED);
         if (!c)
                 return no(&a, "no channel has been assigned to ComputeDomain '%s/%s' on %s yet%s%s",
                           q->domain_ns, q->domain_name, rack_of(q), why ? ": " : "",
@@ -121,7 +122,8 @@ static const char *owner(const struct prepare_question *q, char *text, size_t n)
 
 static bool not_assigned(const struct answer *a, const char *whose) {
         const struct prepare_question *q = a->q;
-        const char *why = standstill(q->fabric, q->stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
+        const char *why = standstill(q->fabric, FABRIC_ASSIGNMENTS_LOST,
+                                     q->stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
         char otherwise[400];
         if (q->stands)
                 snprintf(otherwise, sizeof otherwise,
@@ -250,5 +252,5 @@ const char *may_prepare_no_place(const struct compute_domain_fabric *f, const ch
         for (size_t i = 0; f && i < f->n_domains; i++)
                 if (fabric_domain_stands(&f->domains[i]) && fabric_assignment_of(&f->domains[i], node))
                         return NULL;
-        return standstill(f, FABRIC_DOMAIN_FULL);
+        return standstill(f, FABRIC_ASSIGNMENTS_LOST, FABRIC_DOMAIN_FULL);
 }

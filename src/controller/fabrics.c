@@ -238,6 +238,7 @@ static void queue_domain_of(void *u, const struct grant *x) {
 
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is) {
+        static const char *const lost[] = { FABRIC_TABLE_LOST, FABRIC_ASSIGNMENTS_LOST };
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         for (size_t i = 0; was && i < was->n_domains; i++) {
                 const struct fabric_domain *d = &was->domains[i];
@@ -249,7 +250,7 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         if (was && !same)
                 remember(c, was);
         else if (is && fabric_is_own(is) &&
-                 !condition_true(is->conditions, is->n_conditions, FABRIC_TABLE_LOST))
+                 !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
                 forget_lost(lost_at(c, is->o.meta.name));
         records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
         if (!c->leading)

@@ -63,7 +63,8 @@ struct fabric_removal {
 
 /* Why something of the fabric is not as it should be. */
 #define FABRIC_CHANNELS_EXHAUSTED "ChannelsExhausted"
-#define FABRIC_TABLE_LOST "TableLost"
+#define FABRIC_TABLE_LOST "TableLost"             /* of channels */
+#define FABRIC_ASSIGNMENTS_LOST "AssignmentsLost" /* to IMEX domains */
 #define FABRIC_NODES_DIFFER "NodesDiffer"
 #define FABRIC_NODES_WITHHOLD "NodesWithhold"
 #define FABRIC_CHANNELS_HELD "ChannelsHeld"

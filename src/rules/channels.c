@@ -578,8 +578,8 @@ static void take_assignments(struct work *w) {
         for (size_t i = 0; i < r->n_domains; i++)
                 g->domain_count += !fabric_domain_stands(&r->domains[i]);
         w->d->urgent = w->d->urgent || r->changed;
-        if (w->f->recount_why && !condition_find(g->conditions, g->n_conditions, FABRIC_TABLE_LOST))
-                add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->recount_why);
+        if (w->f->recount_why)
+                add_condition(w, FABRIC_ASSIGNMENTS_LOST, "NotAllReported", w->f->recount_why);
         if (w->f->full_why)
                 add_condition(w, FABRIC_DOMAIN_FULL, "NoIndexLeft", w->f->full_why);
         if (r->n_refused)

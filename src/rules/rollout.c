@@ -4,7 +4,7 @@
 #include "base/diag.h"
 
 struct count {
-        size_t idle; /* nodes whose daemon is idle or is being replaced: those that the template may reach */
+        size_t idle;    /* nodes whose daemon is idle: those that the template may reach */
         size_t healthy; /* daemons with the newest template */
         size_t coming;  /* daemons that are replaced, or have the newest template and are not healthy */
 };
@@ -27,15 +27,20 @@ static bool is_broken(const struct rollout_daemon *d) {
         return d->outdated && d->crashing && d->idle;
 }
 
+/* One that terminates and serves is not being replaced yet: a pod may hold it for weeks. */
+static bool is_going(const struct rollout_daemon *d) {
+        return d->removed && d->idle;
+}
+
 static void count_one(const struct rollout_daemon *d, int64_t now, struct count *c, struct rollout *ret) {
-        bool healthy = !d->outdated && !d->removed && is_healthy(d, now);
-        c->idle += d->idle || d->removed;
+        bool healthy = !d->outdated && !is_going(d) && is_healthy(d, now);
+        c->idle += d->idle;
         c->healthy += healthy;
-        c->coming += d->removed || is_broken(d) || (!d->outdated && !healthy);
+        c->coming += is_going(d) || is_broken(d) || (!d->outdated && !healthy);
         ret->n_outdated += d->outdated;
         ret->n_busy += d->outdated && !d->idle && !d->removed;
         ret->n_crashing += !d->outdated && !d->removed && d->crashing;
-        if (d->outdated || d->removed || healthy || !may_become_healthy(d))
+        if (d->outdated || is_going(d) || healthy || !may_become_healthy(d))
                 return;
         if (!ret->recheck_s || healthy_in_s(d, now) < ret->recheck_s)
                 ret->recheck_s = healthy_in_s(d, now);

@@ -99,6 +99,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	[[ $(channels_of c) == "$channel" ]]
 	# Controllers that know nothing of the object before it give no other ComputeDomain a channel for a minute.
 	eventually 90 fabric_is_silent TableLost
+	eventually 90 fabric_is_silent AssignmentsLost
 }
 
 @test "the isolation is switched off under load: the nodes leave as their pods end, the others at once, and a ComputeDomain gets its own IMEX domain" {

@@ -590,7 +590,7 @@ def created_again(h, fabric):
             return None  # nobody is in it any more, and an object is made for those who are
         if not now or now["metadata"]["uid"] == fabric["metadata"]["uid"] or now.get("tableOf") != now["metadata"]["uid"]:
             return f"fabric {name(fabric)} has no table of its own again"
-        lost = next((c for c in now.get("conditions") or [] if c["type"] == "TableLost"), None)
+        lost = next((c for c in now.get("conditions") or [] if c["type"] in ("TableLost", "AssignmentsLost")), None)
         return lost and f"fabric {name(fabric)}: {lost['message']}"
     return missing
 

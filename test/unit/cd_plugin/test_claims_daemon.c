@@ -207,10 +207,12 @@ static void assignments_of_a_table_that_was_put_back_release_nobody(void **state
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
         api_table_of("another");
-        api_fabric(CLIQUE, 1, "",
-                   ",\"conditions\":[{\"type\":\"TableLost\",\"status\":\"True\","
-                   "\"message\":\"waiting for node-9\"}],\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
-                   "\"},\"assignments\":[" ASSIGNED("3", "1") "]}]");
+        api_fabric(
+                CLIQUE, 1, "",
+                ",\"conditions\":[{\"type\":\"TableLost\",\"status\":\"True\",\"message\":\"of channels\"},"
+                "{\"type\":\"AssignmentsLost\",\"status\":\"True\","
+                "\"message\":\"waiting for node-9\"}],\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
+                "\"},\"assignments\":[" ASSIGNED("3", "1") "]}]");
         waits_and_says("yet: waiting for node-9");
 }
 

@@ -152,7 +152,7 @@ static void stays_free(struct world *w) {
         records_queue_fabric(&w->l.c, CLIQUE);
         run_for(&w->l.loop, 500);
         assert_non_null(strstr(w->object, "\"assignments\":[]"));
-        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
         assert_true(w->n_fabric_writes <= n + 1);
 }
 
@@ -249,7 +249,7 @@ static void a6_nothing_is_assigned_while_a_daemon_watches_another_object(void **
         world_is_claimed(w);
         world_has_reported(w, REPORT_IN(BOOT, "00000000-0000-4000-8000-000000000009", ",\"seen\":4"));
         leading_start(&w->l);
-        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
         assert_non_null(strstr(w->fabric, "Still to report: n1"));
         assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
         world_change_report(w, ANSWERS("4"));
@@ -258,7 +258,7 @@ static void a6_nothing_is_assigned_while_a_daemon_watches_another_object(void **
         world_change_report(w, ANSWERS("5"));
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":0,\"epoch\":6," THE_DAEMON));
         assert_non_null(strstr(w->fabric, "\"epoch\":6,\"recount\":0,"));
-        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
 /* etcd was restored: what was assigned since is not in the object, and its daemon runs it. */
@@ -269,11 +269,11 @@ static void a_version_of_the_object_that_goes_back_starts_a_recount(void **state
         world_has_reported(w, ANSWERS("0"));
         leading_start(&w->l);
         run_for(&w->l.loop, 300);
-        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
         w->restored = true;
         fake_chunk(w->fabrics_watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
                                      "\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
-        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
         assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
         fake_chunk(w->claims_watch, "{\"type\":\"ADDED\",\"object\":" A_CLAIM "}\n");
         run_for(&w->l.loop, 500);
@@ -302,7 +302,7 @@ what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_not
         /* Nor does it of its own, whose object it does not watch. */
         assert_null(strstr(w->fabric, DOMAIN));
         assert_null(strstr(w->fabric, "\"epoch\":12"));
-        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
 /* The object of the partition that it was in was put back after it had gone: no daemon would ever report that
@@ -316,7 +316,7 @@ static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void 
         world_has_reported(w, REPORT_IN(BOOT, OTHER_OBJECT, ",\"seen\":1"));
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[]"));
-        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
 /* It may still run what it has here. */

@@ -207,6 +207,21 @@ static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **s
         assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
 }
 
+/* Its pod may run for weeks, and new pods elsewhere may wait for fresh daemons. */
+static void a_daemon_that_terminates_and_serves_is_not_waited_for(void **state) {
+        add(3, OLD);
+        list[0].removed = true;
+        list[0].idle = false;
+        make();
+        assert_int_equal(choices[0], ROLLOUT_KEEP);
+        assert_int_equal(choices[1], ROLLOUT_REPLACE);
+        assert_int_equal(choices[2], ROLLOUT_WAIT);
+        list[0].outdated = false; /* it proves the newest template as well as any other */
+        struct rollout r = make();
+        assert_true(r.proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
+}
+
 static void a_used_daemon_is_replaced_only_while_the_template_is_proven(void **state) {
         add(10, NEW(100));
         list[3].fresh_wanted = list[4].fresh_wanted = true;
@@ -243,6 +258,7 @@ int main(void) {
                 T(nodes_that_are_not_ready_are_skipped_and_not_waited_for),
                 T(daemons_on_new_nodes_count_towards_the_tenth),
                 T(a_daemon_that_is_being_replaced_takes_the_place_of_the_next),
+                T(a_daemon_that_terminates_and_serves_is_not_waited_for),
                 T(a_used_daemon_is_replaced_only_while_the_template_is_proven),
                 T(a_cluster_without_daemons_is_decided),
         };
