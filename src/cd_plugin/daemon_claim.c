@@ -168,8 +168,6 @@ int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct
 void daemon_claim_report(const struct cd *cd) {
         char uid[37];
         struct err e;
-        if (!mode_runs_daemons(cd->o.mode))
-                return;
         if (released_newest(cd->o.plugin_dir, cd->o.boot_id, &cd->claims->journal.table, uid, &e) < 0)
                 log_warn("cannot report which daemon claim was unprepared", kv_err(&e));
         else

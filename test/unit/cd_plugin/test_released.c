@@ -44,6 +44,17 @@ static void a_claim_is_reported_once_it_is_unprepared(void **state) {
         reported(NEXT);
 }
 
+/* The mode was changed while the daemon served: its index becomes free as in the mode before. */
+static void it_is_reported_where_the_hosts_run_IMEX_now(void **state) {
+        (void)state;
+        daemon_comes(DAEMON_1);
+        world_stop(w.claims);
+        world_mode("HostManagedIMEX=true", "hostManaged");
+        world_start(BOOT);
+        daemon_goes(DAEMON_1);
+        reported(DAEMON_1);
+}
+
 static void the_next_process_reports_it_again_on_its_own_Pod(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -265,6 +276,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_claim_is_reported_once_it_is_unprepared),
+                T(it_is_reported_where_the_hosts_run_IMEX_now),
                 T(the_next_process_reports_it_again_on_its_own_Pod),
                 T(it_is_written_again_when_a_restore_of_etcd_has_removed_it),
                 T(it_is_written_when_the_API_server_answers_again),

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,22 @@ func check() error {
 		return fmt.Errorf("IMEX is not ready: %v: %s", err, out)
 	}
 	return nil
+}
+
+// writeConfig fills in the template that the plugin has put into the folder, and fails without one, as the real daemon does.
+func writeConfig(ip string) error {
+	t, err := template.ParseFiles(imexConfig + ".tmpl")
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(imexConfig)
+	if err != nil {
+		return err
+	}
+	if err := t.Option("missingkey=error").Execute(f, map[string]string{"IMEXCmdBindInterfaceIP": ip}); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
 }
 
 type member struct {
@@ -55,8 +72,9 @@ func daemon(ctx context.Context) error {
 		nodes += slot(i) + "\n"
 	}
 	must(os.WriteFile("/imexd/nodes.cfg", []byte(nodes), 0o644))
-	must(os.WriteFile(imexConfig, []byte("SERVER_PORT=50000\nIMEX_NODE_CONFIG_FILE=/imexd/nodes.cfg\nIMEX_WAIT_FOR_QUORUM=RECOVERY\nDAEMONIZE=0\nLOG_FILE_NAME=\n"+
-		"IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\nIMEX_CMD_BIND_INTERFACE_IP="+m.ip+"\n"), 0o644))
+	if err := writeConfig(m.ip); err != nil {
+		return err
+	}
 
 	only := func(name string) func(*metav1.ListOptions) {
 		return func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + name }

@@ -224,6 +224,8 @@ func (d *dra) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (r 
 func (d *dra) prepareDaemon(ctx context.Context, uid, name, domain string) error {
 	dir := pluginDir + "/domains/" + domain
 	must(os.MkdirAll(dir, 0o755))
+	must(os.WriteFile(dir+"/imexd.cfg.tmpl", []byte("SERVER_PORT=50000\nIMEX_NODE_CONFIG_FILE=/imexd/nodes.cfg\nIMEX_WAIT_FOR_QUORUM=RECOVERY\n"+
+		"DAEMONIZE=0\nLOG_FILE_NAME=\nIMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\nIMEX_CMD_BIND_INTERFACE_IP={{.IMEXCmdBindInterfaceIP}}\n"), 0o644))
 	cd, err := domainOf(ctx, domain)
 	if err != nil {
 		return err
