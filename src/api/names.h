@@ -56,8 +56,8 @@
 #define CD_ANNOTATION_MODE                                                                                   \
         "resource.nvidia.com/imex-mode" /* on ComputeDomains: the name of the mode they were formed in */
 /* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices
- * have it as an attribute. On Nodes, with CD_LABEL_DAEMON: the clique that the slice named last, by which the
- * report of a daemon counts while there is no slice. */
+ * have it as an attribute. On Nodes that have a daemon, or channels of ComputeDomains: the clique that the
+ * slice named last, which counts while there is no slice. */
 #define CD_ANNOTATION_CLIQUE "resource.nvidia.com/clique-id"
 /* On the ComputeDomain of a rack: its own UID, which tells it from a copy that a person has made; the names
  * of its Nodes, and since when none of them is there. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: the time of day, as it is written into objects for others. Durations are the loop's: uv_now(). */
+/* clock: the time of day, as it is written into objects for others, and a clock that nobody sets, for
+ * durations. */
 #pragma once
 
 #include <stdint.h>
@@ -15,4 +16,11 @@ static inline int64_t clock_wall_ns(void) {
 /* Seconds since 1970. */
 static inline int64_t clock_wall_s(void) {
         return clock_wall_ns() / 1000000000;
+}
+
+/* Seconds since some moment before this process. */
+static inline int64_t clock_mono_s(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec;
 }

@@ -52,6 +52,14 @@ static bool has(const struct claims_list *l, const char *uid) {
         return false;
 }
 
+static void drop(struct claims_list *l, const char *uid) {
+        size_t kept = 0;
+        for (size_t i = 0; i < l->n; i++)
+                if (!streq(l->uids[i], uid))
+                        memcpy(l->uids[kept++], l->uids[i], sizeof l->uids[0]);
+        l->n = kept;
+}
+
 int released_add(const char *plugin_dir, const char *boot_id, const char *claim_uid, struct err *e) {
         _cleanup_(freep) char *path = file_join(plugin_dir, RELEASED_FILE);
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX + 1);
@@ -59,8 +67,9 @@ int released_add(const char *plugin_dir, const char *boot_id, const char *claim_
         BUG_ON(!str_is_uuid(claim_uid) || !str_is_uuid(boot_id));
         if (read_list(plugin_dir, boot_id, &l, e) < 0)
                 return -1;
-        if (has(&l, claim_uid)) /* it was about to be unprepared before */
+        if (l.n && streq(l.uids[l.n - 1], claim_uid)) /* it was about to be unprepared before */
                 return 0;
+        drop(&l, claim_uid);
         append(&l, claim_uid);
         buf_addf(&text, "%s\n", boot_id);
         for (size_t i = 0; i < l.n; i++)

@@ -18,7 +18,8 @@
 /* Older ones are dropped. The kubelet asks only for claims of Pods that it has, which are fewer. */
 enum { RELEASED_MAX = 256 };
 
-/* The claim is about to be unprepared. -1: it could not be written down, so it must not be reported. */
+/* The claim is about to be unprepared, or was and is asked for again: it is the newest from now on. -1: it
+ * could not be written down, so it must not be reported. */
 int released_add(const char *plugin_dir, const char *boot_id, const char *claim_uid, struct err *e);
 /* -1: the file cannot be read, so nobody knows. */
 int released_has(const char *plugin_dir, const char *boot_id, const char *claim_uid, bool *ret,

@@ -2,6 +2,7 @@
 #include "cd_plugin/steps.h"
 
 #include "api/names.h"
+#include "cd_plugin/daemon_claim.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/gather.h"
 #include "cd_plugin/may_prepare.h"
@@ -24,13 +25,18 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_want *no
                 return judge_say(op, VERDICT_FAIL, "%s: %s", cd->o.node, e.msg);
         if (!released)
                 return VERDICT_GO;
+        /* Etcd was restored from a backup that has the Pod of an earlier daemon: the controller replaces it
+         * when it reads that its claim is used up. */
+        if (released_add(cd->o.plugin_dir, cd->o.boot_id, op->uid, &e) == 0)
+                daemon_claim_report(cd);
         const char *pod = op->claim.n_consumers ? op->claim.consumers[0].name : NULL;
         return judge_say(
                 op, VERDICT_REFUSE,
                 "%s: ResourceClaim '%s/%s' (%s) was unprepared earlier in this boot of the node, and "
                 "this was reported to the controller, which may have given the index of its IMEX "
-                "daemon to another node: delete the daemon's Pod%s%s%s; the next one gets a new "
-                "claim",
+                "daemon to another node: the controller replaces the daemon's Pod%s%s%s, and the next one "
+                "gets "
+                "a new claim; delete the Pod if that lasts",
                 cd->o.node, op->ns, op->name, op->uid, pod ? " '" : "", str_or(pod, ""), pod ? "'" : "");
 }
 

@@ -41,6 +41,11 @@ static bool add_slice(void *u, const struct kube_object *o) {
         return true;
 }
 
+static bool add_node(void *u, const struct kube_object *o) {
+        add_name(u, o->meta.name);
+        return true;
+}
+
 static bool add_daemon(void *u, const struct kube_object *o) {
         add_name(u, ((const struct daemon_pod *)o)->pod.node);
         return true;
@@ -54,6 +59,7 @@ static void find_names(const struct controller *c, const struct compute_domain_f
                        struct names *ret) {
         size_t n = 0;
         kube_informer_each_at(c->slices, CONTROLLER_SLICES_BY_CLIQUE, clique, add_slice, ret);
+        kube_informer_each_at(c->nodes, CONTROLLER_NODES_BY_CLIQUE, clique, add_node, ret);
         kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, add_daemon, ret);
         for (size_t i = 0; f && i < f->n_domains; i++)
                 for (size_t k = 0; k < f->domains[i].n_assignments; k++)
@@ -85,7 +91,7 @@ static const struct node *get_node(void *u, const char *name) {
 
 static bool is_node_gone(void *u, const char *name) {
         struct work *w = u;
-        return gone_for(w->c->gone, name, ASSIGNMENT_NODE_GONE_S, w->now, &w->out->recheck_s);
+        return since_for(w->c->gone, name, ASSIGNMENT_NODE_GONE_S, w->now, &w->out->recheck_s);
 }
 
 static const char *get_slice(void *u, const char *node) {
@@ -158,14 +164,14 @@ static void key_of(const char *clique, const char *uid, struct buf *ret) {
 void assignments_forget(struct controller *c, const char *clique, const char *uid) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         key_of(clique, uid, &key);
-        gone_is_back(c->empty, buf_str(&key));
+        since_forget(c->empty, buf_str(&key));
 }
 
 static bool is_idle(void *u, const struct fabric_domain *d) {
         struct work *w = u;
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         key_of(w->clique, d->owner.uid, &key);
-        return gone_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
+        return since_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
                !w->out->stale;
 }
 
@@ -253,20 +259,21 @@ static void keep_as_it_is(const struct work *w, struct assignment *r) {
 /* For how long a daemon may run whose Node is gone. Its Pod may be gone before, and with it the report that
  * says what it runs. */
 static int64_t settle_s(const struct work *w, int64_t untold_s) {
-        int64_t left = gone_left(w->c->vanished, 0, ASSIGNMENT_NODE_GONE_S, w->now);
+        int64_t left = since_left(w->c->vanished, ASSIGNMENT_NODE_GONE_S, w->now);
         return left > untold_s ? left : untold_s;
 }
 
 /* An object that is older lists what runs on a Node that has vanished lately, or has been restored, which a
  * recount repairs. */
 static bool is_new(const struct work *w) {
-        return w->old && w->old->o.meta.created + 2 * ASSIGNMENT_NODE_GONE_S > w->now;
+        return w->old &&
+               since_first(w->c->seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_GONE_S > w->now;
 }
 
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct assignments *ret) {
         struct work w = {
-                .c = c, .old = old, .clique = clique, .key = key, .out = ret, .now = clock_wall_s()
+                .c = c, .old = old, .clique = clique, .key = key, .out = ret, .now = clock_mono_s()
         };
         ret->settle_s = settle_s(&w, ret->settle_s);
         struct names names = { 0 };
@@ -281,7 +288,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .stale = ret->stale,
                 .went_back = ret->went_back,
                 .settling = ret->settle_s > 0,
-                .vanished = is_new(&w) && gone_left(c->vanished, 0, ASSIGNMENT_NODE_GONE_S, w.now),
+                .vanished = is_new(&w) && since_left(c->vanished, ASSIGNMENT_NODE_GONE_S, w.now),
                 .slots = c->config->max_nodes,
                 .fresh_pod_per_domain = c->config->fresh_pods,
                 .node = get_node,

@@ -94,9 +94,10 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .events = events,
                 .metrics = metrics,
                 .placements = placements_new(),
-                .gone = gone_new(),
-                .vanished = gone_new(),
-                .empty = gone_new(),
+                .gone = since_new(),
+                .vanished = since_new(),
+                .seen = since_new(),
+                .empty = since_new(),
                 .settings = {
                         .ns = config->ns,
                         .resource_api = kube_resource_api(client),
@@ -161,7 +162,8 @@ void controller_stop(struct controller *c) {
         placements_free(c->placements);
         fabrics_done(c);
         removals_done(c);
-        gone_free(c->gone);
-        gone_free(c->vanished);
-        gone_free(c->empty);
+        since_free(c->gone);
+        since_free(c->vanished);
+        since_free(c->seen);
+        since_free(c->empty);
 }

@@ -127,12 +127,37 @@ static int by_node(const void *x, const void *y) {
         return order ? order : strcmp(a->pod.o.meta.name, b->pod.o.meta.name);
 }
 
-static int64_t started(const struct pod *p) {
-        return p->n_containers ? p->containers[0].started : 0;
+/* When its container was first seen to run, by our clock and not by its kubelet's; 0: it does not. */
+static int64_t started(const struct rolling *r, const struct pod *p) {
+        int64_t told = p->n_containers ? p->containers[0].started : 0;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
+        buf_addf(&key, "%s/%lld", p->o.meta.uid, (long long)told);
+        return told ? since_first(r->c->seen, buf_str(&key), clock_mono_s()) : 0;
 }
 
 static bool is_granted(const struct controller *c, const struct daemon_pod *p) {
         return removals_marked(c, p) && !removals_asked(c, p->pod.node, REMOVALS_NODE);
+}
+
+struct spent_claim {
+        const char *uid;
+        bool found;
+};
+
+static bool look_at_plugin(void *u, const struct kube_object *o) {
+        struct spent_claim *s = u;
+        s->found = s->found || streq(((const struct plugin_pod *)o)->unprepared, s->uid);
+        return !s->found;
+}
+
+/* The node's plugin has unprepared its claim, and prepares it never again in this boot. The kubelet asks for
+ * it where etcd was restored from a backup that has the Pod. */
+static bool is_spent(const struct rolling *r, const struct node *n, const struct daemon_report *report) {
+        struct spent_claim s = { .uid = report->claim };
+        if (r->c->plugins && n && s.uid && streq(report->boot_id, node_boot_id(n)))
+                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, n->o.meta.name,
+                                      look_at_plugin, &s);
+        return s.found;
 }
 
 static struct rollout_daemon look_at(const struct rolling *r, const struct daemon_pod *p) {
@@ -143,13 +168,14 @@ static struct rollout_daemon look_at(const struct rolling *r, const struct daemo
         return (struct rollout_daemon){
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
                 .node_ready = n && node_ready(n),
+                .spent = is_spent(r, n, &report),
                 .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
                 .idle = !report.has_assignment || !report.ready,
                 .reported = reported,
                 .crashing = rules_is_down(&p->pod),
                 .imex_starts = *report.imex_version,
                 .fresh_wanted = r->c->config->fresh_pods && report.served && !report.has_assignment,
-                .started = started(&p->pod),
+                .started = started(r, &p->pod),
         };
 }
 
@@ -216,7 +242,7 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
                 r.list[i] = look_at(&r, r.pods[i]);
         for (size_t i = r.n; i < n_all; i++)
                 r.list[i] = (struct rollout_daemon){ .node_ready = true, .idle = true };
-        rollout_make(r.list, n_all, clock_wall_s(), r.choices, &out);
+        rollout_make(r.list, n_all, clock_mono_s(), r.choices, &out);
         for (size_t i = 0; i < r.n; i++)
                 replace(c, r.pods[i], r.choices[i]);
         report(&r, set, &out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/fabrics.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,7 +158,7 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (!records_node(c, f->domains[i].assignments[j].node))
-                                gone_since(c->vanished, f->domains[i].assignments[j].node, clock_wall_s());
+                                since_first(c->vanished, f->domains[i].assignments[j].node, clock_mono_s());
 }
 
 /* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
@@ -280,7 +281,7 @@ struct fabric_look {
         size_t n_nodes, cap_nodes;
         struct channels_owner *owners;
         size_t n_owners, cap_owners;
-        int64_t now, recheck_s;
+        int64_t now, mono, recheck_s; /* now: of the day, as the rule has times; mono: clock_mono_s() */
 };
 
 static void add_node(struct fabric_look *k, const char *name) {
@@ -297,6 +298,11 @@ static bool add_stating(void *u, const struct kube_object *o) {
         add_node(k, s->node);
         if (k->n_nodes > n)
                 k->nodes[n].stated = o->meta.created;
+        return true;
+}
+
+static bool add_marked(void *u, const struct kube_object *o) {
+        add_node(u, o->meta.name);
         return true;
 }
 
@@ -340,6 +346,19 @@ static void add_held(struct reports *r, const struct report_fabric *f) {
         r->n_held += f->n_held;
 }
 
+/* A time of clock_mono_s() by the clock of the day; 0 stays 0: never. */
+static int64_t day_time(const struct fabric_look *k, int64_t mono) {
+        return mono ? mono - k->mono + k->now : 0;
+}
+
+/* Its Pod has been Ready for a while, by our clock and not by its kubelet's. */
+static bool is_settled(const struct fabric_look *k, const struct plugin_pod *p) {
+        int64_t ready = plugin_pod_ready_since(p), recheck_s = 0;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        buf_addf(&key, "%s/%" PRId64, p->o.meta.uid, ready);
+        return ready && since_for(k->c->seen, buf_str(&key), CHANNELS_SETTLED_S, k->mono, &recheck_s);
+}
+
 static bool read_report(void *u, const struct kube_object *o) {
         struct reports *r = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
@@ -367,14 +386,27 @@ static bool read_report(void *u, const struct kube_object *o) {
         add_held(r, f);
         if (!newer)
                 return true;
-        int64_t since = plugin_pod_ready_since(p);
         x->reported = true;
-        x->settled = since && r->k->now - since >= CHANNELS_SETTLED_S;
+        x->settled = is_settled(r->k, p);
         x->uid = f ? f->uid : NULL;
         x->count = f ? f->count : -1;
         x->imex = f ? f->imex : NULL;
         x->withheld = f ? f->withheld : NULL;
         return true;
+}
+
+/* When we saw first that the entries of the table are being released; in the arena. */
+static const int64_t *releasing_since(const struct fabric_look *k) {
+        size_t n = k->old ? k->old->n_channels : 0;
+        int64_t *ret = arena_alloc(k->a, (n + 1) * sizeof *ret);
+        for (size_t i = 0; i < n; i++) {
+                const struct fabric_channel *e = &k->old->channels[i];
+                _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+                buf_addf(&key, "%s/%" PRId64 "/%s/%" PRId64, k->clique, e->id, str_or(e->owner.uid, ""),
+                         e->releasing);
+                ret[i] = e->releasing ? day_time(k, since_first(k->c->seen, buf_str(&key), k->mono)) : 0;
+        }
+        return ret;
 }
 
 static void look_at_node(struct fabric_look *k, struct channels_node *x) {
@@ -384,11 +416,12 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         struct reports r = { .k = k, .node = x };
         x->states = clique && streq(clique, k->clique);
         x->moved = clique && !x->states;
+        x->marked = node && streq(node->clique_id, k->clique);
         x->rack = records_node_rack(c, x->name);
         x->is_ready = node && node_ready(node);
-        x->alive_after = leases_alive_after(c->leases, x->name);
+        x->alive_after = day_time(k, leases_alive_after(c->leases, x->name));
         x->gone = node ? node_out_of_service(node)
-                       : gone_for(c->gone, x->name, ASSIGNMENT_NODE_GONE_S, k->now, &k->recheck_s);
+                       : since_for(c->gone, x->name, ASSIGNMENT_NODE_GONE_S, k->mono, &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
                 /* Its plugin gives no channel and reports none. One of the isolation before goes with its
                  * claim, which the server is asked about, where the kubelet shows life. */
@@ -405,6 +438,7 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
 static void gather_nodes(struct fabric_look *k) {
         size_t kept = 0;
         kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, add_stating, k);
+        kube_informer_each_at(k->c->nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
                 add_node(k, k->old->members[i]);
         /* Of a table that is not there any more, only they know who may hold what. */
@@ -605,25 +639,28 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .old = records_fabric(c, clique),
                 .lost = lost ? lost->was : NULL,
                 .now = clock_wall_s(),
+                .mono = clock_mono_s(),
         };
         gather_nodes(&k);
         gather_owners(&k);
-        struct channels_facts facts = { .fabric = clique,
-                                        .old = k.old,
-                                        .remembered = k.lost ? k.lost->channels : NULL,
-                                        .n_remembered = k.lost ? k.lost->n_channels : 0,
-                                        .remembers = k.lost != NULL,
-                                        .vanished_s = k.old ? gone_left(c->gone, k.old->o.meta.created,
-                                                                        ASSIGNMENT_NODE_GONE_S, k.now)
-                                                            : 0,
-                                        .nodes = k.nodes,
-                                        .n_nodes = k.n_nodes,
-                                        .owners = k.owners,
-                                        .n_owners = k.n_owners,
-                                        .stale = is_stale(c),
-                                        .leases_at = leases_at(c->leases),
-                                        .leases_before = leases_before(c->leases),
-                                        .now = k.now };
+        struct channels_facts facts = {
+                .fabric = clique,
+                .old = k.old,
+                .remembered = k.lost ? k.lost->channels : NULL,
+                .n_remembered = k.lost ? k.lost->n_channels : 0,
+                .remembers = k.lost != NULL,
+                .known_since = k.old ? day_time(&k, since_first(c->seen, k.old->o.meta.uid, k.mono)) : 0,
+                .releasing_since = releasing_since(&k),
+                .vanished_s = since_left(c->gone, ASSIGNMENT_NODE_GONE_S, k.mono),
+                .nodes = k.nodes,
+                .n_nodes = k.n_nodes,
+                .owners = k.owners,
+                .n_owners = k.n_owners,
+                .stale = is_stale(c),
+                .leases_at = day_time(&k, leases_at(c->leases)),
+                .leases_before = day_time(&k, leases_before(c->leases)),
+                .now = k.now
+        };
         struct assignments assignments = { .stale = facts.stale,
                                            .settle_s = channels_untold_s(&facts),
                                            .went_back = *restored_at(c, clique) != NULL };

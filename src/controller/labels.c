@@ -110,7 +110,9 @@ static bool daemon_wanted(struct controller *c, const struct node *n, const char
 /* What the slice names; while there is none, what it named last. */
 static const char *clique_of(const struct controller *c, const struct node *n) {
         const char *clique = records_node_clique(c, n->o.meta.name);
-        return clique ? clique : n->clique_id;
+        if (!clique)
+                return n->clique_id;
+        return *clique ? clique : NULL;
 }
 
 /* ---- whether somebody else wrote it ---- */
@@ -166,7 +168,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
                 p.daemon = daemon_wanted(c, n, buf_str(&key)) ? "true" : NULL;
                 p.set_daemon = !streq(p.daemon, n->imex_daemon);
-                p.clique = p.daemon ? clique_of(c, n) : NULL;
+                p.clique = p.daemon || mode_assigns_channels(c->mode) ? clique_of(c, n) : NULL;
                 p.set_clique = !streq(p.clique, n->clique_id);
                 p.versioned = p.versioned || (p.set_daemon && !p.daemon);
                 late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_clique && !p.set_gpu_clique;

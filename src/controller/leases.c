@@ -158,7 +158,7 @@ void leases_ask(struct leases *l, const char *requester) {
         if (kube_pages_under_way(l->list))
                 return;
         forget(&l->coming);
-        l->coming_at = clock_wall_s();
+        l->coming_at = clock_mono_s();
         kube_pages_start(l->list, false);
 }
 

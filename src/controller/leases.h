@@ -27,7 +27,8 @@ enum { LEASES_PAUSE_MS = 15000 };
 /* Begins a list; what is asked for while one is under way shares it. `requester` is queued when it has ended,
  * whatever came of it, or when the next one may begin. */
 void leases_ask(struct leases *l, const char *requester);
-/* When the last list that succeeded was begun, and the one before that; 0: there was none. */
+/* When the last list that succeeded was begun, and the one before that, by clock_mono_s(); 0: there was none.
+ */
 int64_t leases_at(const struct leases *l);
 int64_t leases_before(const struct leases *l);
 /* This node's kubelet renewed its Lease after this time; 0: no two lists show that it did. */

@@ -11,7 +11,7 @@
 #include "controller/config.h"
 #include "controller/confirm.h"
 #include "controller/crds.h"
-#include "controller/gone.h"
+#include "controller/since.h"
 #include "controller/leases.h"
 #include "controller/placements.h"
 #include "controller/writes.h"
@@ -99,10 +99,11 @@ struct controller {
         struct writes *writes;
         struct placements *placements;
         struct confirm *confirm;
-        struct leases *leases; /* of the kubelets */
-        struct gone *gone;     /* Nodes that are not there */
-        struct gone *vanished; /* of these, those on which a daemon of ours may run */
-        struct gone *empty;    /* domains without an assignment in a fabric's object, as "<clique>/<uid>" */
+        struct leases *leases;  /* of the kubelets */
+        struct since *gone;     /* Nodes that are not there */
+        struct since *vanished; /* of these, those on which a daemon of ours may run */
+        struct since *seen;     /* objects by UID, and states of some: see fabrics.c and daemons.c */
+        struct since *empty;    /* domains without an assignment in a fabric's object, as "<clique>/<uid>" */
         struct crds *crds;
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
@@ -136,6 +137,7 @@ enum {
         CONTROLLER_PLUGINS_BY_NODE = 0,
         CONTROLLER_DAEMONS_BY_NODE = 0,
         CONTROLLER_DAEMONS_BY_CLIQUE = 1,
+        CONTROLLER_NODES_BY_CLIQUE = 1, /* as we wrote on them */
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
         CONTROLLER_PODS_BY_NODE = 1

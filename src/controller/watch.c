@@ -22,6 +22,7 @@ static const char *uid_of(const struct kube_object *o) {
                 return ((const struct type *)o)->member;                                                     \
         }
 INDEX(node_domain, node, domain_uid)
+INDEX(node_clique, node, clique_id)
 INDEX(slice_node, slice, node)
 INDEX(rct_domain, rct, domain_uid)
 INDEX(set_domain, daemonset, domain_uid)
@@ -130,12 +131,12 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (was && is && !node_differs(was, is))
                 return;
         if (is) {
-                gone_is_back(c->gone, name);
-                gone_is_back(c->vanished, name);
+                since_forget(c->gone, name);
+                since_forget(c->vanished, name);
         } else {
-                gone_since(c->gone, name, clock_wall_s());
+                since_first(c->gone, name, clock_mono_s());
                 if (was->imex_daemon)
-                        gone_since(c->vanished, name, clock_wall_s());
+                        since_first(c->vanished, name, clock_mono_s());
         }
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
@@ -144,6 +145,8 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (concerns_daemons(was, is))
                 records_queue_daemons(c);
         fabrics_queue_of_node(c, name);
+        if (is && (!was || !streq(was->clique_id, is->clique_id)))
+                records_queue_fabric(c, is->clique_id);
         if (was)
                 records_queue_domain(c, was->domain_uid);
 }
@@ -216,6 +219,8 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
         fabrics_plugin_changed(c, was, is);
+        if (is && is->unprepared && (!was || !streq(was->unprepared, is->unprepared)))
+                records_queue_daemons(c);
         if (was && is && streq(was->node, is->node) && plugin_pod_tells(was) == plugin_pod_tells(is) &&
             streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))
                 return;
@@ -407,7 +412,7 @@ static void watch_daemons(struct controller *c) {
 void watch_start(struct controller *c) {
         c->nodes = CACHE(node, kube_nodes, struct node, node_fields,
                          OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */, .trim = node_trim,
-                              .index = { node_domain }));
+                              .index = { node_domain, node_clique }));
         c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
                           OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
                                .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,

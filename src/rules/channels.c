@@ -122,14 +122,15 @@ static bool was_member(const struct work *w, const char *name) {
 }
 
 /* A node whose slice is not there may have one of the fabric's channels all the same: kubelets delete the
- * slices of plugins that are down. It is in the fabric until it says that it holds nothing there, or is gone.
- */
+ * slices of plugins that are down, and etcd may have been restored. It is in the fabric until it reports that
+ * it holds nothing there, or is gone. */
 static void find_members(struct work *w) {
         const struct channels_facts *f = w->f;
         w->members = arena_alloc(w->a, (f->n_nodes + 1) * sizeof *w->members);
         for (size_t i = 0; i < f->n_nodes; i++) {
                 const struct channels_node *x = &f->nodes[i];
-                bool was = was_member(w, x->name), left = x->moved && x->reported && x->settled;
+                bool was = was_member(w, x->name) || (f->old && x->marked),
+                     left = x->moved && x->reported && x->settled;
                 bool is = !x->gone && (x->states || x->n_held || (was && !left));
                 if (is || (was && f->stale))
                         w->members[w->n_members++] = x;
@@ -170,7 +171,7 @@ static bool is_lost(const struct compute_domain_fabric *f) {
 }
 
 int64_t channels_untold_s(const struct channels_facts *f) {
-        int64_t left = f->old ? f->old->o.meta.created + CHANNELS_QUARANTINE_S - f->now : 0;
+        int64_t left = f->old ? f->known_since + CHANNELS_QUARANTINE_S - f->now : 0;
         int64_t untold = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
         for (size_t i = 0; left > untold && !f->remembers && i < f->n_nodes; i++)
                 if (is_older(&f->nodes[i], f->old))
@@ -228,6 +229,17 @@ static void find_loss(struct work *w) {
 
 /* ---- what is given back ---- */
 
+/* By our clock: another controller may have marked it. What this decision marks, or another table had, begins
+ * now. */
+static int64_t released_since(const struct work *w, const struct fabric_channel *e) {
+        for (size_t i = 0; w->f->old && i < w->f->old->n_channels; i++) {
+                const struct fabric_channel *x = &w->f->old->channels[i];
+                if (x->id == e->id && x->releasing == e->releasing && streq(x->owner.uid, e->owner.uid))
+                        return w->f->releasing_since[i];
+        }
+        return w->f->now;
+}
+
 enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
 
 static enum keeps keeps(const struct work *w, const struct channels_node *x, const struct fabric_channel *e) {
@@ -236,12 +248,12 @@ static enum keeps keeps(const struct work *w, const struct channels_node *x, con
                         return KEEPS_HOLDS;
         if (!x->reported || !x->settled)
                 return KEEPS_SILENT;
-        return x->alive_after > e->releasing + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
+        return x->alive_after > released_since(w, e) + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
 }
 
 /* Two lists that were begun since are what shows life. */
 static bool leases_are_asked(const struct work *w, const struct fabric_channel *e) {
-        return w->f->leases_before > e->releasing + CHANNELS_LIFE_S;
+        return w->f->leases_before > released_since(w, e) + CHANNELS_LIFE_S;
 }
 
 /* True: no node can have it any more. */
@@ -283,12 +295,12 @@ static bool is_assigned_by_rule(const struct fabric_channel *e) {
  * he gets another, and it only has to be sure that no node holds it for him. */
 static bool is_free(struct work *w, const struct fabric_channel *e, struct message_list *h) {
         const struct channels_owner *o = owner_of(w, e->owner.uid);
-        int64_t left = e->releasing + CHANNELS_QUARANTINE_S - w->f->now;
+        int64_t since = released_since(w, e), left = since + CHANNELS_QUARANTINE_S - w->f->now;
         bool contested = is_contested(w, e);
         if (!o || (o->claimed && !contested) || w->lost)
                 return false;
         if (left > 0) {
-                int64_t left_life = e->releasing + CHANNELS_LIFE_S + 1 - w->f->now;
+                int64_t left_life = since + CHANNELS_LIFE_S + 1 - w->f->now;
                 recheck(w, left_life > 0 ? left_life : left);
                 w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, e));
                 return false;

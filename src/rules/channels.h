@@ -23,8 +23,8 @@
  * - Ids are given in turn, so that each comes again as late as can be, and not in the write that frees them.
  *
  * Where this cannot be known, an id stays where it is: ids are many. Times are seconds since 1970 by the
- * controller's clock. Those of two controllers, one of which leads after the other, may differ by
- * CHANNELS_LIFE_S at most. */
+ * clock of the controller that decides, and count from when it saw something first: the clocks of nodes, of
+ * the API server and of other controllers may be wrong. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,13 +47,15 @@ enum {
                 60 /* at most between the slice of a new fabric's first node and the fabric's object */
 };
 
-/* A node that states the fabric, that the table lists, or of which a plugin reports something about it. */
+/* A node that states the fabric or is marked as its member, that the table lists, or of which a plugin
+ * reports something about it. */
 struct channels_node {
         const char *name;
         bool gone;      /* nothing can run on it: no such Node for a minute, or out of service */
         bool states;    /* its ResourceSlice states this fabric */
         int64_t stated; /* when that was created, 0: unknown */
         bool moved;     /* it states another one, or none */
+        bool marked;    /* the annotation CD_ANNOTATION_CLIQUE of the Node names this fabric */
         bool is_ready;  /* the Node, as far as that says anything: whether a look at its Lease is worth it */
         const char *rack; /* as its devices state it, NULL: none */
         /* What the kubelet plugin on it reports; of several Pods the newest, but for what they hold, which
@@ -87,7 +89,9 @@ struct channels_facts {
         /* What the object had that somebody has deleted, until another one has its table. */
         const struct fabric_channel *remembered;
         size_t n_remembered;
-        bool remembers;     /* that object is known, had it entries or not, or there was none */
+        int64_t known_since;            /* when this controller saw the object first; 0: there is none */
+        const int64_t *releasing_since; /* the same of the entries of `old` that are being released */
+        bool remembers;                 /* that object is known, had it entries or not, or there was none */
         int64_t vanished_s; /* so long containers may still run on Nodes that have gone lately; 0: none */
         const struct channels_node *nodes; /* sorted by name, each once */
         size_t n_nodes;

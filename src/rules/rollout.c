@@ -29,7 +29,7 @@ static bool is_broken(const struct rollout_daemon *d) {
 
 /* One that terminates and serves is not being replaced yet: a pod may hold it for weeks. */
 static bool is_going(const struct rollout_daemon *d) {
-        return d->removed && d->idle;
+        return d->spent || (d->removed && d->idle);
 }
 
 static void count_one(const struct rollout_daemon *d, int64_t now, struct count *c, struct rollout *ret) {
@@ -60,6 +60,8 @@ static size_t room_left(const struct count *c, size_t crashing, size_t tenth, bo
 static enum rollout_choice choose(const struct rollout_daemon *d, bool proven, size_t *room) {
         if (!d->node_ready)
                 return d->outdated ? ROLLOUT_SKIP : ROLLOUT_KEEP;
+        if (d->spent && !d->removed)
+                return ROLLOUT_REPLACE;
         if (d->removed || !(d->outdated || d->fresh_wanted))
                 return ROLLOUT_KEEP;
         if (!d->idle)

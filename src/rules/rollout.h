@@ -18,13 +18,14 @@ enum { ROLLOUT_HEALTHY_S = 60 };
 struct rollout_daemon {
         bool outdated;     /* it does not run the newest template */
         bool node_ready;   /* its Node is there and ready */
+        bool spent;        /* its claim was unprepared, so that no container of it can start again */
         bool removed;      /* its Pod is being deleted, or its removal is granted */
         bool idle;         /* it has no assignment, or IMEX has never been READY in it */
         bool reported;     /* it has reported in this Pod */
         bool crashing;     /* its container has ended, and waits or was restarted before the first report */
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
         bool fresh_wanted; /* it has served a domain, and is to be replaced before the node joins another */
-        int64_t started;   /* of its container, seconds since 1970; 0: it does not run */
+        int64_t started;   /* when its container was first seen to run; 0: it does not run */
 };
 
 enum rollout_choice {

@@ -230,8 +230,14 @@ static bool decide(struct state *s) {
         struct channels_decision d;
         struct state remembered = { .table = s->remembered };
         const struct compute_domain_fabric lost = *fabric_of(&remembered, a);
+        const struct compute_domain_fabric *old = s->object ? fabric_of(s, a) : NULL;
+        int64_t since[ENTRIES]; /* a controller that comes later waits for longer */
+        for (unsigned i = 0; i < s->table.n; i++)
+                since[i] = time_of(s->table.e[i].releasing);
         const struct channels_facts f = { .fabric = FABRIC,
-                                          .old = s->object ? fabric_of(s, a) : NULL,
+                                          .old = old,
+                                          .known_since = time_of(s->created),
+                                          .releasing_since = since,
                                           .remembered = lost.channels,
                                           .n_remembered = lost.n_channels,
                                           .remembers = s->remembers,

@@ -45,6 +45,24 @@ static void a_claim_is_reported_once_it_is_unprepared(void **state) {
 }
 
 /* The mode was changed while the daemon served: its index becomes free as in the mode before. */
+/* Etcd was restored, and the Pod of the daemon before is back: the controller has to know that its claim is
+ * used up, and not only that of the newest daemon. */
+static void a_claim_that_is_asked_for_again_is_the_newest(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        daemon_comes(DAEMON_1);
+        daemon_goes(DAEMON_1);
+        daemon_comes(NEXT);
+        daemon_goes(NEXT);
+        reported(NEXT);
+        api_daemon_claim("driver", DAEMON_1, "");
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, FAILED);
+        reported(DAEMON_1);
+        restart(BOOT);
+        reported(DAEMON_1);
+}
+
 static void it_is_reported_where_the_hosts_run_IMEX_now(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -201,8 +219,8 @@ static void refused(const char *uid) {
         world_wait(&op, FAILED);
         assert_non_null(strstr(op.msg, "n0: ResourceClaim 'driver/daemon-claim' ("));
         assert_non_null(strstr(op.msg, "was unprepared earlier in this boot of the node"));
-        assert_non_null(
-                strstr(op.msg, "delete the daemon's Pod 'pod-daemon-claim'; the next one gets a new claim"));
+        assert_non_null(strstr(
+                op.msg, "the controller replaces the daemon's Pod 'pod-daemon-claim', and the next one"));
         assert_false(world_recorded(uid));
         assert_null(world_cdi(uid));
 }
@@ -276,6 +294,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_claim_is_reported_once_it_is_unprepared),
+                T(a_claim_that_is_asked_for_again_is_the_newest),
                 T(it_is_reported_where_the_hosts_run_IMEX_now),
                 T(the_next_process_reports_it_again_on_its_own_Pod),
                 T(it_is_written_again_when_a_restore_of_etcd_has_removed_it),

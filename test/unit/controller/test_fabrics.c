@@ -246,8 +246,7 @@ static void what_is_held_is_not_taken_back(void **state) {
         w->channels = GONE;
         w->held = "\\\"1\\\":\\\"" DOMAIN "\\\"";
         leading_start(&w->l);
-        RUN_UNTIL(&w->l.loop, w->n_patched);
-        assert_non_null(strstr(w->patched, "ChannelsHeld"));
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "ChannelsHeld"));
         assert_non_null(strstr(w->patched, "node n1 holds it"));
         run_for(&w->l.loop, 300);
         assert_non_null(strstr(w->patched, "\"id\":1"));

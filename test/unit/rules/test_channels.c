@@ -102,7 +102,13 @@ static const char *said(const struct small *s, const char *type) {
         return c ? c->message : "";
 }
 
+/* This controller has been there all the time: it saw everything when it happened. */
 static void decide(struct small *s) {
+        int64_t since[8];
+        for (size_t i = 0; i < s->old.n_channels; i++)
+                since[i] = s->old.channels[i].releasing;
+        s->f.releasing_since = since;
+        s->f.known_since = s->f.old ? s->f.old->o.meta.created : 0;
         channels_decide(&s->f, s->a, &s->d);
 }
 

@@ -307,7 +307,7 @@ static void run_controller(struct world *w, struct controller *c) {
         struct channels_node nodes[NODES];
         struct report_hold held[NODES][HOLDS];
         struct channels_owner owners[DOMAINS + ENTRIES];
-        struct compute_domain_fabric old, lost;
+        struct compute_domain_fabric old = { 0 }, lost;
         struct channels_decision d;
         const struct api *v = &c->view;
         if (v->table.object)
@@ -332,8 +332,13 @@ static void run_controller(struct world *w, struct controller *c) {
                 for (size_t i = 0; i < r->n; i++)
                         held[n][i] = (struct report_hold){ r->held[i].id, uid_of(w, r->held[i].domain) };
         }
+        int64_t *since = arena_alloc(a, (old.n_channels + 1) * sizeof *since);
+        for (size_t i = 0; i < old.n_channels; i++)
+                since[i] = old.channels[i].releasing;
         struct channels_facts f = { .fabric = FABRIC,
                                     .old = v->table.object ? &old : NULL,
+                                    .known_since = old.o.meta.created,
+                                    .releasing_since = since,
                                     .remembered = lost.channels,
                                     .n_remembered = lost.n_channels,
                                     .nodes = nodes,

@@ -207,6 +207,22 @@ static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **s
         assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
 }
 
+/* Etcd was restored, and its Pod is back. What it reported then counts for nothing. */
+static void a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing(void **state) {
+        add(2, OLD);
+        add(1, NEW(ROLLOUT_HEALTHY_S));
+        list[0].spent = list[2].spent = true;
+        list[0].idle = false;
+        struct rollout r = make();
+        assert_false(r.proven);
+        assert_int_equal(choices[0], ROLLOUT_REPLACE);
+        assert_int_equal(choices[1], ROLLOUT_WAIT);
+        assert_int_equal(choices[2], ROLLOUT_REPLACE);
+        list[0].removed = true;
+        make();
+        assert_int_equal(choices[0], ROLLOUT_KEEP);
+}
+
 /* Its pod may run for weeks, and new pods elsewhere may wait for fresh daemons. */
 static void a_daemon_that_terminates_and_serves_is_not_waited_for(void **state) {
         add(3, OLD);
@@ -258,6 +274,7 @@ int main(void) {
                 T(nodes_that_are_not_ready_are_skipped_and_not_waited_for),
                 T(daemons_on_new_nodes_count_towards_the_tenth),
                 T(a_daemon_that_is_being_replaced_takes_the_place_of_the_next),
+                T(a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing),
                 T(a_daemon_that_terminates_and_serves_is_not_waited_for),
                 T(a_used_daemon_is_replaced_only_while_the_template_is_proven),
                 T(a_cluster_without_daemons_is_decided),

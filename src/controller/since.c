@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/since.h"
+
+#include <string.h>
+#include <uthash.h>
+
+#include "base/mem.h"
+
+/* What nobody has asked about for so long is not so any more. */
+enum { FORGET_S = 3600 };
+
+struct seen {
+        UT_hash_handle hh;
+        int64_t since, asked;
+        char what[];
+};
+
+struct since {
+        struct seen *list; /* in the order of `asked` */
+};
+
+struct since *since_new(void) {
+        return xnew(struct since);
+}
+
+static void drop(struct since *s, struct seen *m) {
+        HASH_DEL(s->list, m);
+        free(m);
+}
+
+void since_free(struct since *s) {
+        while (s && s->list)
+                drop(s, s->list);
+        free(s);
+}
+
+int64_t since_first(struct since *s, const char *what, int64_t now) {
+        struct seen *m;
+        size_t n = strlen(what) + 1;
+        HASH_FIND_STR(s->list, what, m);
+        if (m) {
+                HASH_DEL(s->list, m);
+        } else {
+                m = xcalloc(1, sizeof *m + n);
+                memcpy(m->what, what, n);
+                m->since = now;
+        }
+        m->asked = now;
+        HASH_ADD_STR(s->list, what, m);
+        while (s->list->asked + FORGET_S < now)
+                drop(s, s->list);
+        return m->since;
+}
+
+bool since_for(struct since *s, const char *what, int64_t seconds, int64_t now, int64_t *recheck_s) {
+        int64_t left = since_first(s, what, now) + seconds - now;
+        if (left > 0 && (!*recheck_s || left < *recheck_s))
+                *recheck_s = left;
+        return left <= 0;
+}
+
+int64_t since_left(const struct since *s, int64_t seconds, int64_t now) {
+        int64_t most = 0;
+        for (const struct seen *m = s->list; m; m = m->hh.next)
+                if (m->since + seconds - now > most)
+                        most = m->since + seconds - now;
+        return most;
+}
+
+void since_forget(struct since *s, const char *what) {
+        struct seen *m;
+        HASH_FIND_STR(s->list, what, m);
+        if (m)
+                drop(s, m);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/since.h"
+
+enum { NOW = 1800000000, HOUR = 3600 };
+
+static int setup(void **state) {
+        *state = since_new();
+        return 0;
+}
+
+static int teardown(void **state) {
+        since_free(*state);
+        return 0;
+}
+
+static void the_time_begins_when_it_is_first_seen(void **state) {
+        struct since *g = *state;
+        assert_int_equal(since_first(g, "n0", NOW), NOW);
+        assert_int_equal(since_first(g, "n0", NOW + 59), NOW);
+        assert_int_equal(since_first(g, "n1", NOW + 59), NOW + 59);
+        assert_int_equal(since_first(g, "n0", NOW + 61), NOW);
+}
+
+/* A Node that was made anew and goes again has a minute of its own. */
+static void what_is_not_so_any_more_begins_again(void **state) {
+        struct since *g = *state;
+        since_first(g, "n0", NOW);
+        since_first(g, "n1", NOW);
+        since_forget(g, "n0");
+        since_forget(g, "n2");
+        assert_int_equal(since_first(g, "n0", NOW + 61), NOW + 61);
+        assert_int_equal(since_first(g, "n1", NOW + 61), NOW);
+}
+
+static void what_was_seen_last_decides_when_all_have_been_so_for_a_minute(void **state) {
+        struct since *g = *state;
+        assert_int_equal(since_left(g, 60, NOW), 0);
+        since_first(g, "n0", NOW);
+        since_first(g, "n1", NOW + 20);
+        assert_int_equal(since_left(g, 60, NOW + 30), 50);
+        since_forget(g, "n1");
+        assert_int_equal(since_left(g, 60, NOW + 30), 30);
+        assert_int_equal(since_left(g, 60, NOW + 60), 0);
+}
+
+static void what_nobody_has_asked_about_for_an_hour_is_forgotten(void **state) {
+        struct since *g = *state;
+        since_first(g, "old", NOW);
+        since_first(g, "n0", NOW);
+        assert_int_equal(since_first(g, "n0", NOW + HOUR), NOW);
+        assert_int_equal(since_first(g, "old", NOW + HOUR), NOW);
+        assert_int_equal(since_first(g, "n0", NOW + 2 * HOUR), NOW);
+        since_first(g, "new", NOW + 2 * HOUR + 1); /* "old" is forgotten now, and "n0" is not */
+        assert_int_equal(since_first(g, "n0", NOW + 2 * HOUR + 2), NOW);
+        assert_int_equal(since_first(g, "old", NOW + 2 * HOUR + 2), NOW + 2 * HOUR + 2);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+                T(the_time_begins_when_it_is_first_seen),
+                T(what_is_not_so_any_more_begins_again),
+                T(what_was_seen_last_decides_when_all_have_been_so_for_a_minute),
+                T(what_nobody_has_asked_about_for_an_hour_is_forgotten),
+        };
+        return cmocka_run_group_tests_name("since", tests, NULL, NULL);
+}
