@@ -38,7 +38,8 @@
 
 enum {
         CHANNELS_QUARANTINE_S = 60,
-        CHANNELS_LIFE_S = 30,
+        CHANNELS_LIFE_S = 30, /* a Lease shows life that was renewed so long after the mark, which the plugin
+                                 has read by then */
         /* A plugin reports within a second of its start; before that its Pod says what it held before. */
         CHANNELS_SETTLED_S = 30,
         CHANNELS_RETRY_S = 60, /* until the Leases are looked at again */

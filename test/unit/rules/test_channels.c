@@ -431,6 +431,29 @@ static void what_somebody_deleted_is_remembered(void **state) {
         assert_int_equal(id_of(s, A), 1);
 }
 
+/* Whose clock is behind: the minute begins when this controller sees the mark and the object. */
+static void a_mark_of_another_controller_counts_from_when_it_was_seen(void **state) {
+        struct small *s = *state;
+        int64_t seen = NOW - CHANNELS_QUARANTINE_S + 1;
+        s->owners[0].lives = false;
+        s->owners[0].confirmed = true;
+        give(s, 1, A, NOW - 1000);
+        s->f.leases_at = s->f.leases_before = s->nodes[0].alive_after = s->nodes[1].alive_after = NOW;
+        s->f.known_since = 1000;
+        s->f.releasing_since = &seen;
+        channels_decide(&s->f, s->a, &s->d);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(s->d.recheck_s, 1);
+        seen--;
+        channels_decide(&s->f, s->a, &s->d);
+        assert_int_equal(id_of(s, A), -1);
+        /* The same of the first minute of a table of older Nodes. */
+        s->nodes[0].stated = s->old.o.meta.created - CHANNELS_NEW_S - 1;
+        assert_int_equal(channels_untold_s(&s->f), 0);
+        s->f.known_since = NOW - 1;
+        assert_int_equal(channels_untold_s(&s->f), CHANNELS_QUARANTINE_S - 1);
+}
+
 /* From deletion to the next holder, and what keeps it up at each step. */
 static void an_id_is_free_only_when_nothing_can_hold_it(void **state) {
         struct small *s = *state;
@@ -765,6 +788,7 @@ int main(void) {
                 RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
                 RULE(nobody_believes_a_copy),
                 RULE(what_somebody_deleted_is_remembered),
+                RULE(a_mark_of_another_controller_counts_from_when_it_was_seen),
                 RULE(an_id_is_free_only_when_nothing_can_hold_it),
                 RULE(who_holds_or_is_silent_keeps_it),
                 RULE(a_claim_keeps_it_and_takes_it_back),
