@@ -148,3 +148,16 @@ int64_t channels_id(const char *cdi_path) {
                 file_read(cdi_path, FILE_MAX_BYTES, &text, NULL, &e) < 0 ? NULL : strstr(text, DEVICE);
         return at ? strtoll(at + strlen(DEVICE), NULL, 10) : -1;
 }
+
+bool channels_is_releasing(const char *clique, int64_t id, const char *owner) {
+        const struct version *v = store_get(K_FABRIC, "", clique);
+        yyjson_val *e, *list = v ? yyjson_obj_get(v->root, "channels") : NULL;
+        size_t i, n;
+        yyjson_arr_foreach (list, i, n, e) {
+                bool is_it = yyjson_get_sint(yyjson_obj_get(e, "id")) == id &&
+                             yyjson_equals_str(yyjson_ptr_get(e, "/owner/uid"), owner);
+                if (is_it && yyjson_obj_get(e, "releasing"))
+                        return true;
+        }
+        return false;
+}

@@ -39,5 +39,9 @@ void channels_fault(const char *name);
 /* The time, as a kubelet writes it whose clock is so many seconds ahead of the world's; static. */
 const char *channels_now_text(int64_t ahead_s);
 
+/* The fabric's object lists the id as one that its owner gives back: after a restore of etcd another owner
+ * has it, too, and new pods of this one get another id. */
+bool channels_is_releasing(const char *clique, int64_t id, const char *owner);
+
 /* A claim has been given the channel that its CDI file says; -1: none could be read in it. */
 int64_t channels_id(const char *cdi_path);
