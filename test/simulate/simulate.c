@@ -43,7 +43,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks;
+        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -196,6 +196,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 faults_use_restores();
         if (o->clocks)
                 patience_ms = clocks_use() * 1000;
+        if (o->one_off)
+                world_leave_one_off();
         if (o->fresh_pods)
                 replicas_use_fresh_pods();
         sim_log_show(o->log);
@@ -219,12 +221,13 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s%s%s%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s%s%s%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
                        o->hostile ? " --hostile" : "", o->restores ? " --restores" : "",
                        o->fresh_pods ? " --fresh-pods" : "", o->standing ? " --standing" : "",
-                       o->clocks ? " --clocks" : "", o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->clocks ? " --clocks" : "", o->one_off ? " --one-off" : "",
+                       o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -285,8 +288,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "hostile", "restores", "fresh", "standing" and "clocks", in this order, and be nothing else; # begins a
- * comment. */
+ * "hostile", "restores", "fresh", "standing", "clocks" and "off", in this order, and be nothing else; #
+ * begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -315,6 +318,7 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 one.fresh_pods = begins_with(&list, "fresh");
                 one.standing = begins_with(&list, "standing");
                 one.clocks = begins_with(&list, "clocks");
+                one.one_off = begins_with(&list, "off");
                 one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
@@ -326,7 +330,7 @@ static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
                 "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
-                "         [--hostile] [--restores] [--fresh-pods] [--clocks]\n"
+                "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -389,13 +393,15 @@ int main(int argc, char **argv) {
                         o.standing = true;
                 else if (streq(argv[i], "--clocks"))
                         o.clocks = true;
+                else if (streq(argv[i], "--one-off"))
+                        o.one_off = true;
                 else if (streq(argv[i], "--hostile"))
                         o.hostile = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }
-        good = faults_known(o.faults, &names) && good && !((o.channels || o.standing) && o.fresh_pods) &&
-               !(o.channels && o.standing);
+        good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
+               !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing);
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);
         if (!good)

@@ -509,13 +509,22 @@ void world_fault(const char *name) {
         }
 }
 
+void world_leave_one_off(void) {
+        w.leaves_one_off = true;
+}
+
 void world_calm(void) {
         w.calm = true;
         racks_calm();
         hostile_calm();
+        if (w.leaves_one_off) {
+                w.off = &w.nodes[sim_draw(w.n_nodes)];
+                lose_power(w.off, 0);
+                w.off->power_ms = 0;
+        }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
-                if (!n->power)
+                if (!n->power && n != w.off)
                         n->power_ms = sim_now_ms() + 1;
                 if (!n->connected)
                         n->connected_ms = sim_now_ms() + 1;
@@ -529,6 +538,9 @@ void world_calm(void) {
 
 void world_empty(void) {
         w.empty = true;
+        if (w.off)
+                w.off->power_ms = sim_now_ms() + 1;
+        w.off = NULL;
         hostile_empty();
 }
 
@@ -646,30 +658,66 @@ static bool awaits_next_daemon(const struct node *n) {
         return false;
 }
 
+/* A pod or a claim of the domain is on the node that is off, so it does not end until its kubelet is back. */
+static bool is_held_by_off_node(const struct domain *d) {
+        _cleanup_(freep) char *pool = w.off ? xasprintf("\"pool\":\"%s\"", w.off->name) : NULL;
+        for (size_t i = 0; pool && i < store_count(K_CLAIM); i++) {
+                const char *json = store_nth(K_CLAIM, i)->json;
+                if (strstr(json, pool) && strstr(json, d->uid))
+                        return true;
+        }
+        for (unsigned i = 0; pool && i < d->n_pods; i++)
+                if (d->pods[i].node == w.off)
+                        return true;
+        return false;
+}
+
+/* In its partition: until it has reported nobody knows what the table lacks, so no node gets anything new,
+ * and channels that it may hold are not given again. */
+static bool off_node_is_awaited(const struct node *n) {
+        const struct version *v =
+                w.off && streq(n->clique, w.off->clique) ? store_get(K_FABRIC, "", n->clique) : NULL;
+        return v && (strstr(v->json, "\"AssignmentsLost\"") || strstr(v->json, "\"TableLost\"") ||
+                     strstr(v->json, "\"ChannelsExhausted\""));
+}
+
+/* What is excused while a node is off: a pod on it, and one that its partition cannot serve. */
+static bool waits_for_off_node(const struct node *n) {
+        return n && (n == w.off || off_node_is_awaited(n));
+}
+
 const char *world_misses(void) {
         for (unsigned d = 0; d < w.n_domains; d++) {
                 const struct domain *x = &w.domains[d];
                 const struct version *v = object_of(x);
-                bool runs = false;
+                bool runs = false, excused = false;
                 if (x->of_rack && !racks_has(x->name))
+                        continue;
+                if (is_held_by_off_node(x) && (!x->lives || x->ends || !v))
                         continue;
                 if (!x->lives || x->ends || !v)
                         return say("domain %s is not there", x->name);
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
+                        if (waits_for_off_node(x->pods[i].node)) {
+                                excused = true;
+                                continue;
+                        }
                         if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
                                 continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
                                 return say("pod %u of domain %s does not run (state %d, on %s)", i, x->name,
                                            (int)s, x->pods[i].node ? x->pods[i].node->name : "no node");
                 }
-                if (runs && !streq(version_str(v, "/status/status"), "Ready"))
+                if (runs && !excused && !streq(version_str(v, "/status/status"), "Ready"))
                         return say("domain %s is not Ready", x->name);
         }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 const char *label = n ? n->domain : NULL;
+                if (waits_for_off_node(&w.nodes[i]))
+                        continue;
                 if (held_strays(i))
                         return held_strays(i);
                 if (!n || !streq(label, wanted_label(n->name)))

@@ -23,6 +23,8 @@ void world_end(void);
 void world_fault(const char *name);
 /* All nodes are there again and stay, each user makes a domain and keeps it. */
 void world_calm(void);
+/* In the calm one node stays without power, and the rest has to be served all the same. */
+void world_leave_one_off(void);
 /* Users delete everything. */
 void world_empty(void);
 /* All nodes go, for good. */

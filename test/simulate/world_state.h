@@ -73,7 +73,8 @@ struct world_state {
         struct node nodes[MAX_NODES];
         struct domain domains[MAX_DOMAINS];
         unsigned n_nodes, n_domains, serial;
-        bool calm, empty;
+        bool calm, empty, leaves_one_off;
+        struct node *off; /* it stays without power until the end; NULL: none */
         uv_loop_t *loop;
 };
 extern struct world_state w;
