@@ -150,13 +150,12 @@ static bool look_at_plugin(void *u, const struct kube_object *o) {
         return !s->found;
 }
 
-/* The node's plugin has unprepared its claim, and prepares it never again in this boot. The kubelet asks for
- * it where etcd was restored from a backup that has the Pod. */
-static bool is_spent(const struct rolling *r, const struct node *n, const struct daemon_report *report) {
+/* The node's plugin has unprepared its claim, and refuses to prepare it again. The kubelet asks for it where
+ * etcd was restored from a backup that has the Pod, in whatever boot that reported. */
+static bool is_spent(const struct rolling *r, const char *node, const struct daemon_report *report) {
         struct spent_claim s = { .uid = report->claim };
-        if (r->c->plugins && n && s.uid && streq(report->boot_id, node_boot_id(n)))
-                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, n->o.meta.name,
-                                      look_at_plugin, &s);
+        if (r->c->plugins && s.uid)
+                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, node, look_at_plugin, &s);
         return s.found;
 }
 
@@ -168,7 +167,7 @@ static struct rollout_daemon look_at(const struct rolling *r, const struct daemo
         return (struct rollout_daemon){
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
                 .node_ready = n && node_ready(n),
-                .spent = is_spent(r, n, &report),
+                .spent = is_spent(r, p->pod.node, &report),
                 .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
                 .idle = !report.has_assignment || !report.ready,
                 .reported = reported,

@@ -262,7 +262,8 @@ class Channel(Domain, HostChannel):
     ends_with_the_last = ()
     devices = 17
     plugin_flags = ("--imex-isolation=channel",)
-    objects = ("workload template", "daemon label", "DaemonSet", "daemon template")
+    # Without the DaemonSet: all daemons terminate with it, and each node offers no channels until its last pod has ended.
+    objects = ("workload template", "daemon label", "daemon template")
 
     def looks(self):
         return HostChannel.looks(self)
