@@ -20,6 +20,8 @@
 #   make mutate     the code changed in one place at a time, and whether a unit test fails: FILES (all), RECORD=yes (docs/testing.md)
 #   make agree      the simulated API server beside a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to go on after a difference
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
+#   make release-test   scripts/release against a registry on this machine, with a key of its own; builds cosign the first time
+#   make containerfile-context   build/context, from which the Containerfile makes an image on a base of yours; make containerfile-test tries it
 #   make clean      remove all that was built here (and take the test cluster down)
 
 build := build
@@ -41,7 +43,8 @@ FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures clean
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures clean \
+	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 
 all: deps
@@ -125,8 +128,23 @@ $(checked)/image.tar: deps
 image-test: image
 	bats test/image
 
+# What is pushed and signed at a release, and what of it verifies.
+release-test: deps
+	test/cluster/tools helm release
+	bats test/release
+
+containerfile-context: all
+	scripts/image --context $(build) $(build)/context
+
+containerfile-test: all
+	scripts/containerfile-try $(build)
+
+# The lint looks at the workflows only where this is there.
+actionlint: deps
+	test/cluster/tools actionlint
+
 # clang, which the fuzzers are built with, warns of what gcc does not.
-check: all unit chart-test clang
+check: actionlint all unit chart-test clang
 
 # Clusters wait more than they work, so that the rest finds the time; it makes way for them. The unit tests, which know seconds and
 # less, come first, by themselves.

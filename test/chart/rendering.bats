@@ -77,7 +77,7 @@ load chart.bash
 	local version
 	version=$(<"$checkout/VERSION")
 	[[ $(sed -n 's/^version: //p' "$chart/Chart.yaml") == "$version" && $(sed -n 's/^appVersion: //p' "$chart/Chart.yaml") == "$version" ]]
-	head -40 "$checkout/CHANGELOG.md" | grep -qF "## $version"
+	grep -qF "## [$version] - " "$checkout/CHANGELOG.md"
 }
 
 @test "a single controller is replaced without an overlap and has no disruption budget" {
