@@ -87,6 +87,7 @@ $(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scri
 patient := --timeout-multiplier 8
 
 unit: deps
+	@test/cluster/tools vale
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 	meson test -C $(checked) $(patient) --print-errorlogs --suite unit --suite standin
 

@@ -36,9 +36,11 @@ kueue_version=$(sed -n 's|^sigs.k8s.io/kueue \(v[0-9.]*\) .*|\1|p' "$here/progra
 kueue_bin=$cache/kueue-$kueue_version
 actionlint_bin=$cache/actionlint-$(sed -n 's|^\tgithub.com/rhysd/actionlint \(v[0-9.]*\) .*|\1|p' "$here/programs/actionlint/go.mod")
 release_bin=$cache/release-$(sha256sum <"$here/programs/release/go.mod" | cut -c1-12)
+vale_version=$(sed -n 's|^\tgithub.com/vale-cli/vale/v3 \(v[0-9.]*\) .*|\1|p' "$here/programs/vale/go.mod")
+vale_bin=$cache/vale-$vale_version
 scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
-export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$PATH:/usr/sbin:/sbin
+export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$vale_bin:$PATH:/usr/sbin:/sbin
 
 # The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns. The API server is to be
 # found at its service address by way of the front (programs/front), which pods take, and at server_address by everybody else.
