@@ -46,7 +46,7 @@ static void look_at(struct look *l, const struct fabric_domain *d, const struct 
                         l->own = (struct listed){ d, x };
                 return;
         }
-        if (!may_take(l->in, x)) {
+        if (!may_take(l->in, x) || l->in->restored) {
                 add_left(l, x->epoch);
                 return;
         }
@@ -252,6 +252,8 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
                 ret->memory.left = l.left;
                 ret->memory.n_left = l.n_left;
                 ret->memory.seen = f->epoch > m->seen ? f->epoch : m->seen;
+                if (in->restored && ret->memory.seen == f->epoch)
+                        ret->memory.seen++;
                 ret->memory.recount = f->recount > m->recount ? f->recount : m->recount;
         }
         if (!m->now.domain)

@@ -7,7 +7,12 @@
  *
  * An epoch that the daemon has reported as left does not run here, and never will: the controller reuses the
  * index after that report. So the daemon takes only an assignment for its own claim and its own boot with an
- * epoch above all that it has left (`closed`), and remembers that before it reports it. */
+ * epoch above all that it has left (`closed`), and remembers that before it reports it.
+ *
+ * When etcd was restored, a controller that does not know of it may give an epoch and an index again that a
+ * node has which cannot report. A daemon that has seen a later version of the object knows: until there is a
+ * recount it takes nothing that is listed for it, and reports that it has seen a later epoch than the
+ * object's, which makes the controller begin one. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,8 +53,9 @@ enum decision_imex {
 
 struct decision_input {
         const struct compute_domain_fabric
-                *fabric;                    /* as it was seen last; NULL: never, or it does not count */
-        bool current;                       /* it is known to be so now */
+                *fabric; /* as it was seen last; NULL: never, or it does not count */
+        bool current;    /* it is known to be so now */
+        bool restored;   /* it is older than the one seen before, and no recount has begun since */
         const char *node, *claim, *boot_id; /* the daemon's own */
         const struct decision_memory *memory;
         bool inherited; /* memory.now is of an earlier Pod of this node */

@@ -52,6 +52,8 @@ struct resident {
         bool version_asked;               /* one of the two is set: the first report waits for it */
         bool watch_well, current;         /* the object can be watched, and we have it as it is now */
         const struct kube_object *object; /* as it was last, referenced; NULL: never seen */
+        bool restored;                    /* it went back to an earlier version */
+        int64_t restored_seen;            /* what had been seen then: a recount has a higher epoch */
 
         struct arena *arena;
         struct memory memory;    /* as the file has it, except what it has seen of the object */
@@ -319,12 +321,21 @@ static enum imex_use look_at_use(struct resident *r) {
         return r->use = use;
 }
 
+static bool is_restored(struct resident *r) {
+        const struct compute_domain_fabric *f = fabric_of(r);
+
+        if (f && f->recount > r->restored_seen)
+                r->restored = false;
+        return r->restored;
+}
+
 static void decide(struct resident *r, struct arena *a, struct decision *ret) {
         /* In this order. */
         bool withdrawn = r->serving && serving_withdrawn(r->serving);
         enum imex_use use = look_at_use(r);
         const struct decision_input in = { .fabric = fabric_of(r),
                                            .current = r->watch_well && r->current,
+                                           .restored = is_restored(r),
                                            .node = r->c->node,
                                            .claim = r->c->claim_uid,
                                            .boot_id = r->boot_id,
@@ -406,6 +417,20 @@ static void on_turn(void *u) {
         report(r);
 }
 
+static void note_version(struct resident *r, const struct kube_object *now) {
+        const struct kube_object *was = r->object;
+
+        if (!was || !streq(was->meta.uid, now->meta.uid) ||
+            kube_object_version(now->meta.rv) >= kube_object_version(was->meta.rv))
+                return;
+        log_warn("the object of the partition is older than before, as after a restore of etcd: nothing new "
+                 "is "
+                 "started until the controller has counted again",
+                 kv_str("partition", r->fabric));
+        r->restored = true;
+        r->restored_seen = r->memory.decision.seen;
+}
+
 static void on_object(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct resident *r = u;
 
@@ -414,6 +439,7 @@ static void on_object(void *u, const struct kube_object *old, const struct kube_
                          kv_str("partition", r->fabric));
                 r->current = false;
         } else {
+                note_version(r, now);
                 kube_object_unref(r->object);
                 r->object = kube_object_ref(now);
                 r->current = true;

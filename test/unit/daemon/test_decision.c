@@ -147,6 +147,39 @@ static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) 
         }
 }
 
+/* Another node, which cannot report, may have what a controller gives that does not know of the restore. */
+static void after_a_restore_it_takes_nothing_and_demands_a_recount(void **state) {
+        struct world *w = *state;
+
+        w->in.restored = true;
+        w->memory.seen = 9; /* as the object's, which was given again since */
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_left(w, 5);
+        assert_int_equal(w->d.memory.closed, 5);
+        assert_int_equal(w->d.memory.seen, 10);
+        go_on(w, DECISION_IMEX_NONE);
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.seen, 10); /* once is enough, */
+        w->fabric.epoch = 10;
+        decide(w);
+        assert_int_equal(w->d.memory.seen, 11); /* until the object has passed it without a recount */
+        go_on(w, DECISION_IMEX_NONE);
+        w->in.restored = false;
+        assert_int_equal(decide(w), DECISION_STAY); /* what it has reported as left runs never */
+        w->in_a[0].epoch = 12;
+        assert_int_equal(decide(w), DECISION_ENTER);
+}
+
+static void after_a_restore_what_runs_goes_on(void **state) {
+        struct world *w = *state;
+
+        serve(w);
+        w->in.restored = true;
+        assert_int_equal(decide(w), DECISION_STAY);
+        assert_int_equal(w->d.memory.n_left, 0);
+        assert_string_equal(w->d.memory.now.domain, UID_A);
+}
+
 /* The object does not list it any more, so that it is not reported; then a restore brings it back. */
 static void what_was_reported_as_left_is_never_taken(void **state) {
         struct world *w = *state;
@@ -713,6 +746,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(it_takes_the_assignment_that_names_its_claim_and_boot),
                 T(what_is_not_for_it_runs_never_and_is_reported_as_left),
+                T(after_a_restore_it_takes_nothing_and_demands_a_recount),
+                T(after_a_restore_what_runs_goes_on),
                 T(what_was_reported_as_left_is_never_taken),
                 T(what_it_may_take_next_is_not_left),
                 T(the_epoch_that_runs_is_never_left),

@@ -34,13 +34,13 @@ static int teardown(void **state) {
 static void save(void) {
         const int64_t left[] = { 3, 5 };
         const struct memory m = { .decision = { .now = { DOMAIN, "aa", 2, 7, 28001, 18 },
-                                                      .ready = true,
-                                                      .closed = 8,
-                                                      .seen = 9,
-                                                      .recount = 6,
-                                                      .left = left,
-                                                      .n_left = 2 },
-                                        .served = true };
+                                                .ready = true,
+                                                .closed = 8,
+                                                .seen = 9,
+                                                .recount = 6,
+                                                .left = left,
+                                                .n_left = 2 },
+                                  .served = true };
         struct err e;
 
         assert_int_equal(memory_save(dir, &own, &m, &e), 0);
@@ -87,7 +87,7 @@ static void the_next_pod_inherits_the_assignment_only(void **state) {
 
 static void nothing_is_remembered_of_another_boot_or_partition(void **state) {
         const struct memory_identity boot = { "another", "partition", "pod" },
-                                    partition = { "boot", "another", "pod" };
+                                     partition = { "boot", "another", "pod" };
         struct memory m;
         struct err e;
 
