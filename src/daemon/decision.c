@@ -252,7 +252,9 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
                 ret->memory.left = l.left;
                 ret->memory.n_left = l.n_left;
                 ret->memory.seen = f->epoch > m->seen ? f->epoch : m->seen;
-                if (in->restored && ret->memory.seen == f->epoch)
+                /* While one is under way, of before or after the restore, it would only make the object's
+                 * grow. */
+                if (in->restored && !f->recount && ret->memory.seen == f->epoch)
                         ret->memory.seen++;
                 ret->memory.recount = f->recount > m->recount ? f->recount : m->recount;
         }

@@ -672,18 +672,31 @@ static bool is_held_by_off_node(const struct domain *d) {
         return false;
 }
 
-/* In its partition: until it has reported nobody knows what the table lacks, so no node gets anything new,
- * and channels that it may hold are not given again. */
-static bool off_node_is_awaited(const struct node *n) {
+/* A restore of etcd took the Pod of a daemon that serves on: it cannot report, and the next one comes when
+ * the last pod there has ended. */
+static bool has_lost_daemon(const char *clique) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                for (unsigned k = 0; k < MAX_RUNS; k++) {
+                        const struct run *r = &w.nodes[i].runs[k];
+                        if (r->used && r->up && r->lost && streq(w.nodes[i].clique, clique))
+                                return true;
+                }
+        return false;
+}
+
+/* In its partition: until such a node has reported nobody knows what the table lacks, so no node gets
+ * anything new, and channels that it may hold are not given again. */
+static bool report_is_awaited(const struct node *n) {
+        bool off = w.off && streq(n->clique, w.off->clique);
         const struct version *v =
-                w.off && streq(n->clique, w.off->clique) ? store_get(K_FABRIC, "", n->clique) : NULL;
+                off || has_lost_daemon(n->clique) ? store_get(K_FABRIC, "", n->clique) : NULL;
         return v && (strstr(v->json, "\"AssignmentsLost\"") || strstr(v->json, "\"TableLost\"") ||
                      strstr(v->json, "\"ChannelsExhausted\""));
 }
 
-/* What is excused while a node is off: a pod on it, and one that its partition cannot serve. */
-static bool waits_for_off_node(const struct node *n) {
-        return n && (n == w.off || off_node_is_awaited(n));
+/* What is excused: a pod on a node that is off, and one that its partition cannot serve. */
+static bool waits_for_report(const struct node *n) {
+        return n && (n == w.off || report_is_awaited(n));
 }
 
 const char *world_misses(void) {
@@ -700,7 +713,7 @@ const char *world_misses(void) {
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
-                        if (waits_for_off_node(x->pods[i].node)) {
+                        if (waits_for_report(x->pods[i].node)) {
                                 excused = true;
                                 continue;
                         }
@@ -716,7 +729,7 @@ const char *world_misses(void) {
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 const char *label = n ? n->domain : NULL;
-                if (waits_for_off_node(&w.nodes[i]))
+                if (waits_for_report(&w.nodes[i]))
                         continue;
                 if (held_strays(i))
                         return held_strays(i);

@@ -163,6 +163,11 @@ static void after_a_restore_it_takes_nothing_and_demands_a_recount(void **state)
         w->fabric.epoch = 10;
         decide(w);
         assert_int_equal(w->d.memory.seen, 11); /* until the object has passed it without a recount */
+        w->fabric.recount = 4;                  /* one that began earlier proves nothing, and ends first */
+        decide(w);
+        assert_int_equal(w->d.memory.seen, 10);
+        w->fabric.recount = 0;
+        decide(w);
         go_on(w, DECISION_IMEX_NONE);
         w->in.restored = false;
         assert_int_equal(decide(w), DECISION_STAY); /* what it has reported as left runs never */
