@@ -129,10 +129,7 @@ static int by_node(const void *x, const void *y) {
 
 /* When its container was first seen to run, by our clock and not by its kubelet's; 0: it does not. */
 static int64_t started(const struct rolling *r, const struct pod *p) {
-        int64_t told = p->n_containers ? p->containers[0].started : 0;
-        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        buf_addf(&key, "%s/%lld", p->o.meta.uid, (long long)told);
-        return told ? since_first(r->c->seen, buf_str(&key), clock_mono_s()) : 0;
+        return records_seen(r->c, p->o.meta.uid, p->n_containers ? p->containers[0].started : 0);
 }
 
 static bool is_granted(const struct controller *c, const struct daemon_pod *p) {

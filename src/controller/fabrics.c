@@ -353,10 +353,8 @@ static int64_t day_time(const struct fabric_look *k, int64_t mono) {
 
 /* Its Pod has been Ready for a while, by our clock and not by its kubelet's. */
 static bool is_settled(const struct fabric_look *k, const struct plugin_pod *p) {
-        int64_t ready = plugin_pod_ready_since(p), recheck_s = 0;
-        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        buf_addf(&key, "%s/%" PRId64, p->o.meta.uid, ready);
-        return ready && since_for(k->c->seen, buf_str(&key), CHANNELS_SETTLED_S, k->mono, &recheck_s);
+        int64_t since = records_seen(k->c, p->o.meta.uid, plugin_pod_ready_since(p));
+        return since && since + CHANNELS_SETTLED_S <= k->mono;
 }
 
 static bool read_report(void *u, const struct kube_object *o) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/records.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/names.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "rules/rules.h"
 
@@ -166,6 +168,12 @@ void records_on_current(struct controller *c, bool is) {
 }
 
 /* ---- what they say ---- */
+
+int64_t records_seen(struct controller *c, const char *uid, int64_t reported) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
+        buf_addf(&key, "%s/%" PRId64, uid, reported);
+        return reported ? since_first(c->seen, buf_str(&key), clock_mono_s()) : 0;
+}
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid) {
         return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid)

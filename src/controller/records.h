@@ -170,6 +170,10 @@ void records_release(struct controller *c, const char *key);
 /* A cache is current again, or is not any more. */
 void records_on_current(struct controller *c, bool is);
 
+/* When this controller first saw what the object `uid` reports with the time `reported` of its own clock, in
+ * clock_mono_s(); 0: `reported` is 0. */
+int64_t records_seen(struct controller *c, const char *uid, int64_t reported);
+
 const struct compute_domain *records_domain(const struct controller *c, const char *uid);
 const struct node *records_node(const struct controller *c, const char *name);
 const char *records_node_clique(const struct controller *c, const char *node);

@@ -154,10 +154,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
 static void slice_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct slice *s = (const struct slice *)(now ? now : old), *was = (const struct slice *)old;
-        if (was)
-                if (was)
-                        records_queue_rack(c, slice_rack(was)),
-                                records_queue_fabric(c, clique_of_slice(&was->o));
+        if (was) {
+                records_queue_rack(c, slice_rack(was));
+                records_queue_fabric(c, clique_of_slice(&was->o));
+        }
         records_queue_rack(c, slice_rack(s));
         records_queue_fabric(c, clique_of_slice(&s->o));
         if (!s->node)

@@ -240,36 +240,44 @@ static int64_t released_since(const struct work *w, const struct fabric_channel 
         return w->f->now;
 }
 
-enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
-
-static enum keeps keeps(const struct work *w, const struct channels_node *x, const struct fabric_channel *e) {
+static bool holds(const struct channels_node *x, const struct fabric_channel *e) {
         for (size_t i = 0; i < x->n_held; i++)
                 if (x->held[i].id == e->id && streq(x->held[i].owner, e->owner.uid))
-                        return KEEPS_HOLDS;
+                        return true;
+        return false;
+}
+
+enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
+
+/* `since`: when the entry began to be released, by our clock. */
+static enum keeps keeps(const struct channels_node *x, const struct fabric_channel *e, int64_t since) {
+        if (x->gone)
+                return KEEPS_NOT;
+        if (holds(x, e))
+                return KEEPS_HOLDS;
         if (!x->reported || !x->settled)
                 return KEEPS_SILENT;
-        return x->alive_after > released_since(w, e) + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
+        return x->alive_after > since + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
 }
 
-/* Two lists that were begun since are what shows life. */
-static bool leases_are_asked(const struct work *w, const struct fabric_channel *e) {
-        return w->f->leases_before > released_since(w, e) + CHANNELS_LIFE_S;
+/* A node shows life if its Lease was renewed between two lists that both began after the release. */
+static bool leases_are_asked(const struct work *w, int64_t since) {
+        return w->f->leases_before > since + CHANNELS_LIFE_S;
 }
 
-/* True: no node can have it any more. */
-static bool let_go(struct work *w, const struct fabric_channel *e, struct message_list *h) {
+/* True: no node can hold it any more. */
+static bool let_go(struct work *w, const struct fabric_channel *e, int64_t since, struct message_list *h) {
         static const char *const why[] = { [KEEPS_HOLDS] = "holds it",
                                            [KEEPS_SILENT] = "has no plugin that runs well and reports",
                                            [KEEPS_LIFELESS] =
                                                    "has shown no life since it was to be given back" };
-        bool free = true;
+        bool free = true, asked = leases_are_asked(w, since);
         for (size_t i = 0; i < w->n_members; i++) {
                 const struct channels_node *x = w->members[i];
-                enum keeps k = x->gone ? KEEPS_NOT : keeps(w, x, e);
+                enum keeps k = keeps(x, e, since);
                 if (k == KEEPS_NOT)
                         continue;
                 free = false;
-                bool asked = leases_are_asked(w, e);
                 if (k == KEEPS_LIFELESS &&
                     (!asked || (x->is_ready && w->f->now - w->f->leases_at >= CHANNELS_RETRY_S)))
                         w->d->ask_leases = true;
@@ -302,10 +310,10 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
         if (left > 0) {
                 int64_t left_life = since + CHANNELS_LIFE_S + 1 - w->f->now;
                 recheck(w, left_life > 0 ? left_life : left);
-                w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, e));
+                w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, since));
                 return false;
         }
-        if (!let_go(w, e, h))
+        if (!let_go(w, e, since, h))
                 return false;
         if (w->f->stale) {
                 w->d->hold = true;
@@ -379,7 +387,7 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
                                 continue;
                         bool held = false;
                         for (size_t k = 0; k < w->n_members; k++)
-                                held = held || keeps(w, w->members[k], e) == KEEPS_HOLDS;
+                                held = held || holds(w->members[k], e);
                         /* In the order of the ring, from `next` on. */
                         if (!held && (!oldest || (e->id < next) < (oldest->id < next) ||
                                       ((e->id < next) == (oldest->id < next) && e->id < oldest->id)))

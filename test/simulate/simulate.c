@@ -6,6 +6,7 @@
  * and an end in which everything has to go. */
 #include <ftw.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@
 /* How long after the last fault all that lives must have formed, and after the last deletion everything be
  * gone; how long nothing happens before nobody may write, and for how long then. */
 enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
-/* What waits for the time of another machine may wait for longer by as much as their clocks differ. */
-static int64_t patience_ms;
+/* With --clocks, both take longer by as much as the clocks of two machines differ. */
+static int64_t settle_ms = SETTLE_MS, quiet_ms = QUIET_MS;
 
 struct options {
         uint64_t first, last;
@@ -45,6 +46,29 @@ struct options {
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off;
 };
+
+/* What a world may have besides, in the order of the corpus. */
+static const struct {
+        const char *flag, *word; /* on the command line; in the corpus */
+        size_t at;               /* a bool of struct options */
+} flags[] = {
+        { "--racks", "racks", offsetof(struct options, racks) },
+        { "--channels", "channels", offsetof(struct options, channels) },
+        { "--hostile", "hostile", offsetof(struct options, hostile) },
+        { "--restores", "restores", offsetof(struct options, restores) },
+        { "--fresh-pods", "fresh", offsetof(struct options, fresh_pods) },
+        { "--standing", "standing", offsetof(struct options, standing) },
+        { "--clocks", "clocks", offsetof(struct options, clocks) },
+        { "--one-off", "off", offsetof(struct options, one_off) },
+};
+
+static bool flag_is_set(const struct options *o, size_t i) {
+        return *(const bool *)((const char *)o + flags[i].at);
+}
+
+static void set_flag(struct options *o, size_t i, bool is) {
+        *(bool *)((char *)o + flags[i].at) = is;
+}
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
 static const char *const phase_names[] = { "storm", "calm",    "quiet",    "idle",
@@ -78,16 +102,15 @@ static void look(void *u) {
                 if (now < run.until_ms)
                         break;
                 world_calm();
-                enter(FORMS, SETTLE_MS + patience_ms);
+                enter(FORMS, settle_ms);
                 break;
         case FORMS:
                 text = world_misses();
                 if (!text) {
-                        run.formed_ms = SETTLE_MS + patience_ms - (run.until_ms - now);
-                        enter(QUIET, QUIET_MS + patience_ms);
+                        run.formed_ms = settle_ms - (run.until_ms - now);
+                        enter(QUIET, quiet_ms);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %lld s after the last fault", text,
-                                   (long long)(SETTLE_MS + patience_ms) / 1000);
+                        sim_broken("%s, %lld s after the last fault", text, (long long)settle_ms / 1000);
                 }
                 break;
         case QUIET:
@@ -104,18 +127,17 @@ static void look(void *u) {
                         break;
                 promises_idle(false);
                 world_empty();
-                enter(EMPTIES, SETTLE_MS + patience_ms);
+                enter(EMPTIES, settle_ms);
                 break;
         case EMPTIES:
                 text = world_leftover();
                 if (!text) {
-                        run.emptied_ms = SETTLE_MS + patience_ms - (run.until_ms - now);
+                        run.emptied_ms = settle_ms - (run.until_ms - now);
                         if (racks_used())
                                 world_dismantle();
                         enter(racks_used() ? LEAVES : OVER, SETTLE_MS);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %lld s after all was deleted", text,
-                                   (long long)(SETTLE_MS + patience_ms) / 1000);
+                        sim_broken("%s, %lld s after all was deleted", text, (long long)settle_ms / 1000);
                 }
                 break;
         case LEAVES:
@@ -194,8 +216,11 @@ static int simulate(const struct options *o, uint64_t seed) {
                 channels_use(o->domains, o->standing);
         if (o->restores)
                 faults_use_restores();
-        if (o->clocks)
-                patience_ms = clocks_use() * 1000;
+        if (o->clocks) {
+                int64_t differ_ms = clocks_use() * 1000;
+                settle_ms += differ_ms;
+                quiet_ms += differ_ms;
+        }
         if (o->one_off)
                 world_leave_one_off();
         if (o->fresh_pods)
@@ -221,13 +246,13 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s%s%s%s%s%s%s --log\n",
+                       "--minutes %u",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
-                       o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
-                       o->hostile ? " --hostile" : "", o->restores ? " --restores" : "",
-                       o->fresh_pods ? " --fresh-pods" : "", o->standing ? " --standing" : "",
-                       o->clocks ? " --clocks" : "", o->one_off ? " --one-off" : "",
-                       o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->domains, o->minutes);
+                for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+                        if (flag_is_set(o, i))
+                                printf(" %s", flags[i].flag);
+                printf("%s%s --log\n", o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -311,14 +336,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
                         continue;
                 one.first = one.last = seed;
                 const char *list = n == 5 ? faults : "";
-                one.racks = begins_with(&list, "racks");
-                one.channels = begins_with(&list, "channels");
-                one.hostile = begins_with(&list, "hostile");
-                one.restores = begins_with(&list, "restores");
-                one.fresh_pods = begins_with(&list, "fresh");
-                one.standing = begins_with(&list, "standing");
-                one.clocks = begins_with(&list, "clocks");
-                one.one_off = begins_with(&list, "off");
+                for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+                        set_flag(&one, i, begins_with(&list, flags[i].word));
                 one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
@@ -369,6 +388,15 @@ static bool read_option(struct options *o, const char *name, const char *value) 
         return !*end && o->first <= o->last;
 }
 
+static bool read_flag(struct options *o, const char *name) {
+        for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+                if (streq(name, flags[i].flag)) {
+                        set_flag(o, i, true);
+                        return true;
+                }
+        return false;
+}
+
 int main(int argc, char **argv) {
         struct options o = { .first = 1,
                              .last = 20,
@@ -381,22 +409,8 @@ int main(int argc, char **argv) {
         for (int i = 1; i < argc && good; i++) {
                 if (streq(argv[i], "--log"))
                         o.log = true;
-                else if (streq(argv[i], "--racks"))
-                        o.racks = true;
-                else if (streq(argv[i], "--channels"))
-                        o.channels = true;
-                else if (streq(argv[i], "--restores"))
-                        o.restores = true;
-                else if (streq(argv[i], "--fresh-pods"))
-                        o.fresh_pods = true;
-                else if (streq(argv[i], "--standing"))
-                        o.standing = true;
-                else if (streq(argv[i], "--clocks"))
-                        o.clocks = true;
-                else if (streq(argv[i], "--one-off"))
-                        o.one_off = true;
-                else if (streq(argv[i], "--hostile"))
-                        o.hostile = true;
+                else if (read_flag(&o, argv[i]))
+                        continue;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

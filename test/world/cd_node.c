@@ -262,6 +262,17 @@ void world_wait(struct dra_op *op, enum answer want) {
         assert_int_equal(op->answer, want);
 }
 
+void waits_with(const char *name, const char *uid, const char *part) {
+        struct dra_op op = { .timeout_ms = 400 };
+        prepare(&op, name, uid);
+        world_wait(&op, FAILED);
+        if (!strstr(op.msg, part))
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(strstr(op.msg, part));
+        _cleanup_(freep) char *cdi = world_cdi(uid);
+        assert_null(cdi);
+}
+
 const char *world_note(const char *domain, const char *claim) {
         static char ret[20];
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s/grants/%s", w.plugin_dir, domain, claim);

@@ -83,6 +83,9 @@ void prepare(struct dra_op *op, const char *name, const char *uid);
 /* FAILED without waiting, the message holds `part`, and nothing was recorded or written. */
 void refused_at_once(const char *name, const char *uid, const char *part);
 
+/* FAILED when its time is over, the message holds `part`, and no CDI file was written. */
+void waits_with(const char *name, const char *uid, const char *part);
+
 /* The note of a claim in the folder of a domain: "waiting", "granting", or "" when there is none. */
 const char *world_note(const char *domain, const char *claim);
 /* Runs the loop until it is this. */

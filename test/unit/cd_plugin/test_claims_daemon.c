@@ -32,16 +32,6 @@ static void writes_state(const char *domain, bool ready, const char *assignment)
         daemon_writes_state(DAEMON_1, domain, ready, ready ? "READY" : "LEAVING", assignment);
 }
 
-static void waits_and_says(const char *part) {
-        struct dra_op op = { .timeout_ms = 600 };
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, FAILED);
-        if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
-        assert_null(world_cdi(CLAIM_1));
-}
-
 static char *shown(const char *name) {
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, name);
         return world_read(path);
@@ -102,7 +92,7 @@ static void ready_in_another_domain_releases_nobody(void **state) {
         daemon_comes(DAEMON_1);
         fabric_lists(1, ASSIGNED("3", "1"));
         writes_state(DOMAIN_A, true, CLIQUE "/" DOMAIN_B "/3/1");
-        waits_and_says("n0: the IMEX daemon of this node is in another IMEX domain");
+        waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node is in another IMEX domain");
 }
 
 static void ready_without_an_assignment_releases_nobody(void **state) {
@@ -110,7 +100,7 @@ static void ready_without_an_assignment_releases_nobody(void **state) {
         daemon_comes(DAEMON_1);
         fabric_lists(1, ASSIGNED("3", "1"));
         writes_state(DOMAIN_A, true, "");
-        waits_and_says("n0: the IMEX daemon of this node is in another IMEX domain");
+        waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node is in another IMEX domain");
 }
 
 /* READY counts only with the assignment that the fabric's object lists now. */
@@ -118,23 +108,25 @@ static void ready_with_an_assignment_that_the_fabric_does_not_list_releases_nobo
         (void)state;
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
-        waits_and_says(
-                "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
-                " yet");
+        waits_with("c1", CLAIM_1,
+                   "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
+                   " yet");
         fabric_lists(1, "");
-        waits_and_says("ComputeDomain 'user/cd' on rack-7 yet; if that lasts, look at the conditions of the "
-                       "ComputeDomain (");
+        waits_with("c1", CLAIM_1,
+                   "ComputeDomain 'user/cd' on rack-7 yet; if that lasts, look at the conditions of the "
+                   "ComputeDomain (");
         fabric_lists(2, ASSIGNED("2", "5"));
-        waits_and_says(
-                "n0: the IMEX daemon of this node still has an earlier assignment to the IMEX domain of "
-                "ComputeDomain 'user/cd' (epoch 1, now 5)");
+        waits_with("c1", CLAIM_1,
+                   "n0: the IMEX daemon of this node still has an earlier assignment to the IMEX domain of "
+                   "ComputeDomain 'user/cd' (epoch 1, now 5)");
         fabric_lists(3, ASSIGNED("3", "5"));
-        waits_and_says("still has an earlier assignment");
+        waits_with("c1", CLAIM_1, "still has an earlier assignment");
         fabric_lists(4, IN_STATE("Ending"));
-        waits_and_says("n0: ComputeDomain 'user/cd' is being deleted, and this node leaves its IMEX domain");
+        waits_with("c1", CLAIM_1,
+                   "n0: ComputeDomain 'user/cd' is being deleted, and this node leaves its IMEX domain");
         writes_state(DOMAIN_A, true, "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.7/" DOMAIN_A "/3/1");
         fabric_lists(5, ASSIGNED("3", "1"));
-        waits_and_says("still has an earlier assignment");
+        waits_with("c1", CLAIM_1, "still has an earlier assignment");
 }
 
 /* A new claim makes the controller take `Leaving` back. */
@@ -144,7 +136,7 @@ static void a_claim_on_a_node_that_is_leaving_waits_until_it_stays(void **state)
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
         fabric_lists(1, IN_STATE("Leaving"));
-        waits_and_says("n0: this node is leaving the IMEX domain of ComputeDomain 'user/cd'");
+        waits_with("c1", CLAIM_1, "n0: this node is leaving the IMEX domain of ComputeDomain 'user/cd'");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -160,7 +152,8 @@ static void a_claim_on_a_node_whose_index_is_reserved_waits_for_its_new_daemon(v
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
         fabric_lists(1, "{\"node\":\"n0\",\"index\":3,\"epoch\":1,\"state\":\"Reserved\"}");
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: the IMEX daemon of this node has been replaced; the node's index in the IMEX domain of "
                 "ComputeDomain 'user/cd' is reserved until the new daemon reports");
         prepare(&op, "c1", CLAIM_1);
@@ -179,27 +172,27 @@ static void an_assignment_of_another_daemon_or_boot_or_of_an_unknown_state_relea
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
         fabric_lists(1, OF("3", "1", DAEMON_2, BOOT, ""));
-        waits_and_says("is for an earlier IMEX daemon of this node");
+        waits_with("c1", CLAIM_1, "is for an earlier IMEX daemon of this node");
         fabric_lists(2, OF("3", "1", DAEMON_1, OTHER_BOOT, ""));
-        waits_and_says("is for an earlier IMEX daemon of this node");
+        waits_with("c1", CLAIM_1, "is for an earlier IMEX daemon of this node");
         fabric_lists(3, IN_STATE("Paused"));
-        waits_and_says("has the state 'Paused', which this version of the driver does not know");
+        waits_with("c1", CLAIM_1, "has the state 'Paused', which this version of the driver does not know");
 }
 
 static void a_claim_on_a_node_without_a_daemon_waits_and_says_where_to_look(void **state) {
         (void)state;
-        waits_and_says(
-                "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
-                "label resource.nvidia.com/imex-daemon=true, which the controller sets, and at the pod of "
-                "DaemonSet compute-domain-daemon here");
+        waits_with("c1", CLAIM_1,
+                   "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
+                   "label resource.nvidia.com/imex-daemon=true, which the controller sets, and at the pod of "
+                   "DaemonSet compute-domain-daemon here");
 }
 
 static void a_domain_of_another_mode_is_refused(void **state) {
         (void)state;
         api_domain_mode(DOMAIN_A, "driverManagedChannel");
-        waits_and_says(
-                "ComputeDomain 'user/cd' was formed with driverManagedChannel IMEX, but this installation "
-                "is driverManaged");
+        waits_with("c1", CLAIM_1,
+                   "ComputeDomain 'user/cd' was formed with driverManagedChannel IMEX, but this installation "
+                   "is driverManaged");
 }
 
 static void assignments_of_a_table_that_was_put_back_release_nobody(void **state) {
@@ -213,7 +206,7 @@ static void assignments_of_a_table_that_was_put_back_release_nobody(void **state
                 "{\"type\":\"AssignmentsLost\",\"status\":\"True\","
                 "\"message\":\"waiting for node-9\"}],\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
                 "\"},\"assignments\":[" ASSIGNED("3", "1") "]}]");
-        waits_and_says("yet: waiting for node-9");
+        waits_with("c1", CLAIM_1, "yet: waiting for node-9");
 }
 
 static void a_fabric_with_too_many_domains_is_the_cause(void **state) {
@@ -222,7 +215,7 @@ static void a_fabric_with_too_many_domains_is_the_cause(void **state) {
         api_fabric(CLIQUE, 1, "",
                    ",\"conditions\":[{\"type\":\"DomainsExhausted\",\"status\":\"True\","
                    "\"message\":\"1000 ComputeDomains have nodes\"}],\"domains\":[]");
-        waits_and_says("yet: 1000 ComputeDomains have nodes");
+        waits_with("c1", CLAIM_1, "yet: 1000 ComputeDomains have nodes");
 }
 
 /* What was granted stays, whatever the fabric says then. */

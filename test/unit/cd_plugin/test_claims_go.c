@@ -10,16 +10,6 @@
 #include "api/names.h"
 #include "base/file.h"
 
-static void waits_and_says(const char *part) {
-        struct dra_op op = { .timeout_ms = 600 };
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, FAILED);
-        if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
-        assert_null(world_cdi(CLAIM_1));
-}
-
 static bool has_folder(const char *domain) {
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, domain);
         return access(path, F_OK) == 0;
@@ -114,17 +104,19 @@ static void a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready(void 
 static void the_clique_that_does_not_list_the_node_as_ready_releases_nobody(void **state) {
         (void)state;
         go_comes();
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' has not joined "
                 "the ComputeDomainClique of this node; if that lasts, look at its Pod, in namespace "
                 "'driver'");
         api_clique(DOMAIN_A, "");
-        waits_and_says("has not joined the ComputeDomainClique of this node");
+        waits_with("c1", CLAIM_1, "has not joined the ComputeDomainClique of this node");
         api_clique(DOMAIN_A, "NotReady");
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' is not ready");
         api_clique(DOMAIN_B, "Ready");
-        waits_and_says("has not joined the ComputeDomainClique of this node");
+        waits_with("c1", CLAIM_1, "has not joined the ComputeDomainClique of this node");
 }
 
 #define REBOOTED "22222222-2222-4222-8222-222222222222"
@@ -140,12 +132,14 @@ static void after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_add
         world_stop(w.claims);
         world_start(REBOOTED);
         go_prepared();
-        waits_and_says("n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' has not "
-                       "started yet; if that lasts, look at its Pod, in namespace 'driver'");
+        waits_with("c1", CLAIM_1,
+                   "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' has not "
+                   "started yet; if that lasts, look at its Pod, in namespace 'driver'");
         go_starts("10.0.0.77");
-        waits_and_says("has not written its address into the ComputeDomainClique of this node yet");
+        waits_with("c1", CLAIM_1,
+                   "has not written its address into the ComputeDomainClique of this node yet");
         api_clique_at(DOMAIN_A, "10.0.0.77", "NotReady");
-        waits_and_says("'user/cd' is not ready");
+        waits_with("c1", CLAIM_1, "'user/cd' is not ready");
         api_clique_at(DOMAIN_A, "10.0.0.77", "Ready");
         op = (struct dra_op){ 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -158,7 +152,7 @@ static void a_configuration_that_is_half_written_releases_nobody(void **state) {
         go_prepared();
         api_clique(DOMAIN_A, "Ready");
         tree_put(w.plugin_dir, "domains/" DOMAIN_A "/imexd.cfg", "IMEX_CMD_BIND_INTERFACE_IP=10.0");
-        waits_and_says("has not written its address");
+        waits_with("c1", CLAIM_1, "has not written its address");
 }
 
 /* It is looked again every WAITS_LOOK_MS. */
@@ -189,7 +183,8 @@ static void a_clique_that_cannot_be_read_releases_nobody(void **state) {
         api_clique(DOMAIN_A, "Ready");
         api.fails_for = DOMAIN_A "." CLIQUE;
         api.fails_with = ERR_DENIED;
-        waits_and_says("n0: cannot read ComputeDomainClique 'driver/" DOMAIN_A "." CLIQUE "': refused");
+        waits_with("c1", CLAIM_1,
+                   "n0: cannot read ComputeDomainClique 'driver/" DOMAIN_A "." CLIQUE "': refused");
 }
 
 static void a_channel_waits_for_its_daemon(void **state) {
@@ -209,10 +204,10 @@ static void on_a_node_with_our_daemon_its_pods_wait(void **state) {
         (void)state;
         api_clique(DOMAIN_A, "Ready");
         daemon_comes(DAEMON_1);
-        waits_and_says(
-                "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
-                " yet; if that lasts, look at the conditions of the ComputeDomain (one that the Go driver "
-                "formed takes new nodes after its last pod has ended)");
+        waits_with("c1", CLAIM_1,
+                   "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
+                   " yet; if that lasts, look at the conditions of the ComputeDomain (one that the Go driver "
+                   "formed takes new nodes after its last pod has ended)");
         assert_int_equal(api_gets(&kube_cliques), 0);
 }
 
@@ -223,7 +218,8 @@ static void pods_of_other_domains_wait_for_its_end(void **state) {
         api_clique(DOMAIN_A, "Ready");
         api_domain("user", "cd2", DOMAIN_B, false);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on this "
                 "node: it leaves when that domain's last pod here has ended");
         assert_int_equal(api_gets(&kube_cliques), 0);

@@ -51,16 +51,6 @@ static void has_channel(const char *uid, const char *node) {
         assert_non_null(strstr(cdi, node));
 }
 
-static void waits_and_says(const char *name, const char *uid, const char *part) {
-        struct dra_op op = { .timeout_ms = 200 };
-        prepare(&op, name, uid);
-        world_wait(&op, FAILED);
-        if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
-        assert_null(world_cdi(uid));
-}
-
 static void on_tick(uv_timer_t *t) {
         --*(int *)t->data;
 }
@@ -132,11 +122,11 @@ static void several_pods_and_ComputeDomains_share_a_node(void **state) {
 
 static void a_pod_waits_until_a_channel_is_assigned(void **state) {
         struct dra_op op = { 0 };
-        waits_and_says("c1", CLAIM_1,
-                       "n0: no channel has been assigned to ComputeDomain 'user/cd' on " CLIQUE " yet");
+        waits_with("c1", CLAIM_1,
+                   "n0: no channel has been assigned to ComputeDomain 'user/cd' on " CLIQUE " yet");
         assigned(ENTRY(8, DOMAIN_B), 5);
-        waits_and_says("c1", CLAIM_1,
-                       "n0: no channel has been assigned to ComputeDomain 'user/cd' on rack-7 yet");
+        waits_with("c1", CLAIM_1,
+                   "n0: no channel has been assigned to ComputeDomain 'user/cd' on rack-7 yet");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -191,7 +181,7 @@ static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) 
 static void a_channel_that_is_being_taken_back_is_waited_for(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY_OF(7, DOMAIN_A, RELEASING), 5);
-        waits_and_says("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being taken back");
+        waits_with("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being taken back");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -205,12 +195,12 @@ static void why_nobody_gets_a_channel_is_said_in_the_controllers_words(void **st
         api_fabric(CLIQUE, 5, "",
                    ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"True\",\"reason\":\"x\","
                    "\"message\":\"all 2047 are in use\"}]");
-        waits_and_says("c1", CLAIM_1, "on rack-7 yet: all 2047 are in use");
+        waits_with("c1", CLAIM_1, "on rack-7 yet: all 2047 are in use");
         api_fabric(CLIQUE, 6, "",
                    ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"False\",\"reason\":\"x\","
                    "\"message\":\"m\"},{\"type\":\"TableLost\",\"status\":\"True\",\"reason\":\"x\","
                    "\"message\":\"node-3 has not reported\"}]");
-        waits_and_says("c1", CLAIM_1, "on rack-7 yet: node-3 has not reported");
+        waits_with("c1", CLAIM_1, "on rack-7 yet: node-3 has not reported");
 }
 
 static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
@@ -220,7 +210,7 @@ static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
         world_facts();
         for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
                 assigned(wrong[i], 5 + (int)i);
-                waits_and_says("c1", CLAIM_1, "which this node's driver does not have: it has 1 to 15");
+                waits_with("c1", CLAIM_1, "which this node's driver does not have: it has 1 to 15");
         }
 }
 

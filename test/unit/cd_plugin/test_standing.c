@@ -75,16 +75,6 @@ static bool noted(const char *domain, const char *claim) {
         return *note;
 }
 
-static void waits_and_says(const char *part) {
-        struct dra_op op = { .timeout_ms = 400 };
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, FAILED);
-        if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
-        assert_null(world_cdi(CLAIM_1));
-}
-
 static void prepared(const char *name, const char *claim, const char *channel) {
         struct dra_op op = { 0 };
         prepare(&op, name, claim);
@@ -117,16 +107,18 @@ static void a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY(void **s
         struct dra_op op = { 0 };
         (void)state;
         fabric_lists(1, "");
-        waits_and_says("n0: no IMEX daemon runs on this node yet");
+        waits_with("c1", CLAIM_1, "n0: no IMEX daemon runs on this node yet");
         daemon_comes(DAEMON_1);
-        waits_and_says("n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet; if "
-                       "that lasts, "
-                       "look at the conditions of ComputeDomainFabric " CLIQUE
-                       ", and whether the node is cordoned");
+        waits_with("c1", CLAIM_1,
+                   "n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet; if "
+                   "that lasts, "
+                   "look at the conditions of ComputeDomainFabric " CLIQUE
+                   ", and whether the node is cordoned");
         fabric_lists(2, ASSIGNED(""));
-        waits_and_says("n0: the IMEX daemon of this node has not joined this IMEX domain yet");
+        waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node has not joined this IMEX domain yet");
         writes_state(true, "READY", 0);
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: the IMEX daemon of this node still has an earlier assignment to the IMEX domain of its "
                 "fabric (epoch 0, now 1)");
         writes_state(false, "STARTING", 1);
@@ -142,8 +134,9 @@ static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(vo
         (void)state;
         daemon_comes(DAEMON_1);
         domain_is_full();
-        waits_and_says("n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet: It "
-                       "has room for 18 nodes. Set imex.maxNodesPerDomain");
+        waits_with("c1", CLAIM_1,
+                   "n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet: It "
+                   "has room for 18 nodes. Set imex.maxNodesPerDomain");
 }
 
 /* A new claim makes the controller take `Leaving` back. */
@@ -153,7 +146,8 @@ static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         daemon_comes(DAEMON_1);
         writes_state(true, "READY", 1);
         fabric_lists(1, ASSIGNED("Leaving"));
-        waits_and_says(
+        waits_with(
+                "c1", CLAIM_1,
                 "n0: this node is leaving the IMEX domain of its fabric, because it is cordoned, and nobody "
                 "had a claim here; it stays, or joins again");
         prepare(&op, "c1", CLAIM_1);
@@ -169,7 +163,8 @@ static void a_daemon_of_the_Go_driver_is_waited_for(void **state) {
         (void)state;
         go_comes();
         fabric_lists(1, "");
-        waits_and_says("n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still");
+        waits_with("c1", CLAIM_1,
+                   "n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still");
 }
 
 static void what_is_prepared_stays_whatever_the_fabric_and_the_daemon_say(void **state) {

@@ -27,7 +27,7 @@ static void the_time_begins_when_it_is_first_seen(void **state) {
         assert_int_equal(since_first(g, "n0", NOW + 61), NOW);
 }
 
-/* A Node that was made anew and goes again has a minute of its own. */
+/* A Node that was recreated and is deleted again has its own minute. */
 static void what_is_not_so_any_more_begins_again(void **state) {
         struct since *g = *state;
         since_first(g, "n0", NOW);
