@@ -37,7 +37,20 @@ ANY_ID = re.compile(r"(?<=kube-api-access-)\w+|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f
 # Where a node has mounts of pods and containers. Below /run/netns are those of the machine, too, for nodes that have been off since.
 MOUNTS = ("/run/containerd/", "/run/netns/cni-", "/run/nvidia", "/var/lib/kubelet/")
 JUST_NOW_S, LONG_AGO_S = 30, 600  # the ages of backups that are restored
+FDS_OF_WORKER = 3  # by which a plugin talks to its worker: a socket and two pipes
 LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
+
+
+def workers_of(pid):
+    """How many workers that call NVML this process has."""
+    n = 0
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            parent = int(open(stat).read().rpartition(")")[2].split()[1])
+            n += parent == int(pid) and b"\0nvml-worker\0" in open(stat[:-len("stat")] + "cmdline", "rb").read()
+        except OSError:
+            continue
+    return n
 
 
 def alive(o):
@@ -305,14 +318,15 @@ class World:
         return self.of_pod(pod, PLUGIN) + self.of_pod(pod, GPU_PLUGIN)
 
     def figures(self):
-        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and daemons."""
+        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and daemons. A worker that calls NVML comes and ends all
+        the time, so that the descriptors by which a plugin talks to it do not count."""
         found = {}
         for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN), (DAEMON, "imex-daemon")):
             for pod in self.of_app(app):
                 for pid in self.of_pod(pod, program):
                     try:
                         text = open(f"/proc/{pid}/smaps_rollup").read()
-                        fds = len(os.listdir(f"/proc/{pid}/fd"))
+                        fds = len(os.listdir(f"/proc/{pid}/fd")) - FDS_OF_WORKER * workers_of(pid)
                     except OSError:
                         continue
                     found[(program, name(pod))] = (int(re.search(r"^Private_Dirty:\s+(\d+) kB", text, re.M).group(1)) / 1024, fds)
