@@ -241,7 +241,7 @@ static void add_path(enum kind k, bool ns, const struct about *a, const char *su
 
 /* ---- the query ---- */
 
-static void add_label_term(const char *key, bool valued, struct buf *out) {
+static void add_label_term(const char *key, struct str shape, struct buf *out) {
         static const char *const values[] = BODY_VALUES;
         struct str rest = str_from(key), part;
         bool first = true;
@@ -249,11 +249,11 @@ static void add_label_term(const char *key, bool valued, struct buf *out) {
                 buf_addf(out, "%s%.*s", first ? "" : "%2F", (int)part.n, part.p);
                 first = false;
         }
-        if (valued)
-                buf_addf(out, "%%3D%s", ONE_OF(values));
+        if (!str_eq(shape, STR("key")))
+                buf_addf(out, "%s%%3D%s", str_eq(shape, STR("key!=value")) ? "%21" : "", ONE_OF(values));
 }
 
-/* A shape of several terms, as "key+key=value", has another key in each. */
+/* A shape of several terms, as "key+key!=value", has another key in each. */
 static void add_label_selector(const char *shape, struct buf *out) {
         static const char *const keys[] = BODY_LABELS;
         struct str rest = str_from(shape), term;
@@ -261,7 +261,7 @@ static void add_label_selector(const char *shape, struct buf *out) {
         bool first = true;
         while (rest.n && str_next_field(&rest, '+', &term)) {
                 buf_adds(out, first ? "" : "%2C");
-                add_label_term(keys[i++ % ARRAY_LEN(keys)], !str_eq(term, STR("key")), out);
+                add_label_term(keys[i++ % ARRAY_LEN(keys)], term, out);
                 first = false;
         }
 }

@@ -59,7 +59,15 @@ static void add_decoded(struct str s, struct buf *out) {
         }
 }
 
-/* "key" or "key=value" of a label selector, "a+b" of a field selector: which values is another matter. */
+/* The operator of a requirement of a label selector, with its operand. */
+static const char *operator_of(struct str key, bool valued) {
+        if (!valued)
+                return "";
+        return key.n && key.p[key.n - 1] == '!' ? "!=value" : "=value";
+}
+
+/* "key", "key=value" or "key!=value" of a label selector, "a+b" of a field selector: which values is another
+ * matter. */
 static void add_selector(struct str value, bool fields, struct buf *out) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(4096);
         struct str rest, term, key;
@@ -73,7 +81,7 @@ static void add_selector(struct str value, bool fields, struct buf *out) {
                 if (fields)
                         buf_add(out, key.p, key.n);
                 else
-                        buf_adds(out, valued ? "key=value" : "key");
+                        buf_addf(out, "key%s", operator_of(key, valued));
                 first = false;
         }
 }

@@ -120,21 +120,29 @@ void asked_done(struct asked *q) {
 
 /* ---- which objects ---- */
 
-/* "key", "key=value"; of fields those that the programs ask by. */
+/* One requirement of a label selector: "key", "key=value" or "key!=value". */
+static bool meets(struct str requirement, const struct version *v) {
+        struct str key;
+        char name[256];
+        bool valued = memchr(requirement.p, '=', requirement.n);
+        str_next_field(&requirement, '=', &key);
+        bool differs = valued && key.n && key.p[key.n - 1] == '!';
+        snprintf(name, sizeof name, "%.*s", (int)(key.n - differs), key.p);
+        const char *value = version_label(v, name);
+        if (!valued)
+                return value;
+        return differs != (value && str_eq(requirement, str_from(value)));
+}
+
+/* Of fields those that the programs ask by. */
 static bool selected(const struct asked *q, const struct version *v) {
-        struct str rest, key;
+        struct str key;
         if (q->ns && kinds[q->k].namespaced && !streq(q->ns, v->ns))
                 return false;
-        if (q->label) {
-                char name[256];
-                rest = str_from(q->label);
-                bool any = !strchr(q->label, '=');
-                str_next_field(&rest, '=', &key);
-                snprintf(name, sizeof name, "%.*s", (int)key.n, key.p);
-                const char *value = version_label(v, name);
-                if (!value || (!any && !str_eq(rest, str_from(value))))
+        struct str labels = str_from(q->label), label;
+        while (labels.n && str_next_field(&labels, ',', &label))
+                if (!meets(label, v))
                         return false;
-        }
         struct str fields = str_from(q->field), field;
         while (fields.n && str_next_field(&fields, ',', &field)) {
                 str_next_field(&field, '=', &key);
