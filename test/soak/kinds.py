@@ -131,7 +131,7 @@ class Domain(Kind):
         """Once a second: what must never happen."""
         self.look_at_imex(world)
 
-    def served(self, claims, world):
+    def served(self, node, claims, world):
         """The prepared claims of a node under which its nvidia-imex must not end, whatever else the API says: only the deletion of the
         ComputeDomain ends it."""
         domains = living(world)
@@ -150,13 +150,13 @@ class Domain(Kind):
             now, (before, used) = running.get(node, set()), self.imex.pop(node, (set(), set()))
             if world.imex_may_end(node) or not before:
                 used = set()
-            lost = used & self.served(then.get(node, {}), world)
+            lost = used & self.served(node, then.get(node, {}), world)
             if lost and before & now:
                 self.undisturbed |= lost
             elif lost and now:
                 world.violation(f"nvidia-imex of {node} is another process under the prepared claims {', '.join(sorted(lost))}")
             # While there is none, the next look asks again: the process that follows is another one.
-            self.imex[node] = (now, self.served(first.get(node, {}), world)) if now else (before, lost)
+            self.imex[node] = (now, self.served(node, first.get(node, {}), world)) if now else (before, lost)
 
     def stays_in_folder(self, node, world):
         return {"plugin.lock", "fabric", "edits", "daemon.json"}
@@ -287,9 +287,12 @@ class Channel(Domain, HostChannel):
         self.look_at_channels(world)
         self.look_at_imex(world)
 
-    def served(self, claims, world):
-        """All: the IMEX domain is not that of their ComputeDomain."""
-        return set(claims)
+    def served(self, node, claims, world):
+        """Those of the partition in whose IMEX domain the node is: it is not that of their ComputeDomain. One that was prepared in another
+        partition, which the node has left since, has no IMEX after its container has been killed."""
+        domains = {label_of(p) for p in world.of_app("imex-daemon") if p["spec"].get("nodeName") == node}
+        cliques = {name(f) for f in world.all(world.fabrics) for d in f.get("domains") or [] if stands(d) and d["owner"]["uid"] in domains}
+        return {claim for claim, (_, _, clique) in claims.items() if clique in cliques}
 
     def standing(self, world):
         """{node: the UIDs of the standing domains that list it}"""

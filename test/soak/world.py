@@ -29,6 +29,8 @@ CLIQUE_LABEL = "nvidia.com/gpu.clique"
 CONTROLLER, PLUGIN, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "gpu-kubelet-plugin"
 # What a workload's container ends with when its channel is not there, or not just the GPUs that it asked for.
 NO_CHANNEL, NO_GPUS = 77, 78
+# Why a container ended whose program containerd has not started, as where a kubelet that is restarted gives up its request.
+NOT_STARTED = "StartError"
 # The ways in which a container of ours may end: by itself, by a signal of ours, or with its node; and told to end before our program has
 # taken the place of runc's own process, which then ends with 2 and without a word.
 HARMLESS_ENDS = (0, 137, 143, 255)
@@ -186,6 +188,8 @@ class World:
         for c in containers(pod):
             end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
             if not end or end["exitCode"] in HARMLESS_ENDS or (end["exitCode"] == ENDED_AS_RUNC and not end.get("message")):
+                continue
+            if end.get("reason") == NOT_STARTED:
                 continue
             if end.get("containerID") in self.ends:
                 continue  # reported again, with whatever happens to the pod later
