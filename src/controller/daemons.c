@@ -158,9 +158,11 @@ static bool is_spent(const struct rolling *r, const char *node, const struct dae
 
 static struct rollout_daemon look_at(const struct rolling *r, const struct daemon_pod *p) {
         const struct node *n = records_node(r->c, p->pod.node);
-        struct daemon_report report = { .imex_version = "" };
+        struct daemon_report report;
         struct err e;
         bool reported = p->report && daemon_report_decode(str_from(p->report), r->a, &report, &e) == 0;
+        if (!reported)
+                report = (struct daemon_report){ .imex_version = "" };
         return (struct rollout_daemon){
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
                 .node_ready = n && node_ready(n),

@@ -375,6 +375,23 @@ static void a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_
         assert_non_null(strstr(w->object, MARKED));
 }
 
+/* Anyone with the token of a node can write one. */
+static void a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report(void **state) {
+        static const char *const reports[] = { "", "{", "[]", REPORT(",\"assignment\":\"x\""),
+                                               REPORT(",\"left\":\"-1\"") };
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = true;
+        w->template_hash = OLD_HASH;
+        for (size_t i = 0; i < ARRAY_LEN(reports); i++) {
+                world_has_reported(w, reports[i]);
+                if (i == 0)
+                        leading_start(&w->l);
+                else
+                        world_start_again(w);
+                RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        }
+}
+
 static void a_daemon_that_crashes_goes_when_daemons_are_switched_off(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_HOSTS, NULL);
@@ -451,6 +468,7 @@ int main(void) {
                 TEST(a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
                 TEST(a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_ready),
                 TEST(a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_is),
+                TEST(a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report),
                 TEST(a_daemon_that_crashes_goes_when_daemons_are_switched_off),
                 TEST(a_node_between_two_pods_counts_as_one_that_tries_the_template),
                 TEST(a_template_that_crashes_reaches_one_of_eight_idle_nodes),
