@@ -205,7 +205,7 @@ static void keep(struct work *w, const struct fabric_assignment *a) {
                 e.a.state = FABRIC_RESERVED;
                 e.a.claim = e.a.boot_id = e.a.ip = NULL;
         } else {
-                e.reported = runs(w->in, n, w->uid, a->epoch);
+                e.reported = !n->doubtful && runs(w->in, n, w->uid, a->epoch);
                 if (e.reported && n->report.index != a->index) {
                         w->out->repaired = true;
                         e.a.index = n->report.index;

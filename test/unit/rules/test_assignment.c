@@ -502,6 +502,25 @@ static void what_runs_counts_more_than_what_is_written(void **state) {
         assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
 }
 
+/* Otherwise each version of the object, for which the API server has yet to confirm the boot, would give the
+ * index to the other one. */
+static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        other->wanted = "d";
+        other->report.domain = "d";
+        other->report.infix = "d";
+        other->report.index = n->report.index;
+        other->report.epoch = 11;
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+        assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
+        n->doubtful = true;
+        step(w);
+        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n1"), "");
+}
+
 /* The object was put back: it lists an earlier domain of the node as active, and no claim is there. */
 static void what_runs_counts_more_than_another_domain_that_is_written(void **state) {
         struct world *w = *state;
@@ -704,6 +723,7 @@ int main(void) {
                 T(a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_vanished),
                 T(a_second_restore_starts_a_recount_of_its_own),
                 T(what_runs_counts_more_than_what_is_written),
+                T(a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it),
                 T(what_runs_counts_more_than_another_domain_that_is_written),
                 T(an_assignment_that_is_overtaken_is_not_listed),
                 T(a_node_cannot_use_up_the_epochs),
