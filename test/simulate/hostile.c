@@ -353,13 +353,22 @@ void hostile_calm(void) {
                 release_all();
 }
 
+static bool has_our_finalizer(const struct version *v) {
+        size_t i, n;
+        yyjson_val *x;
+        yyjson_arr_foreach (yyjson_obj_get(v->meta, "finalizers"), i, n, x)
+                if (yyjson_equals_str(x, CD_FINALIZER))
+                        return true;
+        return false;
+}
+
 static void empty_kind(enum kind k) {
         for (size_t i = store_count(k); i-- > 0;) {
                 const struct version *v = store_nth(k, i);
                 if (!streq(v->ns, HOSTILE_NS))
                         continue;
                 _cleanup_(freep) char *name = xstrdup(v->name);
-                bool ours = k == K_DOMAIN && strstr(v->json, "\"" CD_FINALIZER "\"");
+                bool ours = k == K_DOMAIN && has_our_finalizer(v);
                 store_merge_patch(TENANT, k, HOSTILE_NS, name,
                                   ours ? "{\"metadata\":{\"finalizers\":[\"" CD_FINALIZER "\"]}}"
                                        : "{\"metadata\":{\"finalizers\":null}}",
