@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "daemon.h"
 #include "looks.h"
+#include "lying.h"
 #include "sim.h"
 #include "world.h"
 
@@ -192,6 +193,22 @@ static void on_begun(void *u) {
         print(p, line);
 }
 
+static void check_index(const struct process *o, const struct process *p) {
+        bool excused = lying_excuses(o->node) || lying_excuses(p->node);
+        if (o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) && !excused &&
+            world_same_clique(o->node, p->node))
+                sim_broken("index %" PRId64 " of domain %s has two holders that live: node-%u and node-%u",
+                           p->id, p->domain, o->node, p->node);
+}
+
+void imex_check(void) {
+        const struct process *o, *p;
+        LIST_FOREACH (p, &processes, entry)
+                LIST_FOREACH (o, &processes, entry)
+                        if (o != p && !o->ctl && !p->ctl)
+                                check_index(o, p);
+}
+
 static void begin_imex(struct process *p, const char *config) {
         const struct process *o;
         find_id(p, config);
@@ -199,11 +216,7 @@ static void begin_imex(struct process *p, const char *config) {
         LIST_FOREACH (o, &processes, entry) {
                 if (o->ctl || o == p)
                         continue;
-                if (o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) &&
-                    world_same_clique(o->node, p->node))
-                        sim_broken("index %" PRId64
-                                   " of domain %s has two holders that live: node-%u and node-%u",
-                                   p->id, p->domain, o->node, p->node);
+                check_index(o, p);
                 if (o->node == p->node && !o->freed)
                         sim_broken("the daemon runs nvidia-imex of %s and of %s on node-%u", o->domain,
                                    p->domain, p->node);

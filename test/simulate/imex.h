@@ -15,5 +15,7 @@ int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
 /* The domain whose nvidia-imex lives there, which is not ending; NULL: none does. */
 const char *imex_domain(unsigned node);
+/* No two that live have one index of a domain in a partition: what an earlier lie has caused is over. */
+void imex_check(void);
 /* It dies. */
 void imex_crash(unsigned node, const char *domain);

@@ -9,6 +9,7 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "hostile.h"
+#include "lying.h"
 #include "model/fabric.h"
 #include "racks.h"
 #include "sim.h"
@@ -20,7 +21,7 @@ enum { WINDOW_MS = 10000, MOST_WRITES = 40 };
 struct written {
         UT_hash_handle hh;
         int64_t from_ms;
-        unsigned n, moves; /* the hostile tenant's when the ten seconds began */
+        unsigned n, moves; /* of the hostile tenant and the daemon that lies when the ten seconds began */
         char key[];
 };
 static struct written *written;
@@ -106,6 +107,8 @@ static void look_at_assignment(const struct change *c, const char *uid, yyjson_v
         if (!is_active(x) && has_address(x))
                 sim_broken("fabric %s shows the address of %s, which is not active in domain %s",
                            c->now->name, node, uid);
+        if (lying_excuses(world_number(node)))
+                return;
         if (runs && !streq(runs, uid) && has_address(x) && has_reported_to(c->now, node) &&
             (!c->was || !had_address(c->was, uid, node)))
                 sim_broken("fabric %s shows domain %s the address of %s, which runs domain %s", c->now->name,
@@ -117,7 +120,9 @@ static void compare(const struct change *c, const char *uid, yyjson_val *x, cons
                     yyjson_val *y) {
         int64_t index = yyjson_get_sint(yyjson_obj_get(x, "index"));
         const char *node = text_of(x, "node");
-        if (yyjson_get_sint(yyjson_obj_get(x, "epoch")) == yyjson_get_sint(yyjson_obj_get(y, "epoch")))
+        bool told = lying_excuses(world_number(node)) || lying_excuses(world_number(text_of(y, "node")));
+        if (yyjson_get_sint(yyjson_obj_get(x, "epoch")) == yyjson_get_sint(yyjson_obj_get(y, "epoch")) &&
+            !told)
                 sim_broken("fabric %s has the epoch of %s twice", c->now->name, node);
         if (streq(uid, other) && is_exclusive(x) && is_exclusive(y) &&
             index == yyjson_get_sint(yyjson_obj_get(y, "index")))
@@ -172,6 +177,12 @@ static void look_at_removal(const struct change *c) {
                            c->now->name);
 }
 
+/* A fabric object is the only one that others share with the hostile tenant. A lie may change all objects
+ * that concern its node. */
+static unsigned moves(enum kind k) {
+        return (k == K_FABRIC ? hostile_moves() : 0) + lying_count();
+}
+
 static void count(enum kind k, const struct change *c) {
         char key[256];
         struct written *x;
@@ -185,10 +196,9 @@ static void count(enum kind k, const struct change *c) {
         if (sim_now_ms() - x->from_ms >= WINDOW_MS) {
                 x->from_ms = sim_now_ms();
                 x->n = 0;
-                x->moves = hostile_moves();
+                x->moves = moves(k);
         }
-        /* Its fabric is the only object that others share with the tenant. */
-        if (++x->n > MOST_WRITES + (k == K_FABRIC ? hostile_moves() - x->moves : 0))
+        if (++x->n > MOST_WRITES + moves(k) - x->moves)
                 sim_broken("%s was written %u times within ten seconds", key, x->n);
         if (idle)
                 sim_broken("%s writes %s though nothing has happened for long", store_writer(), key);

@@ -23,7 +23,9 @@
 #include "daemon.h"
 #include "faults.h"
 #include "hostile.h"
+#include "imex.h"
 #include "looks.h"
+#include "lying.h"
 #include "plugin.h"
 #include "promises.h"
 #include "racks.h"
@@ -44,7 +46,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off;
+        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying;
 };
 
 /* What a world may have besides, in the order of the corpus. */
@@ -60,6 +62,7 @@ static const struct {
         { "--standing", "standing", offsetof(struct options, standing) },
         { "--clocks", "clocks", offsetof(struct options, clocks) },
         { "--one-off", "off", offsetof(struct options, one_off) },
+        { "--lying", "lying", offsetof(struct options, lying) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -108,6 +111,8 @@ static void look(void *u) {
                 text = world_misses();
                 if (!text) {
                         run.formed_ms = settle_ms - (run.until_ms - now);
+                        lying_over();
+                        imex_check();
                         enter(QUIET, quiet_ms);
                 } else if (now >= run.until_ms) {
                         sim_broken("%s, %lld s after the last fault", text, (long long)settle_ms / 1000);
@@ -223,6 +228,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         }
         if (o->one_off)
                 world_leave_one_off();
+        if (o->lying)
+                lying_use();
         if (o->fresh_pods)
                 replicas_use_fresh_pods();
         sim_log_show(o->log);
@@ -313,8 +320,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "hostile", "restores", "fresh", "standing", "clocks" and "off", in this order, and be nothing else; #
- * begins a comment. */
+ * "hostile", "restores", "fresh", "standing", "clocks", "off" and "lying", in this order, and be nothing
+ * else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -349,7 +356,7 @@ static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
                 "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
-                "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off]\n"
+                "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -415,7 +422,8 @@ int main(int argc, char **argv) {
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }
         good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
-               !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing);
+               !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing) &&
+               !(o.channels && o.lying);
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);
         if (!good)

@@ -8,6 +8,7 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "faults.h"
+#include "lying.h"
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
@@ -331,6 +332,7 @@ static void on_refused(void *u) {
 
 static int serve(struct http_call *c) {
         sent_ms = c->sent_ms;
+        lying_take(c->client->who, &c->asked, &c->body);
         return server_answer(&c->asked, c->client->who, str_or(c->body, ""), &c->answer);
 }
 

@@ -79,6 +79,13 @@ static void end_pod(struct user_pod *p) {
         p->state = POD_ENDS;
 }
 
+void end_pods_on(const struct node *n) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++)
+                        if (w.domains[d].pods[i].node == n)
+                                end_pod(&w.domains[d].pods[i]);
+}
+
 static void step_pod(struct domain *d, struct user_pod *p) {
         struct node *n = p->node;
         int64_t now = sim_now_ms();

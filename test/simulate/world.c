@@ -15,6 +15,7 @@
 #include "hostile.h"
 #include "imex.h"
 #include "looks.h"
+#include "lying.h"
 #include "plugin.h"
 #include "racks.h"
 #include "replica.h"
@@ -409,6 +410,7 @@ static void tick(void *u) {
         for (unsigned i = 0; i < w.n_domains; i++)
                 step_domain(&w.domains[i]);
         hostile_step();
+        lying_step();
         held_check_all();
         sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
 }
@@ -444,11 +446,16 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         if (racks_used())
                 racks_begin();
         hostile_begin();
+        lying_begin();
         tick(NULL);
 }
 
 unsigned world_nodes(void) {
         return w.n_nodes;
+}
+
+unsigned world_number(const char *node) {
+        return number_of(node_named(node));
 }
 
 /* The plugins, for good. */
@@ -517,8 +524,11 @@ void world_calm(void) {
         w.calm = true;
         racks_calm();
         hostile_calm();
+        lying_calm();
         if (w.leaves_one_off) {
-                w.off = &w.nodes[sim_draw(w.n_nodes)];
+                do
+                        w.off = &w.nodes[sim_draw(w.n_nodes)];
+                while (lying_is(number_of(w.off)) && w.n_nodes > 1); /* that one has to report the truth */
                 lose_power(w.off, 0);
                 w.off->power_ms = 0;
         }
@@ -603,7 +613,8 @@ void world_pod_serves(unsigned node, const char *claim_uid, const char *domain_u
 void world_begins_imex(unsigned node, const char *ip, const char *domain_uid) {
         for (unsigned k = 0; k < MAX_RUNS && replicas_fresh_pods(); k++) {
                 const struct run *r = &w.nodes[node].runs[k];
-                if (r->used && streq(r->ip, ip) && *r->served && !streq(r->served, domain_uid))
+                if (r->used && streq(r->ip, ip) && *r->served && !streq(r->served, domain_uid) &&
+                    !lying_excuses(node))
                         sim_broken("Pod %s has served domain %s, and runs nvidia-imex of %s", r->pod,
                                    r->served, domain_uid);
         }
@@ -619,7 +630,8 @@ void world_ends_imex(unsigned node, const char *domain_uid) {
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
                 bool is_its = !r->forced && !is_ending(domain_uid);
-                if (r->used && r->up && is_its && world_runs_ms(n->name, domain_uid) > 0)
+                if (r->used && r->up && is_its && world_runs_ms(n->name, domain_uid) > 0 &&
+                    !lying_excuses(node))
                         sim_broken("the daemon of domain %s ends IMEX on %s, where a pod of it runs",
                                    domain_uid, n->name);
         }

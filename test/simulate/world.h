@@ -17,6 +17,7 @@ enum { NODES_OF_CLIQUE = 8 };
 
 void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains);
 unsigned world_nodes(void);
+unsigned world_number(const char *node); /* by its name */
 void world_end(void);
 /* Something goes wrong in it: "power", "cut_off", "node_deleted", "daemon_killed", "daemon_deleted",
  * "objects_deleted", "plugin_killed", "plugin_stopped", "imex_killed", and those of racks. */

@@ -101,6 +101,8 @@ void delete_claim(const char *ns, const char *name);
 void step_domain(struct domain *d);
 /* Somebody deletes a domain and its pods by force: their claims go before their kubelets know. */
 void force_end(struct domain *d);
+/* Users end their pods there; those of ComputeDomains that live are made again. */
+void end_pods_on(const struct node *n);
 /* Any node that has a channel to give for the claim template of the domain, NULL: none has. */
 struct node *choose_node(const struct domain *d);
 /* The ComputeDomain as it is, NULL: it is not there. */
