@@ -168,6 +168,8 @@ static struct rollout_daemon look_at(const struct rolling *r, const struct daemo
                 .node_ready = n && node_ready(n),
                 .spent = is_spent(r, p->pod.node, &report),
                 .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
+                .asked = removals_asked(r->c, p->pod.node, REMOVALS_TEMPLATE) &&
+                         streq(removals_on(r->c, p->pod.node), p->pod.o.meta.uid),
                 .idle = !report.has_assignment || !report.ready,
                 .reported = reported,
                 .crashing = rules_is_down(&p->pod),

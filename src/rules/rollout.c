@@ -86,6 +86,9 @@ void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum
         size_t tenth = c.idle / 10 > 1 ? c.idle / 10 : 1;
         ret->proven = c.healthy >= tenth && ret->n_crashing <= tenth;
         size_t room = room_left(&c, ret->n_crashing, tenth, ret->proven);
-        for (size_t i = 0; i < n; i++)
-                choices[i] = choose(&list[i], ret->proven, &room);
+        /* A mark that is on its way is not withdrawn. */
+        for (int pass = 0; pass < 2; pass++)
+                for (size_t i = 0; i < n; i++)
+                        if (list[i].asked == (pass == 0))
+                                choices[i] = choose(&list[i], ret->proven, &room);
 }

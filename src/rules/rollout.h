@@ -20,6 +20,7 @@ struct rollout_daemon {
         bool node_ready;   /* its Node is there and ready */
         bool spent;        /* its claim was unprepared, so that no container of it can start again */
         bool removed;      /* its Pod is being deleted, or its removal is granted */
+        bool asked;        /* its mark was asked for, and may be on its way */
         bool idle;         /* it has no assignment, or IMEX has never been READY in it */
         bool reported;     /* it has reported in this Pod */
         bool crashing;     /* its container has ended, and waits or was restarted before the first report */
@@ -44,6 +45,7 @@ struct rollout {
         int64_t recheck_s; /* a daemon may be healthy by then; 0: no need */
 };
 
-/* choices[i] is that of list[i]; of equal ones the first are replaced first. */
+/* choices[i] is that of list[i]; of equal ones those that were asked for, then the first are replaced first.
+ */
 void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum rollout_choice *choices,
                   struct rollout *ret);

@@ -199,6 +199,19 @@ static void daemons_on_new_nodes_count_towards_the_tenth(void **state) {
         assert_int_equal(chosen(ROLLOUT_REPLACE), 20);
 }
 
+static void a_daemon_whose_mark_is_on_its_way_stays_the_one_that_is_replaced(void **state) {
+        add(50, OLD);
+        list[0].idle = false;
+        make();
+        assert_int_equal(choices[1], ROLLOUT_REPLACE);
+        list[1].asked = true;
+        list[0].idle = true;
+        make();
+        assert_int_equal(choices[0], ROLLOUT_WAIT);
+        assert_int_equal(choices[1], ROLLOUT_REPLACE);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+}
+
 static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **state) {
         add(50, OLD);
         list[0].removed = true;
@@ -273,6 +286,7 @@ int main(void) {
                 T(a_crashing_daemon_that_is_replaced_is_the_one_that_tries_the_template),
                 T(nodes_that_are_not_ready_are_skipped_and_not_waited_for),
                 T(daemons_on_new_nodes_count_towards_the_tenth),
+                T(a_daemon_whose_mark_is_on_its_way_stays_the_one_that_is_replaced),
                 T(a_daemon_that_is_being_replaced_takes_the_place_of_the_next),
                 T(a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing),
                 T(a_daemon_that_terminates_and_serves_is_not_waited_for),
