@@ -286,7 +286,7 @@ void lying_step(void) {
         next_ms = sim_now_ms() + sim_between(100, pause_ms);
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
-                const struct version *pod = r->used && r->up ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
+                const struct version *pod = r->used && r->daemon ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
                 if (!pod || !streq(pod->uid, r->uid))
                         continue;
                 _cleanup_(buf_done) struct buf lie = BUF_INIT(BODY_MAX);

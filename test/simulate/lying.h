@@ -19,7 +19,7 @@ void lying_step(void);
 void lying_take(const char *who, const struct asked *q, char **body);
 /* From now on it reports the truth, and its node is drained once. */
 void lying_calm(void);
-/* What it has reported may still have consequences until all has formed. */
+/* What it has reported may have consequences until nothing happens any more. */
 void lying_over(void);
 
 bool lying_is(unsigned node);

@@ -8,6 +8,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "crashing.h"
 #include "hostile.h"
 #include "lying.h"
 #include "model/fabric.h"
@@ -213,6 +214,7 @@ void promises_look(enum kind k, const struct change *c) {
         if (k == K_FABRIC && !c->gone && by_controller())
                 look_at_fabric(c);
         racks_look(k, c);
+        crashing_look(k, c);
         if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
                 count(k, c);
 }

@@ -12,6 +12,7 @@
 #include "kube/leader.h"
 #include "channels.h"
 #include "clocks.h"
+#include "crashing.h"
 #include "daemon.h"
 #include "racks.h"
 #include "sim.h"
@@ -240,7 +241,10 @@ static void start(unsigned i, uv_loop_t *loop) {
                 say(l, "--max-nodes-per-imex-domain", slots);
                 /* The chart is upgraded now and then, and each replica has the version with which it started.
                  */
-                snprintf(image, sizeof image, "image:%u", versions());
+                if (crashing_used())
+                        snprintf(image, sizeof image, "%s", crashing_image());
+                else
+                        snprintf(image, sizeof image, "image:%u", versions());
                 say(l, "--image-name", image);
         }
         if (channels_used())

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "channels.h"
 #include "clocks.h"
+#include "crashing.h"
 #include "daemon.h"
 #include "faults.h"
 #include "hostile.h"
@@ -46,7 +47,8 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying;
+        bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
+                crashing;
 };
 
 /* What a world may have besides, in the order of the corpus. */
@@ -63,6 +65,7 @@ static const struct {
         { "--clocks", "clocks", offsetof(struct options, clocks) },
         { "--one-off", "off", offsetof(struct options, one_off) },
         { "--lying", "lying", offsetof(struct options, lying) },
+        { "--crashing", "crashing", offsetof(struct options, crashing) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -111,8 +114,6 @@ static void look(void *u) {
                 text = world_misses();
                 if (!text) {
                         run.formed_ms = settle_ms - (run.until_ms - now);
-                        lying_over();
-                        imex_check();
                         enter(QUIET, quiet_ms);
                 } else if (now >= run.until_ms) {
                         sim_broken("%s, %lld s after the last fault", text, (long long)settle_ms / 1000);
@@ -121,6 +122,8 @@ static void look(void *u) {
         case QUIET:
                 if (now < run.until_ms)
                         break;
+                lying_over();
+                imex_check();
                 promises_idle(true);
                 enter(IDLE, IDLE_MS);
                 break;
@@ -201,6 +204,7 @@ static void clean_up(void) {
         uv_loop_close(&run.loop);
         faults_done();
         promises_done();
+        crashing_done();
         looks_done();
         server_done();
         store_done();
@@ -228,6 +232,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         }
         if (o->one_off)
                 world_leave_one_off();
+        if (o->crashing)
+                crashing_use();
         if (o->lying)
                 lying_use();
         if (o->fresh_pods)
@@ -320,8 +326,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "hostile", "restores", "fresh", "standing", "clocks", "off" and "lying", in this order, and be nothing
- * else; # begins a comment. */
+ * "hostile", "restores", "fresh", "standing", "clocks", "off", "lying" and "crashing", in this order, and be
+ * nothing else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -356,7 +362,8 @@ static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
                 "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
-                "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying]\n"
+                "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying] "
+                "[--crashing]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -423,7 +430,7 @@ int main(int argc, char **argv) {
         }
         good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
                !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing) &&
-               !(o.channels && o.lying);
+               !(o.channels && (o.lying || o.crashing));
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);
         if (!good)

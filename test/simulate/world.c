@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "channels.h"
 #include "clocks.h"
+#include "crashing.h"
 #include "daemon.h"
 #include "faults.h"
 #include "hostile.h"
@@ -188,6 +189,8 @@ void delete_claim(const char *ns, const char *name) {
 
 /* ---- the DaemonSet controller, the claim controller, the collection of garbage ---- */
 
+#define IMAGE_OF_SET "/spec/template/spec/containers/0/image"
+
 static bool has_daemon(const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
                 if (streq(store_nth(K_POD, i)->target, node))
@@ -202,6 +205,9 @@ static bool is_selected(const struct version *node) {
 static void look_at_set(const struct version *s) {
         if (version_deleted(s))
                 return;
+        _cleanup_(freep) char *image =
+                crashing_used() ? xasprintf(",'image':'%s'", str_or(version_str(s, IMAGE_OF_SET), ""))
+                                : xstrdup("");
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && is_selected(n) && !has_daemon(n->name) && soon())
@@ -209,13 +215,13 @@ static void look_at_set(const struct version *s) {
                                      "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL_COMPONENT
                                      "':'" CD_DAEMON_OBJECT "','app':'imex-daemon'},"
                                      "'annotations':{'" CD_ANNOTATION_TEMPLATE
-                                     "':'%s'}},'spec':{'target':'%s'},"
+                                     "':'%s'}},'spec':{'target':'%s'%s},"
                                      "'status':{'phase':'Pending'}}",
                                      n->name, ++w.serial,
                                      str_or(version_str(s, "/spec/template/metadata/annotations/"
                                                            "resource.nvidia.com~1template-hash"),
                                             ""),
-                                     n->name);
+                                     n->name, image);
         }
 }
 
@@ -318,8 +324,20 @@ static void begin_end(const struct node *n, struct run *r, bool there) {
                 if (r->forced)
                         r->ends_ms = sim_now_ms() + FORCED_MS;
         }
-        if (first && r->up)
+        if (first && r->daemon)
                 daemon_stop(r->daemon);
+}
+
+static bool has_left(const struct run *r) {
+        return r->daemon ? daemon_left(r->daemon) : sim_now_ms() >= r->crashes_ms;
+}
+
+static void start_container(const struct node *n, struct run *r, bool crashes) {
+        r->up = true;
+        if (crashes)
+                r->crashes_ms = sim_now_ms() + sim_between(0, 3000);
+        else
+                start_daemon(n, r);
 }
 
 static void step_run(struct node *n, struct run *r) {
@@ -328,7 +346,7 @@ static void step_run(struct node *n, struct run *r) {
         bool there = p && streq(p->uid, r->uid);
         if (n->connected && (!there || version_deleted(p)))
                 begin_end(n, r, there);
-        if (r->ending && (!r->up || daemon_left(r->daemon) || now >= r->ends_ms)) {
+        if (r->ending && (!r->up || has_left(r) || now >= r->ends_ms)) {
                 end_container(r, r->forced ? "daemon_deleted" : NULL);
                 if (!held_unprepare(&r->held) || !n->connected)
                         return;
@@ -341,7 +359,7 @@ static void step_run(struct node *n, struct run *r) {
         if (!r->up && !r->ending && held_prepare(&r->held) && !r->starts_ms)
                 r->starts_ms = now + sim_between(200, 4000);
         if (!r->up && !r->ending && r->starts_ms && now >= r->starts_ms && n->connected && there) {
-                r->up = true;
+                bool crashes = crashing_is_bad(version_str(p, "/spec/image"));
                 if (!r->ip[0])
                         snprintf(r->ip, sizeof r->ip, "10.0.%u.%u", number_of(n), ++n->addresses % 250 + 1);
                 world_patch(K_POD, p, true,
@@ -349,9 +367,9 @@ static void step_run(struct node *n, struct run *r) {
                             "Ready','status':'True'}],'containerStatuses':[{'state':{'running':{'startedAt':"
                             "'%s'}}}]}}",
                             r->ip, channels_now_text(clock_of(n)));
-                start_daemon(n, r);
+                start_container(n, r, crashes);
         }
-        if (r->up && !r->ending && daemon_left(r->daemon)) {
+        if (r->up && !r->ending && has_left(r)) {
                 end_container(r, NULL);
                 r->starts_ms = now + sim_between(500, 20000);
                 if (n->connected && there)
@@ -447,6 +465,7 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
                 racks_begin();
         hostile_begin();
         lying_begin();
+        crashing_begin();
         tick(NULL);
 }
 
@@ -525,6 +544,7 @@ void world_calm(void) {
         racks_calm();
         hostile_calm();
         lying_calm();
+        crashing_calm();
         if (w.leaves_one_off) {
                 do
                         w.off = &w.nodes[sim_draw(w.n_nodes)];

@@ -32,6 +32,7 @@ struct run {
         char served[48];  /* the domain for which it was READY when a plugin looked last */
         struct held held; /* its claim */
         struct daemon *daemon;
+        int64_t crashes_ms;    /* without a daemon: when its container ends */
         const char *killed_by; /* the fault that ends its container just now; NULL: none does */
         int64_t starts_ms, ends_ms;
 };
