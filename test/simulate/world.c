@@ -67,6 +67,24 @@ static const struct version *slice_of(const struct node *n) {
         return NULL;
 }
 
+/* Its containers have ended for good. Kubernetes replaces it and takes its claim back before it is gone. */
+static bool is_over(const struct version *p) {
+        return streq(version_str(p, "/status/phase"), "Succeeded");
+}
+
+/* A daemon's Pod; `more`: members of the status, with a comma behind each. */
+static void say_pod(const struct version *p, bool ready, const char *more) {
+        world_patch(K_POD, p, true, "{'status':{%s'conditions':[{'type':'Ready','status':'%s'}]}}", more,
+                    ready ? "True" : "False");
+}
+
+static struct run *run_of(struct node *n, const char *uid) {
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && streq(n->runs[k].uid, uid))
+                        return &n->runs[k];
+        return NULL;
+}
+
 /* The Node, and the Pods on it. */
 static void say_ready(struct node *n, bool is) {
         const char *status = is ? "True" : "Unknown";
@@ -78,12 +96,19 @@ static void say_ready(struct node *n, bool is) {
         n->told_boots = n->boots;
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (streq(p->node, n->name) && p->target)
-                        world_patch(
-                                K_POD, p, true,
-                                "{'status':{'conditions':[{'type':'Ready','status':'%s','reason':'%s'}]}}",
-                                is ? "True" : "False", is ? "" : "NodeNotReady");
+                if (!streq(p->node, n->name) || !p->target || is_over(p))
+                        continue;
+                const struct run *r = run_of(n, p->uid);
+                say_pod(p, is && r && r->up, "");
         }
+}
+
+/* A kubelet that starts deletes what plugins of an earlier one have published. */
+static void wipe_slices(struct node *n) {
+        const struct version *s;
+        while ((s = slice_of(n)))
+                world_delete(K_SLICE, s, false);
+        n->wipes = false;
 }
 
 /* The kubelet is heard, or not; after a while its Node is not ready, and its Pods neither. */
@@ -93,6 +118,7 @@ static void node_lifecycle(struct node *n) {
                 n->power = true;
                 n->power_ms = 0;
                 n->boots++;
+                n->wipes = true;
                 sim_log("%s has power again", n->name);
                 start_plugin(n);
         }
@@ -107,6 +133,8 @@ static void node_lifecycle(struct node *n) {
                 return;
         if (n->power && n->connected)
                 n->heard_ms = now;
+        if (n->power && n->connected && n->wipes)
+                wipe_slices(n);
         if (n->ready && now - n->heard_ms > NODE_GRACE_MS) {
                 say_ready(n, false);
         } else if (!n->ready && n->power && n->connected) {
@@ -147,11 +175,10 @@ static void lose_power(struct node *n, int64_t for_ms) {
 }
 
 static void delete_node(struct node *n) {
-        const struct version *v = store_get(K_NODE, "", n->name), *s;
+        const struct version *v = store_get(K_NODE, "", n->name);
         if (v)
                 world_delete(K_NODE, v, false);
-        while ((s = slice_of(n))) /* its owner has gone */
-                world_delete(K_SLICE, s, false);
+        wipe_slices(n); /* their owner is gone */
         n->exists = false;
         n->gone_ms = sim_now_ms();
         n->exists_ms = sim_now_ms() + sim_between(60000, 200000);
@@ -193,7 +220,7 @@ void delete_claim(const char *ns, const char *name) {
 
 static bool has_daemon(const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
-                if (streq(store_nth(K_POD, i)->target, node))
+                if (streq(store_nth(K_POD, i)->target, node) && !is_over(store_nth(K_POD, i)))
                         return true;
         return false;
 }
@@ -225,11 +252,11 @@ static void look_at_set(const struct version *s) {
         }
 }
 
-/* A Pod that no set wants there: of a node without the label, or of a set that is gone. */
+/* A Pod that a set wants there. The one of a node that is gone is left to the collection of garbage. */
 static bool is_wanted(const struct version *p) {
         const struct version *n = store_get(K_NODE, "", p->target);
         const struct version *s = store_get(K_SET, DRIVER_NS, CD_DAEMON_OBJECT);
-        return s && (version_deleted(s) || (n && is_selected(n)));
+        return s && (version_deleted(s) || !n || is_selected(n));
 }
 
 static void collect_pods(void) {
@@ -247,7 +274,7 @@ static void collect_pods(void) {
 }
 
 /* The claims of daemon Pods: made of their template, allocated and bound when the device is free, gone when
- * their Pod is. */
+ * their Pod is over. */
 static void look_at_pod(const struct version *p) {
         const char *node = p->target;
         if (!p->target || version_deleted(p) || !soon())
@@ -266,8 +293,8 @@ static void look_at_pod(const struct version *p) {
 
 static void collect_claims(void) {
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
-                const struct version *c = store_nth(K_CLAIM, i);
-                if (streq(c->ns, DRIVER_NS) && !store_get(K_POD, DRIVER_NS, c->name) && soon()) {
+                const struct version *c = store_nth(K_CLAIM, i), *p = store_get(K_POD, DRIVER_NS, c->name);
+                if (streq(c->ns, DRIVER_NS) && (!p || is_over(p)) && soon()) {
                         world_delete(K_CLAIM, c, false);
                         i = SIZE_MAX;
                 }
@@ -275,13 +302,6 @@ static void collect_claims(void) {
 }
 
 /* ---- the kubelet ---- */
-
-static struct run *run_of(struct node *n, const char *uid) {
-        for (unsigned k = 0; k < MAX_RUNS; k++)
-                if (n->runs[k].used && streq(n->runs[k].uid, uid))
-                        return &n->runs[k];
-        return NULL;
-}
 
 static void take_pod(struct node *n, const struct version *p) {
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name);
@@ -291,6 +311,8 @@ static void take_pod(struct node *n, const struct version *p) {
                         *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
+                        if (version_str(p, "/status/podIPs/0/ip")) /* it ran before the node was off */
+                                say_pod(p, false, "");
                         held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, "");
                         return;
                 }
@@ -350,6 +372,12 @@ static void step_run(struct node *n, struct run *r) {
                 end_container(r, r->forced ? "daemon_deleted" : NULL);
                 if (!held_unprepare(&r->held) || !n->connected)
                         return;
+                if (there && !is_over(p)) {
+                        say_pod(p, false, "'phase':'Succeeded',");
+                        return;
+                }
+                if (there && !soon())
+                        return;
                 held_forget(&r->held);
                 r->used = false;
                 if (there)
@@ -373,9 +401,8 @@ static void step_run(struct node *n, struct run *r) {
                 end_container(r, NULL);
                 r->starts_ms = now + sim_between(500, 20000);
                 if (n->connected && there)
-                        world_patch(K_POD, p, true,
-                                    "{'status':{'containerStatuses':[{'state':{'waiting':{'reason':"
-                                    "'CrashLoopBackOff'}}}]}}");
+                        say_pod(p, false,
+                                "'containerStatuses':[{'state':{'waiting':{'reason':'CrashLoopBackOff'}}}],");
         }
 }
 
@@ -510,6 +537,8 @@ void world_fault(const char *name) {
                 delete_node(n);
         } else if (streq(name, "daemon_killed") && r->used && r->up) {
                 end_container(r, name);
+                if (n->connected && p && streq(p->uid, r->uid))
+                        say_pod(p, false, "");
                 r->starts_ms = sim_now_ms() + sim_between(500, 20000);
         } else if (streq(name, "imex_killed") && r->used) {
                 imex_crash(number_of(n), str_or(imex_domain(number_of(n)), ""));

@@ -42,6 +42,7 @@ struct node {
         char name[16], clique[16];
         bool power, connected, exists, ready; /* exists: the Node object; ready: as its condition says */
         bool back;                            /* connected again: what was deleted meanwhile is seen now */
+        bool wipes;                           /* its kubelet has just started */
         int64_t power_ms, connected_ms, exists_ms; /* when it is so again, 0: not by itself */
         int64_t heard_ms, gone_ms;
         unsigned boots, addresses, told_boots; /* told: as its Node has it */
