@@ -167,11 +167,13 @@ static inline bool daemon_asked(int argc, char **argv) {
         return argc == 3 && streq(argv[1], "--daemon");
 }
 
+/* With the file "patient" it does not kill an IMEX that SIGTERM does not end. */
 static inline int be_the_daemon(char **argv) {
         _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"),
                               *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
                               *ctl = file_join(argv[2], "ctl"), *run = file_join(argv[2], "run"),
-                              *shared = file_join(argv[2], "imexd"), *cdi = file_join(argv[2], "cdi");
+                              *shared = file_join(argv[2], "imexd"), *cdi = file_join(argv[2], "cdi"),
+                              *patient = file_join(argv[2], "patient");
         const struct resident_config c = {
                 .dir = shared,
                 .cdi_dir = cdi,
@@ -187,7 +189,7 @@ static inline int be_the_daemon(char **argv) {
                           .imex_path = imex,
                           .ctl_path = ctl,
                           .own_ip = "10.0.0.1",
-                          .term_grace_ms = 500,
+                          .term_grace_ms = access(patient, F_OK) == 0 ? 60000 : 500,
                           .recovery_ms = 300 },
         };
         struct err e;

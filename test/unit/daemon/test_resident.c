@@ -210,6 +210,7 @@ static bool withdrawn_in_a(void) {
 
 /* The plugin had found it ready before that. */
 static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(void **state) {
+        put("patient", "", 0644);
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -217,6 +218,7 @@ static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(v
         kill(program_pid, SIGTERM);
         assert_true(within(5000, withdrawn_in_a));
         grant(A, true);
+        kill_imex();
         assert_true(within(5000, started_twice));
         assert_true(within(5000, ready_in_a));
         assert_true(seen.terminating);
