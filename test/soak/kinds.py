@@ -4,6 +4,7 @@ daemons of the nodes run; an IMEX channel per ComputeDomain, in one IMEX domain 
 appear by themselves. How the chart is installed for each kind is in ./run."""
 
 import glob
+import json
 import os
 import re
 
@@ -22,6 +23,12 @@ def name(o):
 
 def index_of(node):
     return int(node.rsplit("-", 1)[1])
+
+
+def assignment_of(pod):
+    """What a daemon reports to run: "<clique ID>/<UID>/<index>/<epoch>", or ""."""
+    report = pod["metadata"].get("annotations", {}).get(IMEX + "report")
+    return (json.loads(report).get("assignment") or "") if report else ""
 
 
 def label_of(o):
@@ -290,8 +297,7 @@ class Channel(Domain, HostChannel):
     def served(self, node, claims, world):
         """Those of the partition in whose IMEX domain the node is: it is not that of their ComputeDomain. One that was prepared in another
         partition, which the node has left since, has no IMEX after its container has been killed."""
-        domains = {label_of(p) for p in world.of_app("imex-daemon") if p["spec"].get("nodeName") == node}
-        cliques = {name(f) for f in world.all(world.fabrics) for d in f.get("domains") or [] if stands(d) and d["owner"]["uid"] in domains}
+        cliques = {assignment_of(p).split("/")[0] for p in world.of_app("imex-daemon") if p["spec"].get("nodeName") == node}
         return {claim for claim, (_, _, clique) in claims.items() if clique in cliques}
 
     def standing(self, world):

@@ -410,6 +410,8 @@ def main():
     if not soak.broken():
         soak.make_domains()
         soak.storm(a.minutes * 60)
+        if not kind.undisturbed:
+            soak.fail("under no prepared claim nvidia-imex was seen twice")
         if not soak.broken():
             soak.delete_all()
             soak.until(lambda: grown(before, world.figures(), 0.5, 2), 90)
