@@ -7,12 +7,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "daemon.h"
 #include "hostile.h"
 #include "model/fabric.h"
 #include "model/mode.h"
+#include "plugin.h"
+#include "replica.h"
 #include "sim.h"
 #include "world.h"
 
@@ -20,7 +23,7 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 #define LEASES "kube-node-lease"
 #define DEVICE "/dev/nvidia-caps-imex-channels/channel"
 
-static bool used, stands;
+static bool used, stands, changes, calm;
 static unsigned count;
 
 /* A namespace may have half of what others leave free. */
@@ -46,12 +49,75 @@ bool channels_standing(void) {
         return stands;
 }
 
-const char *channels_imex_domain(const char *domain_uid, const char *clique) {
+bool channels_change(void) {
+        return changes;
+}
+
+const char *channels_imex_domain(bool own, const char *domain_uid, const char *clique) {
         static char uid[37];
-        if (!stands)
+        if (!own || channels_of_host())
                 return domain_uid;
         fabric_standing_uid(clique, uid);
         return uid;
+}
+
+bool channels_stands(const char *uid) {
+        char clique[64];
+        for (unsigned i = 0; i <= world_nodes() / NODES_OF_CLIQUE + 1; i++) {
+                snprintf(clique, sizeof clique, "clique.%u", i);
+                if (streq(uid, channels_imex_domain(true, "", clique)))
+                        return true;
+        }
+        return false;
+}
+
+bool channels_other_mode(const struct version *domain) {
+        const char *mode = version_annotation(domain, CD_ANNOTATION_MODE);
+        return changes && mode && !streq(mode, used ? MODE_DRIVER_CHANNEL : MODE_DRIVER_MANAGED);
+}
+
+/* ---- the isolation changes ---- */
+
+static void on_replica(void *u) {
+        replica_stop((unsigned)(uintptr_t)u);
+}
+
+static void on_plugin(void *u) {
+        plugin_stop((unsigned)(uintptr_t)u);
+}
+
+/* Each program is started again with the value that is configured then, some later than others. */
+static void restart_all(int64_t within_ms) {
+        for (unsigned i = 0; i < REPLICAS; i++)
+                sim_at(sim_now_ms() + sim_between(0, within_ms), on_replica, (void *)(uintptr_t)i);
+        for (unsigned i = 0; i < world_nodes(); i++)
+                sim_at(sim_now_ms() + sim_between(0, within_ms), on_plugin, (void *)(uintptr_t)i);
+}
+
+static void on_change(void *u) {
+        if (calm)
+                return;
+        used = stands = !used;
+        sim_log("the isolation is %s", used ? "channel" : "domain");
+        restart_all(sim_chance(50) ? 2000 : 60000);
+        sim_at(sim_now_ms() + sim_between(20000, 300000), on_change, NULL);
+}
+
+void channels_use_changes(unsigned n_domains) {
+        channels_use(n_domains, true);
+        changes = true;
+        used = stands = false;
+}
+
+void channels_begin(void) {
+        if (changes)
+                sim_at(sim_between(10000, 300000), on_change, NULL);
+}
+
+void channels_calm(void) {
+        calm = true;
+        if (changes)
+                restart_all(10000);
 }
 
 unsigned channels_seats(void) {

@@ -12,12 +12,22 @@
 
 /* Before the world begins; without it there are none. */
 void channels_use(unsigned n_domains, bool standing);
+/* The isolation changes during the storm; at first it is "domain". Then the questions below are about what is
+ * configured now, and each claim has that of its template. */
+void channels_use_changes(unsigned n_domains);
+bool channels_change(void);
+void channels_begin(void);
+void channels_calm(void);
 bool channels_used(void);
 bool channels_of_host(void);
 bool channels_standing(void);
 /* The IMEX domain that a pod of that ComputeDomain uses on a node of that partition; static where it stands.
- */
-const char *channels_imex_domain(const char *domain_uid, const char *clique);
+ * `own`: its claim is for an assigned channel. */
+const char *channels_imex_domain(bool own, const char *domain_uid, const char *clique);
+/* It is a standing domain. */
+bool channels_stands(const char *uid);
+/* A ComputeDomain was formed in another mode than is configured now. */
+bool channels_other_mode(const struct version *domain);
 /* How many channels a node has: few, so that they are given again and again. */
 unsigned channels_count(void);
 /* How many places for pods a node has. */

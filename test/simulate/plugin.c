@@ -59,6 +59,7 @@ struct life {
         bool judged;       /* whether its devices are offered; before that it publishes nothing */
         char name[16], boot_id[37], pod[32];
         char *plugin_dir, *cdi_root;
+        const struct imex_mode *mode;
         struct facts_sampler facts;
         struct kube_client *client;
         struct event_recorder *events;
@@ -76,8 +77,8 @@ static struct {
         char clique[64], boot_id[37];
 } plugins[MAX_PLUGINS];
 static uv_loop_t *loop;
-static const struct imex_mode *mode;
-static unsigned living; /* that have not been freed */
+static const struct imex_mode *modes[2]; /* of isolation domain and channel */
+static unsigned living;                  /* that have not been freed */
 
 /* What the kubelet asked of it has no answer. */
 static void break_calls(struct life *l, bool told);
@@ -96,7 +97,8 @@ void plugins_begin(uv_loop_t *l) {
         gates_init(&gates);
         if (channels_of_host())
                 BUG_ON(gates_parse(&gates, "HostManagedIMEX=true", &e) < 0);
-        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", &mode, &e) < 0);
+        BUG_ON(mode_resolve(&gates, "", "", &modes[0], &e) < 0 ||
+               mode_resolve(&gates, "", "channel", &modes[1], &e) < 0);
         put("root/usr/lib64/libnvidia-ml.so.1", "x");
         put("root/usr/bin/nvidia-imex", "x");
         put("root/usr/bin/nvidia-imex-ctl", "x");
@@ -186,8 +188,8 @@ static void publish(const struct life *l) {
         const char *clique = l->facts.facts.fabric.clique_id;
         struct slice_content content = offer_content(
                 &(struct offer){ .channels = l->offering.offered,
-                                 .seats = mode_seats(mode),
-                                 .daemon = mode_runs_daemons(mode),
+                                 .seats = mode_seats(l->mode),
+                                 .daemon = mode_runs_daemons(l->mode),
                                  .clique_id = clique,
                                  .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
         slice_set(l->slices, &content);
@@ -235,6 +237,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         sim_cancel(TAKE(plugins[node].again));
         plugins[node].now = l;
         l->node = node;
+        l->mode = modes[channels_used()];
         snprintf(l->name, sizeof l->name, "node-%u", node);
         snprintf(server, sizeof server, "http://%s", l->name);
         snprintf(plugins[node].clique, sizeof plugins[node].clique, "%s", clique);
@@ -290,7 +293,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .kube = l->client,
                 .events = l->events,
                 .facts = &l->facts,
-                .mode = mode,
+                .mode = l->mode,
                 .node = l->name,
                 .ns = DRIVER_NS,
                 .plugin_dir = l->plugin_dir,
@@ -422,7 +425,7 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
 /* A claim that was prepared before keeps its channel, whatever IMEX is like. */
 static void look_at_imex(const struct dra_op *op) {
         const struct held *h = op->held;
-        const char *domain = channels_imex_domain(h->domain, plugins[h->node].clique);
+        const char *domain = channels_imex_domain(h->own, h->domain, plugins[h->node].clique);
         if (!op->again && !imex_serves(h->node, domain) && !looks_excuse(h->node, domain, op->began))
                 sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
                            h->ns, h->name, h->domain, op->life->name);
@@ -434,7 +437,7 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         if (!n || !has_cdi_file(h))
                 sim_broken("claim %s/%s is said to be prepared on %s and is not", h->ns, h->name,
                            op->life->name);
-        if (h->channel && channels_used())
+        if (h->channel && h->own)
                 look_at_channel(h, plugins[h->node].clique);
         if (h->channel && !channels_of_host())
                 look_at_imex(op);
@@ -508,10 +511,10 @@ static void call(struct held *h, bool unprepare) {
 /* ---- what the kubelet wants ---- */
 
 void held_init(struct held *h, unsigned node, bool channel, const char *ns, const char *name, const char *uid,
-               const char *domain) {
+               const char *domain, bool own) {
         if (h->known)
                 return;
-        *h = (struct held){ .known = true, .node = node, .channel = channel, .id = -1 };
+        *h = (struct held){ .known = true, .node = node, .channel = channel, .own = own, .id = -1 };
         snprintf(h->ns, sizeof h->ns, "%s", ns);
         snprintf(h->name, sizeof h->name, "%s", name);
         snprintf(h->uid, sizeof h->uid, "%s", uid);
@@ -575,7 +578,7 @@ static bool is_of_daemon(const struct held *h, const char *name) {
         return !channels_of_host() &&
                (streq(name, FOLDER_FABRIC_FILE) || streq(name, FOLDER_EDITS_FILE) ||
                 streq(name, MEMORY_FILE) ||
-                streq(name, channels_imex_domain(h->domain, plugins[h->node].clique)) ||
+                streq(name, channels_imex_domain(h->own, h->domain, plugins[h->node].clique)) ||
                 streq(name, imex_domain(h->node)));
 }
 

@@ -41,7 +41,7 @@ struct held {
         LIST_ENTRY(held) entry; /* of all that a kubelet knows */
         enum held_state state;
         unsigned node;
-        bool known, channel;
+        bool known, channel, own; /* own: its claim is for an assigned channel */
         char ns[64], name[128], uid[48], domain[48], clique[64];
         int64_t id;          /* of its channel, as the CDI file said when it was prepared last; -1: none */
         struct dra_op *call; /* the kubelet waits for its answer */
@@ -50,7 +50,7 @@ struct held {
 
 /* The kubelet learns of a pod with that claim. */
 void held_init(struct held *h, unsigned node, bool channel, const char *ns, const char *name, const char *uid,
-               const char *domain);
+               const char *domain, bool own);
 /* Level-triggered, each: calls the plugin when there is something to ask for; true: it is so. */
 bool held_prepare(struct held *h);
 bool held_unprepare(struct held *h);

@@ -48,7 +48,7 @@ struct options {
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
-                crashing;
+                crashing, changes;
 };
 
 /* What a world may have besides, in the order of the corpus. */
@@ -66,6 +66,7 @@ static const struct {
         { "--one-off", "off", offsetof(struct options, one_off) },
         { "--lying", "lying", offsetof(struct options, lying) },
         { "--crashing", "crashing", offsetof(struct options, crashing) },
+        { "--isolation-changes", "changes", offsetof(struct options, changes) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -223,6 +224,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 racks_use();
         if (o->channels || o->standing)
                 channels_use(o->domains, o->standing);
+        if (o->changes)
+                channels_use_changes(o->domains);
         if (o->restores)
                 faults_use_restores();
         if (o->clocks) {
@@ -326,8 +329,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "hostile", "restores", "fresh", "standing", "clocks", "off", "lying" and "crashing", in this order, and be
- * nothing else; # begins a comment. */
+ * "hostile", "restores", "fresh", "standing", "clocks", "off", "lying", "crashing" and "changes", in this
+ * order, and be nothing else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -364,6 +367,7 @@ static int usage(const char *faults) {
                 "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
                 "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying] "
                 "[--crashing]\n"
+                "         [--isolation-changes]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -430,7 +434,8 @@ int main(int argc, char **argv) {
         }
         good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
                !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing) &&
-               !(o.channels && (o.lying || o.crashing));
+               !(o.channels && (o.lying || o.crashing)) &&
+               !(o.changes && (o.channels || o.standing || o.racks || o.fresh_pods));
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);
         if (!good)

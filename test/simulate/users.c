@@ -12,24 +12,26 @@
 #include "world.h"
 #include "world_state.h"
 
+enum { MOST_SEATS = 16, RETRY_MS = 60000 };
+
 /* The first place for a pod that is free there. */
 static const char *free_seat(const char *node) {
         static char device[16];
         unsigned i = 0;
         do
                 snprintf(device, sizeof device, "channel-%u", i++);
-        while (i < channels_seats() && is_taken(node, device));
+        while (i < (channels_change() ? MOST_SEATS : channels_seats()) && is_taken(node, device));
         return device;
 }
 
 /* A node may withhold its channels. */
-static bool offers_channels(const struct version *slice) {
+static unsigned channels_of(const struct version *slice) {
         size_t i, max;
+        unsigned n = 0;
         yyjson_val *d;
         yyjson_arr_foreach (yyjson_ptr_get(slice->root, "/spec/devices"), i, max, d)
-                if (str_starts(yyjson_get_str(yyjson_obj_get(d, "name")), "channel-"))
-                        return true;
-        return false;
+                n += str_starts(yyjson_get_str(yyjson_obj_get(d, "name")), "channel-");
+        return n;
 }
 
 struct node *choose_node(const struct domain *d) {
@@ -37,8 +39,8 @@ struct node *choose_node(const struct domain *d) {
         unsigned offers[MAX_NODES] = { 0 };
         for (size_t i = 0; i < store_count(K_SLICE); i++) {
                 const struct version *s = store_nth(K_SLICE, i);
-                if (offers_channels(s) && (!d->of_rack || racks_may_run(d->name, s)))
-                        offers[number_of(node_named(s->node))] = channels_seats();
+                if (!d->of_rack || racks_may_run(d->name, s))
+                        offers[number_of(node_named(s->node))] = channels_of(s);
         }
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i);
@@ -58,9 +60,11 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
         if (!t || version_deleted(t) || !streq(t->domain, d->uid))
                 return;
+        bool own = strstr(t->json, "\"isolation\":\"Channel\"");
         _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
         snprintf(p->claim, sizeof p->claim, "%s", claim);
         world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
+        p->own = own;
         p->state = POD_CLAIMED;
 }
 
@@ -107,16 +111,21 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 if (!p->node)
                         return;
                 allocate(p->claim, USER_NS, p->node->name, free_seat(p->node->name),
-                         "ComputeDomainChannelConfig", d->uid, p->claim);
+                         "ComputeDomainChannelConfig", d->uid, p->own, p->claim);
                 p->state = POD_ALLOCATED;
+                p->since_ms = now;
                 return;
         case POD_ALLOCATED:
                 if (!n->power || !n->connected || !n->exists)
                         return;
                 held_init(&p->held, number_of(n), true, USER_NS, p->claim,
-                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid);
-                if (!held_prepare(&p->held))
+                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
+                if (!held_prepare(&p->held)) {
+                        /* Its device may be one of the isolation before, so its owner makes another. */
+                        if (w.calm && channels_change() && now - p->since_ms > RETRY_MS)
+                                end_pod(p);
                         return;
+                }
                 sim_log("a pod of %s runs on %s", d->name, n->name);
                 p->state = POD_RUNS;
                 p->since_ms = now;
@@ -198,6 +207,8 @@ void step_domain(struct domain *d) {
                         make_domain(d);
         } else if (d->of_rack && !d->ends && (!v || version_deleted(v))) {
                 end_domain(d); /* somebody has deleted it, or its namespace wants it no more */
+        } else if (!d->ends && v && channels_other_mode(v) && (w.calm || sim_chance(1))) {
+                end_domain(d); /* it cannot be used any more */
         } else if (!d->ends) {
                 unsigned i = (unsigned)sim_draw(d->n_pods);
                 if (!w.calm && !d->steady && sim_chance(1))

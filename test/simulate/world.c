@@ -196,8 +196,7 @@ bool is_taken(const char *node, const char *device) {
 }
 
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
-              const char *domain, const char *pod_uid) {
-        bool own = channels_used() && !streq(config, CONFIG_DAEMON);
+              const char *domain, bool own, const char *pod_uid) {
         _cleanup_(freep) char *of = xasprintf("%s%s", domain, own ? "','isolation':'Channel" : "");
         world_patch(K_CLAIM, store_get(K_CLAIM, ns, claim), true,
                     "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
@@ -286,7 +285,8 @@ static void look_at_pod(const struct version *p) {
         } else if (c && !c->pool && store_get(K_NODE, "", node) && !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
                 snprintf(name, sizeof name, "%s", p->name);
-                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, CONFIG_DAEMON, CD_DAEMON_DOMAIN, p->uid);
+                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, CONFIG_DAEMON, CD_DAEMON_DOMAIN, false,
+                         p->uid);
                 world_patch(K_POD, p, false, "{'spec':{'nodeName':'%s'}}", node);
         }
 }
@@ -313,7 +313,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
                         if (version_str(p, "/status/podIPs/0/ip")) /* it ran before the node was off */
                                 say_pod(p, false, "");
-                        held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, "");
+                        held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, "", false);
                         return;
                 }
 }
@@ -493,6 +493,7 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         hostile_begin();
         lying_begin();
         crashing_begin();
+        channels_begin();
         tick(NULL);
 }
 
@@ -574,6 +575,7 @@ void world_calm(void) {
         hostile_calm();
         lying_calm();
         crashing_calm();
+        channels_calm();
         if (w.leaves_one_off) {
                 do
                         w.off = &w.nodes[sim_draw(w.n_nodes)];
@@ -623,7 +625,8 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         const struct user_pod *p = &w.domains[d].pods[i];
                         if (p->state == POD_RUNS && streq(p->node->name, node) &&
-                            (channels_standing() || streq(w.domains[d].uid, domain_uid)))
+                            streq(domain_uid,
+                                  channels_imex_domain(p->own, w.domains[d].uid, p->node->clique)))
                                 return sim_now_ms() - p->since_ms;
                 }
         return -1;
@@ -643,7 +646,7 @@ bool world_same_clique(unsigned node, unsigned other) {
 
 /* The daemon sees the end of a ComputeDomain itself, and serves on while its Pod terminates. */
 static bool is_ending(const char *domain_uid) {
-        if (channels_standing())
+        if (channels_stands(domain_uid))
                 return false; /* it is of no ComputeDomain */
         for (size_t i = 0; i < store_count(K_DOMAIN); i++)
                 if (streq(store_nth(K_DOMAIN, i)->uid, domain_uid))
@@ -697,12 +700,10 @@ static const char *say(const char *fmt, ...) {
 }
 
 static const char *wanted_label(const char *node) {
-        if (channels_used())
-                return NULL; /* it places daemons */
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         const struct user_pod *p = &w.domains[d].pods[i];
-                        if (p->state == POD_RUNS && streq(p->node->name, node))
+                        if (p->state == POD_RUNS && streq(p->node->name, node) && !p->own)
                                 return w.domains[d].uid;
                 }
         return NULL;
@@ -714,7 +715,8 @@ static bool awaits_next_daemon(const struct node *n) {
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct version *pod = store_get(K_POD, DRIVER_NS, n->runs[k].pod);
                 if (n->runs[k].used && pod && version_deleted(pod))
-                        return channels_standing() && world_runs_ms(n->name, "") >= 0;
+                        return channels_standing() &&
+                               world_runs_ms(n->name, channels_imex_domain(true, "", n->clique)) >= 0;
         }
         return false;
 }

@@ -55,6 +55,7 @@ struct user_pod {
         bool ran;       /* before it began to end */
         bool collected; /* with its Node; `again`: and its owner makes another */
         bool again;
+        bool own; /* its claim is for an assigned channel */
         struct node *node;
         struct held held; /* as the kubelet of the node knows its claim */
         char claim[64];
@@ -95,7 +96,7 @@ struct node *node_named(const char *name);
 bool is_taken(const char *node, const char *device);
 #define CONFIG_DAEMON "ComputeDomainDaemonConfig"
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
-              const char *domain, const char *pod_uid);
+              const char *domain, bool own, const char *pod_uid);
 void delete_claim(const char *ns, const char *name);
 
 /* ---- users.c ---- */
