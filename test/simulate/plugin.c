@@ -609,6 +609,8 @@ static char *stray_entry(unsigned node) {
         const struct held *h;
         for (const struct checkpoint_claim *c = l ? l->claims->journal.table.claims : NULL; c;
              c = c->hh.next) {
+                if (c->state == CHECKPOINT_ABORTED)
+                        continue; /* kept for a while, so that a late Prepare is refused */
                 LIST_FOREACH (h, &helds, entry)
                         if (h->node == node && streq(h->uid, c->uid))
                                 break;
