@@ -6,20 +6,21 @@
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
 #   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
 #   make test       all that a change has to pass: the tests on real clusters, and beside them all others
-#   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
+#   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/dev/testing.md)
 #   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves; MODE=rack: racks; MODE=gpus: GPUs, too)
 #   make bench      measure it (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
 #   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
-#   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
+#   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/reference/versions.md
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=channel, host-channel or racks: see test/soak/run)
 #   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
-#   make prove      each state that small worlds can reach, in half an hour (docs/proofs.md): WORLDS (all), MEMORY (16, GiB)
-#   make mutate     the code changed in one place at a time, and whether a unit test fails: FILES (all), RECORD=yes (docs/testing.md)
+#   make prove      each state that small worlds can reach, in half an hour (docs/dev/proofs.md): WORLDS (all), MEMORY (16, GiB)
+#   make mutate     the code changed in one place at a time, and whether a unit test fails: FILES (all), RECORD=yes (docs/dev/testing.md)
 #   make agree      the simulated API server beside a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to go on after a difference
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
+#   make reference  write the generated pages of docs/reference from the chart, the source and the tests
 #   make release-test   scripts/release against a registry on this machine, with a key of its own; builds cosign the first time
 #   make containerfile-context   build/context, from which the Containerfile makes an image on a base of yours; make containerfile-test tries it
 #   make clean      remove all that was built here (and take the test cluster down)
@@ -43,7 +44,7 @@ FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures clean \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 
@@ -59,7 +60,7 @@ deps:
 own_arch := $(shell dpkg --print-architecture)
 other_arch := $(filter-out $(own_arch),amd64 arm64)
 cross := build-$(other_arch)
-packers := $(wildcard scripts/*image) scripts/sysroot VERSION LICENSE docs/third-party.md
+packers := $(wildcard scripts/*image) scripts/sysroot VERSION LICENSE docs/reference/third-party.md
 
 image: $(if $(ARCH),image-$(ARCH),image-$(own_arch) image-$(other_arch))
 	@$(if $(ARCH),,$(MAKE) --no-print-directory $(build)/image.oci.tar)
@@ -262,6 +263,11 @@ matrix: image-$(own_arch)
 pictures:
 	@scripts/deps --for pictures
 	for p in docs/pictures/*.dot; do dot -Tsvg "$$p" -o "$${p%.dot}.svg" || exit 1; done
+
+reference:
+	scripts/reasons
+	scripts/reference
+	scripts/failures-page
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down

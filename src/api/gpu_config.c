@@ -15,19 +15,29 @@ const char *gpu_config_type(enum gpu_config_kind kind) {
 
 /* ---- as it is written ---- */
 
+/* docs/reference/api.md is generated from the comments of the fields (scripts/reference): "required",
+ * "optional" or "default X", and the meaning of the field that follows. */
 struct time_slicing {
         const char *interval;
 };
-static const struct jd_field f_time_slicing[] = { JD_STR(struct time_slicing, "interval", interval), JD_END };
+static const struct jd_field f_time_slicing[] = {
+        /* default Default: the length of a time slice: Default, Short, Medium or Long */
+        JD_STR(struct time_slicing, "interval", interval),
+        JD_END,
+};
 
 struct mps {
         struct str percentage, limit, per_device;
         bool multi_user;
 };
 static const struct jd_field f_mps[] = {
+        /* optional: from 0 to 100 */
         JD_RAW(struct mps, "defaultActiveThreadPercentage", percentage),
+        /* optional: a quantity */
         JD_RAW(struct mps, "defaultPinnedDeviceMemoryLimit", limit),
+        /* optional: quantities by device */
         JD_RAW(struct mps, "defaultPerDevicePinnedMemoryLimit", per_device),
+        /* optional: accepted without an effect */
         JD_BOOL(struct mps, "multiUser", multi_user),
         JD_END,
 };
@@ -38,14 +48,21 @@ struct sharing {
         struct mps *mps;
 };
 static const struct jd_field f_sharing[] = {
+        /* required: TimeSlicing, with the feature gate TimeSlicingSettings. MPS is refused, because the
+         * feature gate MPSSupport cannot be on */
         JD_STR(struct sharing, "strategy", strategy),
+        /* optional: only with the strategy TimeSlicing */
         JD_OPTOBJ(struct sharing, "timeSlicingConfig", time_slicing, struct time_slicing, f_time_slicing),
+        /* optional: only with the strategy MPS */
         JD_OPTOBJ(struct sharing, "mpsConfig", mps, struct mps, f_mps),
         JD_END,
 };
-/* A MIG device has no time slice of its own. */
+/* A MIG device has no time slice. */
 static const struct jd_field f_mig_sharing[] = {
+        /* required: TimeSlicing, with the feature gate TimeSlicingSettings. MPS is refused, because the
+         * feature gate MPSSupport cannot be on */
         JD_STR(struct sharing, "strategy", strategy),
+        /* optional: only with the strategy MPS */
         JD_OPTOBJ(struct sharing, "mpsConfig", mps, struct mps, f_mps),
         JD_END,
 };
@@ -54,8 +71,13 @@ struct iommu {
         const char *policy;
         bool device;
 };
-static const struct jd_field f_iommu[] = { JD_STR(struct iommu, "backendPolicy", policy),
-                                           JD_BOOL(struct iommu, "enableAPIDevice", device), JD_END };
+static const struct jd_field f_iommu[] = {
+        /* default LegacyOnly: LegacyOnly or PreferIommuFD */
+        JD_STR(struct iommu, "backendPolicy", policy),
+        /* optional: accepted without an effect */
+        JD_BOOL(struct iommu, "enableAPIDevice", device),
+        JD_END,
+};
 
 struct wire {
         const char *api_version, *kind;
@@ -67,17 +89,32 @@ struct wire {
 static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_version),
                                           JD_STR(struct wire, "kind", kind), JD_END };
 static const struct jd_field f_gpu[] = {
-        JD_STR(struct wire, "apiVersion", api_version), JD_STR(struct wire, "kind", kind),
-        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_sharing), JD_END
+        /* required: resource.nvidia.com/v1beta1 */
+        JD_STR(struct wire, "apiVersion", api_version),
+        /* required: GpuConfig */
+        JD_STR(struct wire, "kind", kind),
+        /* optional: how pods share the GPU; absent: no settings */
+        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_sharing),
+        JD_END,
 };
 static const struct jd_field f_mig[] = {
-        JD_STR(struct wire, "apiVersion", api_version), JD_STR(struct wire, "kind", kind),
-        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_mig_sharing), JD_END
+        /* required: resource.nvidia.com/v1beta1 */
+        JD_STR(struct wire, "apiVersion", api_version),
+        /* required: MigDeviceConfig */
+        JD_STR(struct wire, "kind", kind),
+        /* optional: how pods share the MIG device */
+        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_mig_sharing),
+        JD_END,
 };
-static const struct jd_field f_vfio[] = { JD_STR(struct wire, "apiVersion", api_version),
-                                          JD_STR(struct wire, "kind", kind),
-                                          JD_OPTOBJ(struct wire, "iommu", iommu, struct iommu, f_iommu),
-                                          JD_END };
+static const struct jd_field f_vfio[] = {
+        /* required: resource.nvidia.com/v1beta1 */
+        JD_STR(struct wire, "apiVersion", api_version),
+        /* required: VfioDeviceConfig */
+        JD_STR(struct wire, "kind", kind),
+        /* optional: settings for VFIO devices, of which this driver has none */
+        JD_OPTOBJ(struct wire, "iommu", iommu, struct iommu, f_iommu),
+        JD_END,
+};
 static const struct jd_field *const tables[] = {
         [GPU_CONFIG_GPU] = f_gpu, [GPU_CONFIG_MIG] = f_mig, [GPU_CONFIG_VFIO] = f_vfio
 };

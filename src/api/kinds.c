@@ -43,18 +43,16 @@ bool has_string(const char *const *list, size_t n, const char *s) {
 }
 
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
-#define OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
-#define NFD_LABEL LABEL "feature.node.kubernetes.io/"
 const struct jd_field node_fields[] = {
         JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
         JD_STR(struct node, LABEL CD_LABEL_DAEMON, imex_daemon),
-        JD_STR(struct node, NFD_LABEL "pci-10de.present", gpu[0]),
-        JD_STR(struct node, NFD_LABEL "pci-0302_10de.present", gpu[1]),
-        JD_STR(struct node, NFD_LABEL "pci-0300_10de.present", gpu[2]),
-        JD_STR(struct node, LABEL "nvidia.com/gpu.present", gpu[3]),
-        JD_STR(struct node, NFD_LABEL "cpu-model.vendor_id", gpu[4]),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA, gpu[0]),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_3D, gpu[1]),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_VGA, gpu[2]),
+        JD_STR(struct node, LABEL GPU_PRESENT_LABEL, gpu[3]),
+        JD_STR(struct node, LABEL NFD_LABEL_CPU_VENDOR, gpu[4]),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_CLIQUE, clique_id),
         JD_BOOL(struct node, "spec>unschedulable", unschedulable),
@@ -98,13 +96,13 @@ const void *node_trim(void *node, struct arena *a) {
         n->gpu[0] = gpu ? "true" : NULL;
         n->n_taints = out;
         if (out)
-                n->taints[0].key = OUT_OF_SERVICE;
+                n->taints[0].key = NODE_TAINT_OUT_OF_SERVICE;
         return n;
 }
 
 bool node_out_of_service(const struct node *n) {
         for (size_t i = 0; i < n->n_taints; i++)
-                if (streq(n->taints[i].key, OUT_OF_SERVICE))
+                if (streq(n->taints[i].key, NODE_TAINT_OUT_OF_SERVICE))
                         return true;
         return false;
 }

@@ -17,15 +17,33 @@ struct wire {
  * fields. */
 static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_version),
                                           JD_STR(struct wire, "kind", kind), JD_END };
-static const struct jd_field f_channel[] = { JD_STR(struct wire, "apiVersion", api_version),
-                                             JD_STR(struct wire, "kind", kind),
-                                             JD_STR(struct wire, "domainID", domain_id),
-                                             JD_STR(struct wire, "allocationMode", allocation_mode),
-                                             JD_STR(struct wire, "isolation", isolation),
-                                             JD_END };
-static const struct jd_field f_daemon[] = { JD_STR(struct wire, "apiVersion", api_version),
-                                            JD_STR(struct wire, "kind", kind),
-                                            JD_STR(struct wire, "domainID", domain_id), JD_END };
+/* docs/reference/api.md is generated from the comments (scripts/reference): "required", "optional" or
+ * "default X", and the meaning of the field that follows. */
+static const struct jd_field f_channel[] = {
+        /* required: resource.nvidia.com/v1beta1 */
+        JD_STR(struct wire, "apiVersion", api_version),
+        /* required: ComputeDomainChannelConfig */
+        JD_STR(struct wire, "kind", kind),
+        /* required: the UID of the ComputeDomain */
+        JD_STR(struct wire, "domainID", domain_id),
+        /* default Single: Single for one channel, All for all channels of the node. All is refused with
+         * imex.mode=hostManaged and with imex.isolation=channel */
+        JD_STR(struct wire, "allocationMode", allocation_mode),
+        /* optional: Channel for the assigned channel of the ComputeDomain, which is required with
+         * imex.isolation=channel; absent for the shared channel */
+        JD_STR(struct wire, "isolation", isolation),
+        JD_END,
+};
+static const struct jd_field f_daemon[] = {
+        /* required: resource.nvidia.com/v1beta1 */
+        JD_STR(struct wire, "apiVersion", api_version),
+        /* required: ComputeDomainDaemonConfig */
+        JD_STR(struct wire, "kind", kind),
+        /* required: 818fb0f3-f5f0-4334-937e-f52c07a0c01e for a daemon of this driver; the UID of the
+         * ComputeDomain for a daemon of the Go driver */
+        JD_STR(struct wire, "domainID", domain_id),
+        JD_END,
+};
 
 static const struct jd_field *const fields_of[] = {
         [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon

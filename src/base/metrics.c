@@ -247,7 +247,7 @@ static void add_stat(struct buf *b) {
             clock_gettime(CLOCK_BOOTTIME, &since_boot) < 0)
                 return;
         double boot = timespec_s(now) - timespec_s(since_boot);
-        add_single(b, "process_start_time_seconds", "When the process was started, in seconds since 1970.",
+        add_single(b, "process_start_time_seconds", "Start time of the process in seconds since 1970.",
                    METRIC_GAUGE, (double)(int64_t)(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
         add_single(b, "process_virtual_memory_bytes", "Virtual memory.", METRIC_GAUGE, (double)field[23]);
         add_single(b, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE,
@@ -266,21 +266,21 @@ static void add_descriptors(struct buf *b) {
         if (file_each("/proc/self/fd", count_descriptor, &n, &e) == 0)
                 add_single(b, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, n);
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-                add_single(b, "process_max_fds", "Most file descriptors that may be open.", METRIC_GAUGE,
+                add_single(b, "process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE,
                            (double)limit.rlim_cur);
 }
 
 static void add_process(struct buf *b) {
         struct rusage u;
         if (getrusage(RUSAGE_SELF, &u) == 0)
-                add_single(b, "process_cpu_seconds_total", "CPU time spent, user and system.", METRIC_COUNTER,
+                add_single(b, "process_cpu_seconds_total", "CPU time, user and system.", METRIC_COUNTER,
                            (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
                                    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
         add_stat(b);
         add_descriptors(b);
         add_single(b, "process_children_stuck",
-                   "Processes that were killed and have not ended, because they are stuck in the kernel.",
-                   METRIC_GAUGE, (double)process_stuck());
+                   "Child processes that were killed and are stuck in the kernel.", METRIC_GAUGE,
+                   (double)process_stuck());
 }
 
 void metrics_render(const struct metrics *m, struct buf *out) {

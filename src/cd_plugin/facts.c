@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/reasons.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -38,7 +39,9 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
         if (!in->nvml) {
                 ret->fabric = (struct fabric){ .kind = FABRIC_ERROR };
                 snprintf(ret->fabric.reason, sizeof ret->fabric.reason, "%s", in->nvml_error->msg);
-                unusable(ret, in->nvml_error->kind == ERR_NOT_FOUND ? "DriverNotFound" : "DriverNotReady",
+                unusable(ret,
+                         in->nvml_error->kind == ERR_NOT_FOUND ? REASON_DRIVER_NOT_FOUND
+                                                               : REASON_DRIVER_NOT_READY,
                          in->nvml_error->msg);
                 return;
         }
@@ -50,13 +53,13 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                          "driver %s is older than " FACTS_MIN_DRIVER
                          ", whose nvidia-imex is the first that knows nodes by name: update the driver",
                          ret->driver_version);
-                unusable(ret, "DriverTooOld", text);
+                unusable(ret, REASON_DRIVER_TOO_OLD, text);
         } else if (!in->channel_major) {
-                unusable(ret, "NoIMEXChannels", in->major_error->msg);
+                unusable(ret, REASON_NO_IMEX_CHANNELS, in->major_error->msg);
         } else if (ret->fabric.kind == FABRIC_REGISTERING) {
-                unusable(ret, "FabricRegistering", ret->fabric.reason);
+                unusable(ret, REASON_FABRIC_REGISTERING, ret->fabric.reason);
         } else if (ret->fabric.kind == FABRIC_ERROR) {
-                unusable(ret, "FabricError", ret->fabric.reason);
+                unusable(ret, REASON_FABRIC_ERROR, ret->fabric.reason);
         }
 }
 
@@ -211,7 +214,7 @@ struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_opti
         s->nvml = nvml_client_new(loop);
         s->o = *o;
         s->interval_ms = FIRST_MS;
-        s->facts = (struct facts){ .reason = "DriverNotAskedYet",
+        s->facts = (struct facts){ .reason = REASON_DRIVER_NOT_ASKED_YET,
                                    .message = "the NVIDIA driver has not answered yet" };
         loop_timer_init(&s->timer, loop, on_timer, s);
         loop_timer_start(&s->timer, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/states.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -109,7 +110,7 @@ static const char *out_of_reach(const struct host_imex *h) {
 }
 
 static enum host_imex_own judge_own(const struct host_imex *h, const char *word, bool unreached) {
-        if (streq(word, "READY"))
+        if (streq(word, IMEX_STATE_READY))
                 return HOST_IMEX_READY;
         if (unreached)
                 return HOST_IMEX_NOT_KNOWN;
@@ -119,7 +120,7 @@ static enum host_imex_own judge_own(const struct host_imex *h, const char *word,
 }
 
 static void answer(struct host_imex *h, const char *word, const char *why) {
-        bool silent = !*word || streq(word, "UNAVAILABLE");
+        bool silent = !*word || streq(word, IMEX_STATE_UNAVAILABLE);
         const char *unreached = silent ? out_of_reach(h) : NULL;
         h->own = judge_own(h, word, unreached);
         h->reached = h->reached || !silent;
@@ -128,7 +129,7 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason,
                          "nvidia-imex does not answer, and may run all the same: %s", unreached);
-        } else if (!streq(word, "READY") || !h->domain_due) {
+        } else if (!streq(word, IMEX_STATE_READY) || !h->domain_due) {
                 /* Half of the truth is no state: a daemon that is READY in a domain that is not would first
                  * be told of as UP. */
                 host_status_judge(word, why, &h->domain, &h->status);
@@ -143,7 +144,8 @@ static void on_status(void *u, const char *word, const char *why) {
                 imex_probe_speed_up(h->probe);
                 return;
         }
-        if (h->o.domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
+        if (h->o.domain && h->place.config && !streq(h->word, IMEX_STATE_READY) &&
+            streq(word, IMEX_STATE_READY)) {
                 h->domain_due = true;
                 imex_probe_domain(h->probe, 0);
         }
@@ -254,14 +256,14 @@ const struct host_imex_status *host_imex_get(const struct host_imex *h) {
 
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
         bool fresh = h->probe && imex_probe_asked_ns(h->probe) > since_ns;
-        if (fresh && streq(h->word, "READY"))
+        if (fresh && streq(h->word, IMEX_STATE_READY))
                 return true;
-        if (*h->word && !streq(h->word, "READY"))
+        if (*h->word && !streq(h->word, IMEX_STATE_READY))
                 snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY",
                          h->o.node, h->word);
         else
                 snprintf(reason, n, "%s: %s", h->o.node,
-                         h->status.reason[0] && !streq(h->word, "READY")
+                         h->status.reason[0] && !streq(h->word, IMEX_STATE_READY)
                                  ? h->status.reason
                                  : "the host's nvidia-imex has not answered yet");
         return false;

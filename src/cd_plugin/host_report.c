@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
+#include "api/states.h"
 #include "base/log.h"
 
 enum { REASON_MS = 3000 };
@@ -29,22 +31,22 @@ static void tell_state(struct host_report *r, const struct event_about *node,
         switch (s->state) {
         case HOST_IMEX_UP:
                 if (r->any) /* a plugin that starts finds it so and has nothing to say */
-                        event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXUp",
+                        event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_UP,
                                      "the host's nvidia-imex is READY, and its domain is %s",
                                      str_or(s->domain, "not known"));
                 break;
         case HOST_IMEX_DEGRADED:
-                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXDegraded", "%s", s->reason);
+                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_DEGRADED, "%s", s->reason);
                 break;
         case HOST_IMEX_DOWN:
-                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXDown",
+                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_DOWN,
                              "%s; the driver does not start it: that is for systemctl, or whatever runs "
                              "nvidia-imex on this host",
                              s->reason);
                 break;
         case HOST_IMEX_UNKNOWN:
         case HOST_IMEX_STATES:
-                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXUnknown",
+                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_UNKNOWN,
                              "how the host's IMEX is cannot be told: %s", s->reason);
                 break;
         }
@@ -54,16 +56,16 @@ static void tell_state(struct host_report *r, const struct event_about *node,
  * answer may hold it still. */
 static void tell_conflict(struct host_report *r, const struct event_about *node,
                           const struct host_imex_status *s) {
-        bool gone = streq(s->word, "UNAVAILABLE") || (!*s->word && s->state == HOST_IMEX_UNKNOWN),
+        bool gone = streq(s->word, IMEX_STATE_UNAVAILABLE) || (!*s->word && s->state == HOST_IMEX_UNKNOWN),
              runs = *s->word && !gone;
         if (runs && !r->in_the_way)
-                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXInTheWay",
+                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_IN_THE_WAY,
                              "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, "
                              "so that ComputeDomains cannot run theirs here: stop and disable "
                              "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true",
                              s->word);
         else if (gone && r->in_the_way)
-                event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXGone",
+                event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_GONE,
                              "no nvidia-imex runs on this host any more");
         r->in_the_way = runs || (r->in_the_way && !gone);
 }

@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
-const char *const host_imex_state_names[HOST_IMEX_STATES] = { "UNKNOWN", "DOWN", "DEGRADED", "UP" };
+#include "api/states.h"
+
+const char *const host_imex_state_names[HOST_IMEX_STATES] = { HOST_UNKNOWN, HOST_DOWN, HOST_DEGRADED,
+                                                              HOST_UP };
 
 static void describe_domain(const struct imex_ctl_domain *d, const struct host_imex_status *s, char *reason,
                             size_t n) {
@@ -19,7 +22,7 @@ static void describe_domain(const struct imex_ctl_domain *d, const struct host_i
         buf_addf(&b, "the IMEX domain is %s: %u of %u nodes are READY, not", s->domain, s->nodes_ready,
                  s->nodes);
         for (size_t i = 0; i < d->n_nodes && named < 4; i++) {
-                if (!streq(d->nodes[i].status, "READY"))
+                if (!streq(d->nodes[i].status, IMEX_STATE_READY))
                         buf_addf(&b, "%s %.60s (%.30s)", named++ ? "," : "", d->nodes[i].host,
                                  d->nodes[i].status);
         }
@@ -49,8 +52,8 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
         snprintf(ret->domain, sizeof ret->domain, "%s", d->status);
         snprintf(ret->version, sizeof ret->version, "%s", version_of(d, node));
         for (size_t i = 0; i < d->n_nodes; i++)
-                ret->nodes_ready += streq(d->nodes[i].status, "READY");
-        if (!streq(d->status, "UP"))
+                ret->nodes_ready += streq(d->nodes[i].status, IMEX_STATE_READY);
+        if (!streq(d->status, HOST_UP))
                 describe_domain(d, ret, ret->reason, sizeof ret->reason);
 }
 
@@ -58,12 +61,12 @@ void host_status_judge(const char *word, const char *why, const struct host_imex
                        struct host_imex_status *ret) {
         bool unasked = !*domain->domain && *domain->reason;
         *ret = *domain;
-        ret->state = streq(domain->domain, "DOWN")       ? HOST_IMEX_DOWN
-                     : streq(domain->domain, "DEGRADED") ? HOST_IMEX_DEGRADED
-                     : unasked                           ? HOST_IMEX_UNKNOWN
-                                                         : HOST_IMEX_UP;
+        ret->state = streq(domain->domain, HOST_DOWN)       ? HOST_IMEX_DOWN
+                     : streq(domain->domain, HOST_DEGRADED) ? HOST_IMEX_DEGRADED
+                     : unasked                              ? HOST_IMEX_UNKNOWN
+                                                            : HOST_IMEX_UP;
         snprintf(ret->word, sizeof ret->word, "%s", word);
-        if (streq(word, "READY")) {
+        if (streq(word, IMEX_STATE_READY)) {
                 if (unasked)
                         snprintf(ret->reason, sizeof ret->reason,
                                  "nvidia-imex is READY, but its domain cannot be asked for: %s",

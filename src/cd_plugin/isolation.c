@@ -2,6 +2,7 @@
 #include "cd_plugin/isolation.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "cd_plugin/may_prepare.h"
@@ -87,14 +88,14 @@ static void tell_toolkit(struct isolation *i) {
                  kv_str("answer", toolkit_answer_names[answer]), kv_str("why", why));
         if (answer == TOOLKIT_NOT_FOUND && !i->o.trust_toolkit)
                 event_record(
-                        i->o.events, &node, EVENT_WARNING, "ContainerToolkitNotFound",
+                        i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_NOT_FOUND,
                         "no configuration of the NVIDIA container toolkit was found on this node (%s, %s): "
                         "if it is installed elsewhere, see to it that it sets " TOOLKIT_SETTING
                         "=true, because otherwise any container may have any IMEX channel by asking for it",
                         toolkit_paths[0], toolkit_paths[1]);
         else if (answer == TOOLKIT_GIVES && i->o.trust_toolkit)
                 event_record(
-                        i->o.events, &node, EVENT_WARNING, "ContainerToolkitGivesChannels",
+                        i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_GIVES_CHANNELS,
                         "%s, so that any container may have any IMEX channel by asking for it; devices are "
                         "offered all the same (imex.trustContainerToolkit)",
                         why);

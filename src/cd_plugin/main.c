@@ -12,6 +12,7 @@
 
 #include "api/gates.h"
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/flags.h"
@@ -66,7 +67,8 @@ static void tell_offering(struct plugin *p, const struct facts *f, const struct 
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),
                          kv_str("why", f->fabric.reason));
                 if (p->told[0])
-                        event_record(p->main.events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
+                        event_record(p->main.events, &node, EVENT_NORMAL,
+                                     REASON_COMPUTE_DOMAIN_DEVICES_OFFERED,
                                      "the %s of this node %s offered again",
                                      with_daemon(p) ? "IMEX channel and daemon" : "IMEX channel",
                                      with_daemon(p) ? "are" : "is");
@@ -75,7 +77,7 @@ static void tell_offering(struct plugin *p, const struct facts *f, const struct 
         }
         log_warn("this node offers no devices", kv_str("reason", o->reason), kv_str("why", o->message));
         if (!streq(p->told, o->reason))
-                event_record(p->main.events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
+                event_record(p->main.events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD,
                              "no IMEX channel%s is offered on this node (%s): %s",
                              with_daemon(p) ? " or daemon" : "", o->reason, o->message);
         snprintf(p->told, sizeof p->told, "%s", o->reason);
@@ -84,7 +86,7 @@ static void tell_offering(struct plugin *p, const struct facts *f, const struct 
 static void tell_unlabelled(struct plugin *p, bool is, const char *rack) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         if (is && !p->told_rack)
-                event_record(p->main.events, &node, EVENT_WARNING, "RackLabelMissing",
+                event_record(p->main.events, &node, EVENT_WARNING, REASON_RACK_LABEL_MISSING,
                              "this node has no label %s that names its rack "
                              "(rackDomains.nameFromNodeLabel), so it %s%s",
                              p->rack_label,
@@ -325,42 +327,42 @@ int main(int argc, char **argv) {
         };
         static const struct flag flags[] = {
                 NODE_FLAGS_NAME(p.flags),
-                FLAG(STR, "pod-name", &p.pod, "name of this pod, to annotate it; empty: it is not annotated"),
-                FLAG(STR, "namespace", &p.cd.ns, "the driver's namespace"),
+                FLAG(STR, "pod-name", &p.pod,
+                     "name of this pod, on which the plugin reports; empty: it does not report"),
+                FLAG(STR, "namespace", &p.cd.ns, "namespace of the driver"),
                 FLAG(STR, "additional-namespaces", &p.cd.more_ns,
-                     "comma separated: namespaces of earlier installations whose IMEX daemons are served, "
-                     "too"),
+                     "comma-separated namespaces of earlier installations, whose daemons are also served"),
                 NODE_FLAGS_NODE(p.flags),
                 FLAG(BOOL, "gpu-clique-label-enabled", &p.clique_label,
-                     "accepted; the controller writes that label"),
-                FLAG(STR, "imex-mode", &p.imex_mode,
-                     "who runs the IMEX daemons: driverManaged or hostManaged"),
+                     "no effect: the controller writes the label"),
+                FLAG(STR, "imex-mode", &p.imex_mode, "what runs nvidia-imex: driverManaged or hostManaged"),
                 FLAG(STR, "imex-isolation", &p.imex_isolation,
-                     "domain, or channel for a channel of each ComputeDomain's own"),
+                     "what separates ComputeDomains: domain or channel"),
                 FLAG(STR, "imex-wait-for-host", &p.wait_for_host,
-                     "with --imex-mode=hostManaged: claims wait until the host's nvidia-imex is READY; "
-                     "empty: false, or true with feature gate HostManagedIMEXDaemon"),
+                     "with --imex-mode=hostManaged: claims wait until the host's nvidia-imex is READY. "
+                     "Empty: false, or true with the feature gate HostManagedIMEXDaemon"),
                 FLAG(BOOL, "trust-container-toolkit", &p.trust_toolkit,
-                     "with --imex-isolation=channel: devices are offered though the node's NVIDIA container "
-                     "toolkit gives channels to whoever asks"),
+                     "with --imex-isolation=channel: offer devices although the NVIDIA container toolkit of "
+                     "the node gives channels to any container that requests them"),
                 FLAG(STR, "host-root", &p.host_root,
-                     "where the host's root folder is seen, to look for the configuration of the container "
-                     "toolkit; empty: in the driver root only"),
+                     "path of the host's root folder in the container, where the configuration of the "
+                     "container toolkit is read; empty: only the driver root is used"),
                 FLAG(STR, "channel-nodes", &p.cd.channel_nodes,
-                     "where the host's /dev/nvidia-caps-imex-channels is seen, to make the device nodes that "
-                     "pods with hostUsers: false need; empty: none are made"),
-                FLAG(BOOL, "rack-domains", &p.racks, "publish the rack of this node with its devices"),
+                     "path of the host's /dev/nvidia-caps-imex-channels in the container, where the plugin "
+                     "creates the device nodes that pods with hostUsers: false need; empty: it creates none"),
+                FLAG(BOOL, "rack-domains", &p.racks,
+                     "publish the rack of this node as an attribute of its devices"),
                 FLAG(STR, "rack-name-from-node-label", &p.rack_label,
-                     "label of the Node that names its rack; empty, or not there: the NVLink partition names "
-                     "it"),
+                     "label of the Node that names its rack. If it is empty or missing, the rack is named "
+                     "after the NVLink partition"),
                 FLAG(STR, "imex-host-socket-path", &p.imex_socket,
-                     "command socket of the host's own nvidia-imex; its config.cfg is looked for in the same "
+                     "command socket of the host's own nvidia-imex, whose config.cfg is expected in the same "
                      "folder"),
                 FLAG(DURATION_MS, "imex-host-probe-interval", &p.host_interval_ms,
-                     "time between two questions to the host's own nvidia-imex while no claim waits for it; "
-                     "0: it is never asked"),
+                     "time between two queries of the host's own nvidia-imex while no claim waits for it; "
+                     "0: never"),
                 FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
-                     "a file to read instead of /proc/devices"),
+                     "file to read instead of /proc/devices; empty: /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),
                 { 0 },
         };
@@ -380,7 +382,7 @@ int main(int argc, char **argv) {
                 return r;
         tell_options(&p, flags);
         plugin_metrics_init(&p.metrics, p.flags.node);
-        plugin_metrics_offered(&p.metrics, "DriverNotAskedYet");
+        plugin_metrics_offered(&p.metrics, REASON_DRIVER_NOT_ASKED_YET);
         m->registry = p.metrics.registry;
         r = node_main(m);
         plugin_metrics_done(&p.metrics);

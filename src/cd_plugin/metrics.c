@@ -2,6 +2,7 @@
 #include "cd_plugin/metrics.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/withhold.h"
 
@@ -22,20 +23,21 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                 .offered =
                         metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
                                    "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
-                .not_offered =
-                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
-                                   "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
+                                          "1 for the reason why this node withholds its devices.", by_reason,
+                                          NULL, 0),
                 .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
-                                         "1 for the state of the host's own nvidia-imex and its domain.",
+                                         "1 for the state of the host's own nvidia-imex: UP, DEGRADED, DOWN, "
+                                         "UNKNOWN. With driver-managed IMEX, UP and DEGRADED are a conflict.",
                                          by_state, NULL, 0),
-                .host_info =
-                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
-                                   "1 for what the host's own nvidia-imex says of itself and of its domain.",
-                                   by_host, NULL, 0),
-                .host_nodes = metric_add(
-                        r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
-                        "Nodes of the domain of the host's own nvidia-imex: listed, and of those ready.",
-                        by_state, NULL, 0),
+                .host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
+                                        "1 for the status and the version of the host's own nvidia-imex, and "
+                                        "the status of its IMEX domain.",
+                                        by_host, NULL, 0),
+                .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
+                                         "Nodes of the IMEX domain of the host's own nvidia-imex: listed, "
+                                         "and those of them that are ready.",
+                                         by_state, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_set(m->offered, 0, NULL);
@@ -47,9 +49,10 @@ void plugin_metrics_done(struct plugin_metrics *m) {
 }
 
 void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
-        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady",
-                                               "DriverTooOld",      "NoIMEXChannels", "FabricRegistering",
-                                               "FabricError" };
+        static const char *const reasons[] = { REASON_DRIVER_NOT_ASKED_YET, REASON_DRIVER_NOT_FOUND,
+                                               REASON_DRIVER_NOT_READY,     REASON_DRIVER_TOO_OLD,
+                                               REASON_NO_IMEX_CHANNELS,     REASON_FABRIC_REGISTERING,
+                                               REASON_FABRIC_ERROR };
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
@@ -60,8 +63,9 @@ void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
 void plugin_metrics_own_channels(struct plugin_metrics *m) {
         static const char *const by_state[] = { "state", NULL };
         m->toolkit = metric_add(m->registry, METRIC_GAUGE, "nvidia_dra_compute_domain_container_toolkit",
-                                "1 for what the NVIDIA container toolkit of this node is told about requests "
-                                "for IMEX channels.",
+                                "1 for what the NVIDIA container toolkit of this node does with requests for "
+                                "IMEX channels: ignores_requests, gives_channels, not_found. Only with "
+                                "imex.isolation=channel.",
                                 by_state, NULL, 0);
 }
 

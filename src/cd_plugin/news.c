@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/reasons.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cd_plugin/devices.h"
@@ -21,7 +22,7 @@ static void tell_lost(const struct cd *cd, const char *domain, const char *reaso
                     !streq(counts_on, domain))
                         continue;
                 struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
-                event_record(cd->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
+                event_record(cd->o.events, &about, EVENT_WARNING, REASON_IMEX_DAEMON_NOT_READY,
                              "the channel is in use, but is not served: %s", reason);
         }
 }
@@ -43,7 +44,7 @@ void news_session_taken(void *u) {
         struct cd *cd = u;
         struct event_about node = { "v1", "Node", NULL, cd->o.node, cd->o.node };
         log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
-        event_record(cd->o.events, &node, EVENT_WARNING, "HostIMEXInTheWay",
+        event_record(cd->o.events, &node, EVENT_WARNING, REASON_HOST_IMEX_IN_THE_WAY,
                      IMEX_LOG_SESSION_TAKEN
                      ", so that ComputeDomains cannot run theirs: stop and disable the host's "
                      "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true");
@@ -94,7 +95,7 @@ static void tell_shared(const struct cd *cd, const struct op *op, const char *do
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns,
                                            op->claim.o.meta.name, op->claim.o.meta.uid };
         event_record(
-                cd->o.events, &claim, EVENT_NORMAL, "SharedOnOneNode",
+                cd->o.events, &claim, EVENT_NORMAL, REASON_SHARED_ON_ONE_NODE,
                 "the channel of this claim is of node %s: all pods that name the claim run there, and "
                 "nowhere else; pods on several nodes use the claim template of ComputeDomain '%s', which "
                 "makes a claim for each of them",
@@ -117,7 +118,7 @@ void news_prepared(void *u, struct op *op) {
                 snprintf(msg, sizeof msg,
                          "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",
                          cd->o.node, f->fabric.reason);
-                tell_pods(cd, op, "NoIMEXChannel", msg);
+                tell_pods(cd, op, REASON_NO_IMEX_CHANNEL, msg);
         } else if (channel && !mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode) &&
                    access(node, F_OK) < 0) {
                 /* The container gets its own device node. On the host it is the operator's to make, so its
@@ -129,6 +130,6 @@ void news_prepared(void *u, struct op *op) {
                         "option NVreg_CreateImexChannel0, or nvidia-modprobe)",
                         cd->o.node);
                 log_warn("the host has no device node of channel 0", kv_str("path", node));
-                tell_pods(cd, op, "IMEXChannelNodeMissing", msg);
+                tell_pods(cd, op, REASON_IMEX_CHANNEL_NODE_MISSING, msg);
         }
 }

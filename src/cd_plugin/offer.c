@@ -7,11 +7,11 @@
 static struct offered_device device(struct arena *a, const char *name, const char *type,
                                     const char *clique_id, const char *rack) {
         struct offered_builder b = { .a = a };
-        offered_add_attribute(&b, (struct offered_attribute){ .name = "type", .text = type });
-        offered_add_attribute(&b, (struct offered_attribute){ .name = "id", .number = 0 });
+        offered_add_attribute(&b, (struct offered_attribute){ .name = CD_ATTRIBUTE_TYPE, .text = type });
+        offered_add_attribute(&b, (struct offered_attribute){ .name = CD_ATTRIBUTE_ID, .number = 0 });
         if (clique_id)
-                offered_add_attribute(&b,
-                                      (struct offered_attribute){ .name = "cliqueID", .text = clique_id });
+                offered_add_attribute(
+                        &b, (struct offered_attribute){ .name = CD_ATTRIBUTE_CLIQUE, .text = clique_id });
         if (rack)
                 offered_add_attribute(&b,
                                       (struct offered_attribute){ .name = CD_ATTRIBUTE_RACK, .text = rack });

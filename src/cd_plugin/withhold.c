@@ -5,41 +5,38 @@
 #include <stdio.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/str.h"
 
-#define NO_CLIQUE "NoNVLinkClique"
-#define NO_CHANNELS "NoOwnIMEXChannels"
-#define TOOLKIT_GIVES_CHANNELS "ToolkitGivesChannels"
-#define HOST_IMEX_NOT_UP "HostIMEXNotUp"
-#define TERMINATING "IMEXDaemonTerminating"
-#define NOT_JOINED "IMEXNotJoined"
-#define NO_PLACE "IMEXNoPlace"
-#define IMEX_NOT_UP "IMEXNotUp"
-#define COUNTS_DIFFER "ChannelCountDiffers"
-#define VERSION_DIFFERS "IMEXVersionDiffers"
-
-const char *const withhold_channel_reasons[] = { NO_CLIQUE,        NO_CHANNELS, TOOLKIT_GIVES_CHANNELS,
-                                                 HOST_IMEX_NOT_UP, TERMINATING, NO_PLACE,
-                                                 NOT_JOINED,       IMEX_NOT_UP, COUNTS_DIFFER,
-                                                 VERSION_DIFFERS,  NULL };
+const char *const withhold_channel_reasons[] = { REASON_NO_NVLINK_CLIQUE,
+                                                 REASON_NO_OWN_IMEX_CHANNELS,
+                                                 REASON_TOOLKIT_GIVES_CHANNELS,
+                                                 REASON_HOST_IMEX_NOT_UP,
+                                                 REASON_IMEX_DAEMON_TERMINATING,
+                                                 REASON_IMEX_NO_PLACE,
+                                                 REASON_IMEX_NOT_JOINED,
+                                                 REASON_IMEX_NOT_UP,
+                                                 REASON_CHANNEL_COUNT_DIFFERS,
+                                                 REASON_IMEX_VERSION_DIFFERS,
+                                                 NULL };
 
 static void judge_channels(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
         if (!*f->fabric.clique_id) {
-                ret->reason = NO_CLIQUE;
+                ret->reason = REASON_NO_NVLINK_CLIQUE;
                 snprintf(ret->message, sizeof ret->message,
                          "with imex.isolation=channel a node needs an NVLink clique, whose nodes share their "
                          "channels; NVML reports none (%s)",
                          f->fabric.reason);
         } else if (f->channel_count < 2) {
-                ret->reason = NO_CHANNELS;
+                ret->reason = REASON_NO_OWN_IMEX_CHANNELS;
                 snprintf(ret->message, sizeof ret->message,
                          "the driver has %u IMEX channels, of which channel 0 is no ComputeDomain's own: set "
                          "its option NVreg_ImexChannelCount to 2048 on all nodes of the fabric and reload "
                          "it",
                          f->channel_count);
         } else if (in->toolkit == TOOLKIT_GIVES && !in->trust_toolkit) {
-                ret->reason = TOOLKIT_GIVES_CHANNELS;
+                ret->reason = REASON_TOOLKIT_GIVES_CHANNELS;
                 snprintf(ret->message, sizeof ret->message,
                          "%s, so that any container may have any channel by asking for it in its "
                          "environment: set " TOOLKIT_SETTING "=true there (nvidia-ctk config --in-place "
@@ -47,25 +44,25 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
         } else if (in->terminating) {
-                ret->reason = TERMINATING;
+                ret->reason = REASON_IMEX_DAEMON_TERMINATING;
                 snprintf(ret->message, sizeof ret->message,
                          "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
                          "serves the pods that have channels here, and ends after the last of them. Devices "
                          "are offered again when the next daemon of the node is READY");
         } else if (in->apart && in->no_place) {
-                ret->reason = NO_PLACE;
+                ret->reason = REASON_IMEX_NO_PLACE;
                 snprintf(ret->message, sizeof ret->message,
                          "this node has no place in the IMEX domain of its fabric: %s (on the node: %s)",
                          in->no_place, in->imex_why);
         } else if (in->apart) {
-                ret->reason = NOT_JOINED;
+                ret->reason = REASON_IMEX_NOT_JOINED;
                 snprintf(ret->message, sizeof ret->message,
                          "this node is not in the IMEX domain of its fabric, which it joins by itself, and "
                          "leaves "
                          "while it is cordoned: %s",
                          in->imex_why);
         } else if (in->imex_down && in->of_daemon) {
-                ret->reason = IMEX_NOT_UP;
+                ret->reason = REASON_IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,
                          "%s, so that pods could not use their channels here: see the log of the Pod of "
                          "DaemonSet " CD_DAEMON_OBJECT
@@ -73,14 +70,14 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "half a minute",
                          in->imex_why);
         } else if (in->imex_down) {
-                ret->reason = HOST_IMEX_NOT_UP;
+                ret->reason = REASON_HOST_IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,
                          "%s, so that pods could not use their channels here; the driver does not start it: "
                          "that is for systemctl, or whatever runs nvidia-imex on this host. Devices are "
                          "offered again when it has been READY for half a minute",
                          in->imex_why);
         } else if (in->counts_differ) {
-                ret->reason = COUNTS_DIFFER;
+                ret->reason = REASON_CHANNEL_COUNT_DIFFERS;
                 snprintf(ret->message, sizeof ret->message,
                          "the driver has %u IMEX channels (NVreg_ImexChannelCount), but most nodes of its "
                          "fabric have %" PRId64
@@ -88,7 +85,7 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "reload the driver",
                          f->channel_count, in->fabric_count);
         } else if (in->versions_differ) {
-                ret->reason = VERSION_DIFFERS;
+                ret->reason = REASON_IMEX_VERSION_DIFFERS;
                 snprintf(ret->message, sizeof ret->message,
                          "nvidia-imex of this node is of version %s, but that of most nodes of its fabric of "
                          "version %s, and IMEX of two versions does not work together: install the same on "

@@ -23,17 +23,15 @@ struct raw {
 static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
         const struct flag table[] = {
                 FLAG(STR, "pod-name", &c->pod_name,
-                     "name of this pod: part of the identity in leader election", .required = true),
+                     "name of this pod, a part of its identity in the leader election", .required = true),
                 FLAG(STR, "namespace", &c->ns, "namespace of the driver"),
                 FLAG(STR, "image-name", &c->image, "image of the daemon pods", .required = true),
                 FLAG(INT, "log-verbosity-cd-daemon", &c->daemon_verbosity, "log verbosity of the daemon pods",
                      .required = true),
                 FLAG(INT, "max-nodes-per-imex-domain", &c->max_nodes,
-                     "most nodes that a ComputeDomain, or a partition with imex-isolation=channel, can have "
-                     "in "
-                     "one NVLink partition"),
+                     "maximum number of nodes of an IMEX domain in one NVLink partition"),
                 FLAG(STR, "cd-daemon-image-pull-secret-names", &r->pull_secrets,
-                     "pull secrets of the daemon pods, by comma or space"),
+                     "pull secrets of the daemon pods, separated by commas or spaces"),
                 FLAG(STR, "cd-daemon-priority-class", &c->priority_class,
                      "priority class of the daemon pods"),
                 FLAG(STR, "cd-daemon-resources", &r->resources,
@@ -42,44 +40,46 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "labels and annotations of the daemon pods, as JSON"),
                 FLAG(STR, "cd-daemon-image-pull-policy", &c->pull_policy, "Always, IfNotPresent or Never"),
                 FLAG(STR, "additional-namespaces", &r->namespaces,
-                     "namespaces that hold daemons of the Go driver, by comma"),
+                     "comma-separated namespaces of earlier installations"),
                 FLAG(STR, "imex-mode", &r->imex_mode,
-                     "who runs the IMEX daemons: driverManaged or hostManaged"),
+                     "what runs nvidia-imex: driverManaged (empty: this) or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
-                     "what keeps workloads apart: domain or channel"),
+                     "what separates ComputeDomains: domain (empty: this) or channel"),
                 FLAG(STR, "imex-config", &c->imex_config,
-                     "settings of nvidia-imex for daemons that start from now on, as a JSON object of "
+                     "settings of nvidia-imex for daemons that start after the change, as a JSON object of "
                      "strings"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
-                     "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is"),
+                     "label selector of the plugin's pods, on which the plugins report"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
-                     "put the label nvidia.com/gpu.clique on nodes"),
+                     "set the label nvidia.com/gpu.clique on nodes"),
                 FLAG(BOOL, "fresh-pod-per-domain", &c->fresh_pods,
-                     "replace the IMEX daemon of a node between two ComputeDomains"),
+                     "replace the daemon of a node between two ComputeDomains"),
                 FLAG(BOOL, "rack-domains", &c->racks,
-                     "make a ComputeDomain of each rack, here and in namespaces "
-                     "labelled " CD_LABEL_RACK_DOMAINS "=enabled"),
+                     "create a ComputeDomain for each rack, in the driver's namespace and in those with the "
+                     "label " CD_LABEL_RACK_DOMAINS "=enabled"),
                 FLAG(BOOL, "apply-crds", &c->apply_crds,
-                     "make the CustomResourceDefinitions of the driver, and bring them up to date"),
+                     "create and update the CustomResourceDefinitions of the driver"),
                 FLAG(STR, "http-endpoint", &c->http_endpoint,
-                     "address for /metrics, /healthz and /readyz; empty: none"),
+                     "address of /metrics, /healthz and /readyz; empty: none"),
                 FLAG(STR, "metrics-path", &c->metrics_path, "path of the metrics"),
-                FLAG(STR, "kubeconfig", &c->kubeconfig, "kubeconfig file; empty: in-cluster"),
-                FLAG(INT, "kube-api-qps", &c->qps, "API requests a second, on average"),
-                FLAG(INT, "kube-api-burst", &c->burst, "API requests at once"),
+                FLAG(STR, "kubeconfig", &c->kubeconfig,
+                     "kubeconfig file; empty: the service account of this pod"),
+                FLAG(INT, "kube-api-qps", &c->qps, "average requests a second to the API server"),
+                FLAG(INT, "kube-api-burst", &c->burst,
+                     "requests to the API server that may exceed the average at once"),
                 FLAG(BOOL, "leader-election-enabled", &c->leader_election,
                      "elect a leader among the replicas"),
                 FLAG(STR, "leader-election-lease-lock-name", &c->lease_name, "name of the Lease"),
                 FLAG(STR, "leader-election-lease-lock-namespace", &c->lease_ns, "namespace of the Lease"),
                 FLAG(DURATION_MS, "leader-election-lease-duration", &c->lease_duration_ms,
-                     "how long a silent leader is respected"),
+                     "time without a renewal after which another replica takes over"),
                 FLAG(DURATION_MS, "leader-election-renew-deadline", &c->renew_deadline_ms,
-                     "how long a leader tries to renew"),
+                     "time without a successful renewal after which the leader stops"),
                 FLAG(DURATION_MS, "leader-election-retry-period", &c->retry_period_ms,
-                     "pause between attempts"),
-                FLAG(STR, "feature-gates", &r->gates, "Name=true|false, by comma"),
-                FLAG(STR, "logging-format", &r->log_format, "text or json, of the daemon pods too"),
-                FLAG(INT, "v", &c->verbosity, "log verbosity"),
+                     "time between two attempts to get or renew the Lease"),
+                FLAG(STR, "feature-gates", &r->gates, "feature gates, as Name=true,Name=false"),
+                FLAG(STR, "logging-format", &r->log_format, "log format, text or json, also of the daemons"),
+                FLAG(INT, "v", &c->verbosity, "log verbosity, 0 to 7"),
                 { .name = NULL },
         };
         _Static_assert(ARRAY_LEN(table) <= FLAG_COUNT, "FLAG_COUNT is too small");
@@ -150,7 +150,7 @@ static int check_keys(const struct jd_pair *p, size_t n, const char *what, struc
         for (size_t i = 0; i < n; i++) {
                 size_t domain = strcspn(p[i].key, "/");
                 bool ours = streq(p[i].key, "app") || streq(p[i].key, CD_LABEL_COMPONENT) ||
-                            streq(p[i].key, "cluster-autoscaler.kubernetes.io/enable-ds-eviction") ||
+                            streq(p[i].key, AUTOSCALER_EVICTION) ||
                             (p[i].key[domain] && domain >= strlen(CD_GROUP) &&
                              strncmp(p[i].key + domain - strlen(CD_GROUP), CD_GROUP, strlen(CD_GROUP)) == 0);
                 if (ours)

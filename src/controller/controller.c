@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "controller/daemons.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
@@ -122,7 +123,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
         c->writes = writes_new(&(struct writes_options){ .client = client,
                                                          .queue = c->queue,
-                                                         .manager = "compute-domain-controller",
+                                                         .manager = CD_FIELD_MANAGER,
                                                          .total = c->m.writes,
                                                          .told = on_write_failing,
                                                          .u = c });

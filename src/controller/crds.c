@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/work_queue.h"
@@ -121,7 +122,7 @@ static void on_key(void *u, const char *key) {
         /* Somebody else may have made it by the next time. */
         x->missing = false;
         if (apply) {
-                r.manager = "compute-domain-controller";
+                r.manager = CD_FIELD_MANAGER;
                 r.body = x->text;
         }
         kube_cancel(x->call);

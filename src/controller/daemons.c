@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/clock.h"
 #include "controller/removals.h"
@@ -213,7 +214,7 @@ static void report(const struct rolling *r, const struct daemonset *set, const s
                                            set->o.meta.uid };
         if (out->n_crashing)
                 event_record(
-                        r->c->events, &about, EVENT_WARNING, "DaemonsCrash",
+                        r->c->events, &about, EVENT_WARNING, REASON_DAEMONS_CRASH,
                         "IMEX daemons with the newest template crash on: %s. The template reaches at "
                         "most a tenth of the idle nodes until daemons with it are healthy. See kubectl "
                         "logs --previous of the Pods there; if a new version is the cause, helm rollback "
@@ -221,7 +222,7 @@ static void report(const struct rolling *r, const struct daemonset *set, const s
                         nodes_of(r, crashes));
         /* Where the daemons serve a domain of the partition, none becomes idle by itself. */
         if (mode_is_standing(r->c->mode) && out->n_busy && out->n_busy == out->n_outdated)
-                event_record(r->c->events, &about, EVENT_NORMAL, "RolloutWaiting",
+                event_record(r->c->events, &about, EVENT_NORMAL, REASON_ROLLOUT_WAITING,
                              "IMEX daemons of an earlier template serve on: %s. Each is replaced when its "
                              "node is cordoned and no pod with a channel is left there",
                              nodes_of(r, is_busy));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -199,8 +200,8 @@ static void tell_channels(struct controller *c, const struct compute_domain_fabr
                         continue;
                 const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
                                                    cd->o.meta.uid };
-                event_record(c->events, &about, EVENT_NORMAL, "ChannelAssigned", "channel %lld on %s",
-                             (long long)e->id, str_or(is->rack, is->o.meta.name));
+                event_record(c->events, &about, EVENT_NORMAL, CONDITION_CHANNEL_ASSIGNED,
+                             "channel %lld on %s", (long long)e->id, str_or(is->rack, is->o.meta.name));
         }
 }
 
@@ -591,7 +592,7 @@ static void tell_broken(const struct fabric_look *k, const char *broken) {
                 return;
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
                                            k->old->o.meta.uid };
-        event_record(k->c->events, &about, EVENT_WARNING, "AssignmentsWrong",
+        event_record(k->c->events, &about, EVENT_WARNING, REASON_ASSIGNMENTS_WRONG,
                      "no assignment of this partition is changed, because the next decision would be wrong: "
                      "%s. This is a bug of the driver; report it with this object",
                      broken);

@@ -3,6 +3,7 @@
 #include "controller/labels.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/log.h"
 #include "controller/assignments.h"
@@ -146,7 +147,7 @@ void labels_changed(struct controller *c, const struct node *was, const struct n
         log_warn("the label " CD_LABEL " of a node was changed by another client", kv_str("node", name),
                  kv_str("was", str_or(was->domain_uid, "")), kv_str("is", str_or(is->domain_uid, "")));
         struct event_about node = { "v1", "Node", NULL, name, name };
-        event_record(c->events, &node, EVENT_WARNING, "ComputeDomainLabelChanged",
+        event_record(c->events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_LABEL_CHANGED,
                      "label " CD_LABEL " was %s%s by another client. Only the driver may write it: it names "
                      "the ComputeDomain whose pods run on this node, and starts and ends IMEX there. The "
                      "driver restores it; stop whatever writes it",

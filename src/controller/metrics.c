@@ -3,6 +3,7 @@
 
 #include "controller/metrics.h"
 
+#include "api/states.h"
 #include "base/clock.h"
 
 #define OURS "nvidia_dra_compute_domain_controller_"
@@ -21,32 +22,45 @@ static struct metric *add(struct controller *c, enum metric_type t, const char *
  * "namespace" of its own, that of the controller's Pod. */
 static void add_of_domains(struct controller *c) {
         struct controller_metrics *m = &c->m;
-        m->info = add(c, METRIC_GAUGE, DOMAIN "info", "ComputeDomains by status.", LABELS("status"));
-        m->ready = add(c, METRIC_GAUGE, DOMAIN "ready", "1 while the ComputeDomain is Ready.",
+        m->info = add(c, METRIC_GAUGE, DOMAIN "info", "ComputeDomains by status: Ready, NotReady.",
+                      LABELS("status"));
+        m->ready = add(c, METRIC_GAUGE, DOMAIN "ready", "1 while the ComputeDomain is Ready, otherwise 0.",
                        LABELS("domain_namespace", "domain"));
         m->not_ready_s = add(c, METRIC_GAUGE, DOMAIN "not_ready_seconds",
-                             "For how long the ComputeDomain has not been Ready, 0 while it is.",
+                             "How long the ComputeDomain has not been Ready; 0 while it is.",
                              LABELS("domain_namespace", "domain"));
-        m->nodes = add(c, METRIC_GAUGE, DOMAIN "nodes", "Nodes of the ComputeDomain by state.",
-                       LABELS("domain_namespace", "domain", "state"));
-        m->peers_missing = add(c, METRIC_GAUGE, DOMAIN "peers_missing",
-                               "Nodes of the ComputeDomain whose IMEX daemon has not found all of its peers.",
-                               LABELS("domain_namespace", "domain"));
-        m->untold = add(c, METRIC_GAUGE, DOMAIN "untold",
-                        "ComputeDomains that have no series of their own, because there are too many.", NULL);
-        m->gpu_nodes = add(c, METRIC_GAUGE, DOMAIN "gpu_nodes",
-                           "Nodes with an NVIDIA GPU, by whether a kubelet plugin has published for them.",
-                           LABELS("plugin"));
+        m->nodes =
+                add(c, METRIC_GAUGE, DOMAIN "nodes",
+                    "Nodes of the ComputeDomain by state: ready; starting; failing, which needs attention; "
+                    "lost, which does not answer; leaving, which has no claim left. With host-managed IMEX, "
+                    "ready is UP, "
+                    "failing is DEGRADED or DOWN, and lost has no valid report.",
+                    LABELS("domain_namespace", "domain", "state"));
+        m->peers_missing =
+                add(c, METRIC_GAUGE, DOMAIN "peers_missing",
+                    "Nodes of the ComputeDomain whose nvidia-imex is not connected to all of its peers.",
+                    LABELS("domain_namespace", "domain"));
+        m->untold = add(
+                c, METRIC_GAUGE, DOMAIN "untold",
+                "ComputeDomains without own series. At most 1000 have them, those that are not Ready first.",
+                NULL);
+        m->gpu_nodes =
+                add(c, METRIC_GAUGE, DOMAIN "gpu_nodes",
+                    "Nodes with an NVIDIA GPU, by whether a plugin has published a ResourceSlice for them: "
+                    "present, missing.",
+                    LABELS("plugin"));
 }
 
 static void add_of_fabrics(struct controller *c) {
         struct controller_metrics *m = &c->m;
         m->channels = add(c, METRIC_GAUGE, DOMAIN "fabric_channels",
-                          "IMEX channels of the NVLink partition, by state: used, releasing, free.",
+                          "IMEX channels of the NVLink partition by state: used; releasing, which is no "
+                          "longer needed but may be held by a node; free. Only with imex.isolation=channel.",
                           LABELS("fabric", "state"));
         m->fabric_problem =
                 add(c, METRIC_GAUGE, DOMAIN "fabric_problem",
-                    "1 while the ComputeDomainFabric has this condition.", LABELS("fabric", "condition"));
+                    "1 while the ComputeDomainFabric has this condition. Only with imex.isolation=channel.",
+                    LABELS("fabric", "condition"));
 }
 
 void controller_metrics_add(struct controller *c) {
@@ -55,26 +69,27 @@ void controller_metrics_add(struct controller *c) {
         if (mode_assigns_channels(c->mode))
                 add_of_fabrics(c);
         m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
-        m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
+        m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Objects that wait for a decision.", NULL);
         m->waiting =
                 add(c, METRIC_GAUGE, OURS "writes_waiting",
-                    "Nodes and ComputeDomains of which something is to be written when the API server has "
-                    "taken what was sent before.",
+                    "Nodes and ComputeDomains with a change that waits until the API server has answered the "
+                    "request before it.",
                     NULL);
-        m->in_flight = add(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
-        m->writes = add(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
+        m->in_flight = add(c, METRIC_GAUGE, OURS "writes_in_flight",
+                           "Writes to the API server that are not answered yet.", NULL);
+        m->writes = add(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API server, except Events.",
                         LABELS("resource", "verb", "result"));
-        m->stale =
-                add(c, METRIC_GAUGE, OURS "cache_stale",
-                    "1 while a cache has lost touch with the API server, so that nothing is removed.", NULL);
+        m->stale = add(c, METRIC_GAUGE, OURS "cache_stale",
+                       "1 while a cache is stale, so that nothing is removed. The log names the resource.",
+                       NULL);
         m->held = add(c, METRIC_GAUGE, OURS "removals_held",
-                      "Nodes and ComputeDomains of which something should be removed, and is not while a "
-                      "cache is stale.",
-                      NULL);
+                      "Nodes and ComputeDomains with a removal that is paused while a cache is stale.", NULL);
         m->crds = add(c, METRIC_GAUGE, OURS "crd_failing",
-                      "1 while a CustomResourceDefinition cannot be made or brought up to date.",
+                      "1 while a missing CustomResourceDefinition cannot be created, or the leader cannot "
+                      "update an old one. The log has the reason, and the controller retries at least once a "
+                      "minute.",
                       LABELS("crd"));
-        m->reconcile = add(c, METRIC_HISTOGRAM, OURS "reconcile_seconds", "Time to decide about one object.",
+        m->reconcile = add(c, METRIC_HISTOGRAM, OURS "reconcile_seconds", "Time to reconcile one object.",
                            LABELS("kind"));
 }
 
@@ -176,9 +191,10 @@ static bool tell_fabric(void *u, const struct kube_object *o) {
                 free = own - 1 - (int64_t)f->n_channels;
         for (size_t i = 0; i < f->n_channels; i++)
                 releasing += f->channels[i].releasing != 0;
-        metric_set(m->channels, (double)(f->n_channels - releasing), LABELS(o->meta.name, "used"));
-        metric_set(m->channels, (double)releasing, LABELS(o->meta.name, "releasing"));
-        metric_set(m->channels, free > 0 ? (double)free : 0, LABELS(o->meta.name, "free"));
+        metric_set(m->channels, (double)(f->n_channels - releasing),
+                   LABELS(o->meta.name, CHANNEL_STATE_USED));
+        metric_set(m->channels, (double)releasing, LABELS(o->meta.name, CHANNEL_STATE_RELEASING));
+        metric_set(m->channels, free > 0 ? (double)free : 0, LABELS(o->meta.name, CHANNEL_STATE_FREE));
         for (size_t i = 0; i < f->n_conditions; i++)
                 metric_set(m->fabric_problem, streq(f->conditions[i].status, "True"),
                            LABELS(o->meta.name, f->conditions[i].type));

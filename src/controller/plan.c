@@ -2,6 +2,7 @@
 #include "controller/plan.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "rules/message.h"
 #include "rules/racks.h"
@@ -114,7 +115,7 @@ static void report_terminating(struct work *w, const struct rct *r, struct verdi
         const char *names = foreign_finalizers(w, r->finalizers, r->n_finalizers);
         if (*names)
                 *problem = (struct verdict_problem){
-                        "TemplateTerminating",
+                        REASON_TEMPLATE_TERMINATING,
                         message_of(
                                 w->a,
                                 "ResourceClaimTemplate %s/%s is being deleted, and is created again when the "
@@ -152,7 +153,7 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                 report_terminating(w, r, problem);
         if (!ours)
                 *problem = (struct verdict_problem){
-                        "TemplateNameTaken",
+                        REASON_TEMPLATE_NAME_TAKEN,
                         message_of(w->a,
                                    "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
                                    "pods cannot get into this domain by it",
@@ -239,7 +240,7 @@ static void report_changed(const struct work *w, struct verdict_problem *problem
         if (problem->reason || !w->changed)
                 return;
         *problem = (struct verdict_problem){
-                "TemplateChanged",
+                REASON_TEMPLATE_CHANGED,
                 message_of(
                         w->a,
                         "ResourceClaimTemplate %s/%s is not as the driver writes it: an admission webhook or "
@@ -319,7 +320,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
                 membership_make(in->members, in->n_members, w->a, &all);
         }
         if (!problem->reason && in->write_error)
-                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+                *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
         want_daemons_status(w, &all, problem);
 }
 
@@ -330,12 +331,12 @@ static void plan_without_daemons(struct work *w, struct verdict_problem *problem
         bool there = want_workload_rct(w, problem);
         report_changed(w, problem);
         if (!problem->reason && in->write_error)
-                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+                *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
         if (!problem->reason && !there && !in->cd->status)
                 return;
         if (!problem->reason && !there)
                 *problem = (struct verdict_problem){
-                        "TemplateMissing",
+                        REASON_TEMPLATE_MISSING,
                         message_of(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
                                    in->cd->o.meta.ns, in->cd->channel->template_name)
                 };
@@ -370,7 +371,7 @@ static void plan_living(struct work *w) {
         const struct compute_domain *cd = in->cd;
         struct verdict_problem problem = { 0 };
         if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
-                problem = (struct verdict_problem){ "InvalidSpec",
+                problem = (struct verdict_problem){ REASON_INVALID_SPEC,
                                                     "spec.channel.resourceClaimTemplate.name is missing, so "
                                                     "there is nothing to make; delete the "
                                                     "ComputeDomain and create it with a complete spec" };
@@ -396,7 +397,7 @@ static void plan_living(struct work *w) {
                            believed */
         if (mode_assigns_channels(in->mode) && streq(cd->channel->allocation_mode, "All")) {
                 problem = (struct verdict_problem){
-                        "InvalidSpec",
+                        REASON_INVALID_SPEC,
                         "spec.channel.allocationMode All would give a pod the channels of all "
                         "ComputeDomains, and each has one of its own here "
                         "(imex.isolation=channel); delete the ComputeDomain and create it with "
@@ -415,7 +416,7 @@ static void plan_held(struct work *w) {
         if (!has_finalizer(cd) || !cd->channel)
                 return;
         struct verdict_problem problem = {
-                "DeletionWaiting",
+                REASON_DELETION_WAITING,
                 message_of(w->a,
                            "Waiting for other controllers to remove their finalizers: %s. New pods are "
                            "refused; IMEX runs until the claims of this ComputeDomain are gone",
@@ -455,7 +456,7 @@ static bool release_workload_rcts(struct work *w) {
 
 /* An object without a spec takes no status under the schema of today. */
 static void tell_waiting(struct work *w, const char *what) {
-        struct verdict_problem problem = { "DeletionWaiting", what };
+        struct verdict_problem problem = { REASON_DELETION_WAITING, what };
         if (w->in->cd && w->in->cd->channel)
                 want_problem_status(w, &problem);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/pod_groups.h"
 
+#include "api/reasons.h"
+
 static void report(struct controller *c, const struct claim_record *r) {
         const struct claim_group *g = r->group;
         const struct compute_domain *cd = records_domain(c, g->domain_uid);
@@ -9,7 +11,7 @@ static void report(struct controller *c, const struct claim_record *r) {
         event_record(
                 c->events,
                 &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
-                EVENT_WARNING, "PodGroupOnOneNode",
+                EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
                 "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
                 "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
                 "For Pods on several nodes, recreate the PodGroup without the claim in "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -201,7 +202,7 @@ static void note(const struct rack *r, const struct compute_domain *cd, const st
         objects_rack_note(m, d->nodes, d->empty_since, &b);
         const struct event_about whom = about(cd);
         if (submit(r, KUBE_MERGE_PATCH, m->ns, m->name, &b, NULL) && d->empty_since && !cd->rack_empty)
-                event_record(r->c->events, &whom, EVENT_WARNING, "RackEmpty",
+                event_record(r->c->events, &whom, EVENT_WARNING, REASON_RACK_EMPTY,
                              "no Node of this rack is left: this ComputeDomain goes a day from now, unless "
                              "one comes back or a claim of it is allocated");
 }
@@ -283,7 +284,7 @@ static void on_made(void *u, const struct writes_about *made, yyjson_val *obj, c
         event_record(c->events,
                      &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
                                             str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
-                     EVENT_NORMAL, "RackJoined", "made for the rack %s", made->requester + 2);
+                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s", made->requester + 2);
 }
 
 struct making {
@@ -301,7 +302,7 @@ static void make_in(const struct making *m, const char *ns) {
                         return;
         if (other) {
                 const struct event_about whom = about(other);
-                event_record(r->c->events, &whom, EVENT_WARNING, "RackNameTaken",
+                event_record(r->c->events, &whom, EVENT_WARNING, REASON_RACK_NAME_TAKEN,
                              "a rack has this name, and gets no ComputeDomain in this namespace as long as "
                              "this one, which is not the rack's, is here: delete it, and make another one "
                              "under another name");
@@ -313,7 +314,7 @@ static void make_in(const struct making *m, const char *ns) {
                           "are made; take the label " CD_LABEL_RACK_DOMAINS " off namespaces",
                           kv_int("most", RACKS_MOST), kv_str("rack", r->id), kv_str("namespace", ns));
                 const struct event_about whom = { "v1", "Namespace", NULL, ns, ns };
-                event_record(r->c->events, &whom, EVENT_WARNING, "TooManyRackDomains",
+                event_record(r->c->events, &whom, EVENT_WARNING, REASON_TOO_MANY_RACK_DOMAINS,
                              "no ComputeDomain is made here for rack %s: there are %d of racks already",
                              r->id, RACKS_MOST);
                 return;

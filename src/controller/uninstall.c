@@ -48,8 +48,7 @@ struct left {
 
 static void log_in_use(const struct daemon_pod *p, const struct daemon_report *r) {
         log_warn("a daemon is in use: its Pod ends when no claim of the ComputeDomain is prepared on its "
-                 "node, "
-                 "and only while a kubelet plugin runs there",
+                 "node, and only while a kubelet plugin runs there",
                  kv_str("node", str_or(p->pod.node, "")), kv_str("pod", p->pod.o.meta.name),
                  kv_str("computeDomain", r->assignment.domain_uid), kv_str("keptBy", r->held));
 }
@@ -265,10 +264,11 @@ static int load(struct settings *s, int argc, char **argv, bool *ret_help, struc
                 FLAG(STR, "controller-selector", &s->selector, "label selector of the controller's pods",
                      .required = true),
                 FLAG(DURATION_MS, "uninstall-timeout", &s->timeout_ms,
-                     "how long to wait for the controller and for daemons that are not in use"),
-                FLAG(STR, "kubeconfig", &s->kubeconfig, "kubeconfig file; empty: in-cluster"),
-                FLAG(STR, "logging-format", &s->log_format, "text or json"),
-                FLAG(INT, "v", &s->verbosity, "log verbosity"),
+                     "maximum time to wait for the controller and for idle daemons to end"),
+                FLAG(STR, "kubeconfig", &s->kubeconfig,
+                     "kubeconfig file; empty: the service account of this pod"),
+                FLAG(STR, "logging-format", &s->log_format, "log format, text or json"),
+                FLAG(INT, "v", &s->verbosity, "log verbosity, 0 to 7"),
                 { .name = NULL },
         };
         int rest;

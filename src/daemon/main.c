@@ -38,21 +38,22 @@ static int64_t verbosity;
 
 static const struct flag flags[] = {
         FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7"),
-        FLAG(STR, "logging-format", &log_format_text, "text or json"),
-        FLAG(STR, "feature-gates", &gates_text, "feature gates, Name=true|false,..."),
-        FLAG(STR, "domains-dir", &config.dir, "folder that is shared with the kubelet plugin"),
+        FLAG(STR, "logging-format", &log_format_text, "log format, text or json"),
+        FLAG(STR, "feature-gates", &gates_text, "feature gates, as Name=true,Name=false"),
+        FLAG(STR, "domains-dir", &config.dir, "folder that the daemon shares with the plugin"),
         FLAG(STR, "cdi-root", &config.cdi_dir, "folder of the node's CDI files"),
         FLAG(STR, "compute-domain-claim-uid", &config.claim_uid, "UID of this daemon's ResourceClaim"),
         FLAG(STR, "compute-domain-daemon-edits", &config.edits,
-             "what this container was given of the node, as the kubelet plugin names it"),
+             "identifier of the CDI edits of this container, from the plugin"),
         FLAG(STR, "node-name", &config.node, "node that this pod runs on"),
         FLAG(STR, "pod-ip", &config.imex.own_ip, "IP of this pod"),
         FLAG(STR, "pod-uid", &config.pod_uid, "UID of this pod"),
         FLAG(STR, "pod-name", &config.pod, "name of this pod"),
         FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
         FLAG(STR, "imex-config", &imex_config,
-             "settings of nvidia-imex beside the driver's own, as a JSON object of strings"),
-        FLAG(STR, "kubeconfig", &config.kubeconfig, "kubeconfig file, empty inside a cluster"),
+             "settings of nvidia-imex in addition to the driver's, as a JSON object of strings"),
+        FLAG(STR, "kubeconfig", &config.kubeconfig,
+             "kubeconfig file; empty: the service account of this pod"),
         { .name = NULL },
 };
 

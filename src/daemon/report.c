@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/states.h"
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -67,7 +68,7 @@ static void render(const struct report_content *r, const char *report, struct bu
         jw_end_obj(&w);
         jw_obj(&w, "annotations");
         jw_str(&w, IMEX_ANNOTATION_REPORT, report);
-        jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : "IDLE");
+        jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : IMEX_STATE_IDLE);
         text(&w, IMEX_ANNOTATION_REASON, r->reason);
         jw_str(&w, IMEX_ANNOTATION_READY, i && i->ready && !*r->reason ? "true" : "false");
         if (i)

@@ -2,7 +2,7 @@
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
  * Served on unix sockets or TCP, in clear text, as the kubelet speaks it, within limits that each server has
- * of its own. docs/grpc.md holds the protocol notes. Loop thread only. */
+ * of its own. docs/dev/protocols.md holds the protocol notes. Loop thread only. */
 #pragma once
 
 #include <stdint.h>

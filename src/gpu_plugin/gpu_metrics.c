@@ -2,6 +2,7 @@
 #include "gpu_plugin/gpu_metrics.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/mem.h"
 #include "gpu_plugin/device.h"
 
@@ -22,38 +23,44 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                              .total = "nvidia_dra_gpu_claim_seconds",
                              .failures = "nvidia_dra_gpu_claim_failures_total" },
                 .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_offered",
-                                      "Devices that this node offers to the scheduler.", by_type, NULL, 0),
-                .withheld =
-                        metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_withheld",
-                                   "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                                      "GPUs and MIG devices that this node offers to the scheduler.", by_type,
+                                      NULL, 0),
+                .withheld = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_withheld",
+                                       "1 for the reason why this node withholds its devices.", by_reason,
+                                       NULL, 0),
                 .failures = metric_add(r, METRIC_COUNTER, "nvidia_dra_gpu_nvml_failures_total",
-                                       "Processes that were asked for the node's GPUs, and hung or crashed.",
+                                       "Processes that query NVML for the plugin and have failed: hung, "
+                                       "crashed.",
                                        by_kind, NULL, 0),
                 .stale = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_inventory_stale",
-                                    "1 while NVML does not answer, and what is offered may be old.", NULL,
-                                    NULL, 0),
-                .tainted = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_tainted",
-                                      "Devices of this node that have a taint because of their health.",
-                                      by_taint, NULL, 0),
-                .device_plugin = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_device_plugin_active",
-                                            "1 while a device plugin gives the GPUs of this node to pods as "
-                                            "well, so that one GPU may be given twice.",
-                                            NULL, NULL, 0),
+                                    "1 while NVML does not answer, and the offered devices may be "
+                                    "outdated.",
+                                    NULL, NULL, 0),
+                .tainted =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_tainted",
+                                   "Devices of this node with a taint because of their health: xid (effect "
+                                   "NoSchedule, or None for errors of programs), gpu-lost, unmonitored.",
+                                   by_taint, NULL, 0),
+                .device_plugin =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_device_plugin_active",
+                                   "1 while a device plugin also allocates the GPUs of this node, so "
+                                   "that a GPU may be allocated twice.",
+                                   NULL, NULL, 0),
                 .foreign = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_foreign_devices",
-                                      "Prepared devices that the Go driver has set up in a way that this "
-                                      "driver does not undo.",
+                                      "Devices that the Go driver has prepared and this driver does not "
+                                      "restore: mps (control daemons), vfio, mig.",
                                       by_kind, NULL, 0),
                 .persistence_off = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_persistence_mode_off",
                                               "GPUs of this node without persistence mode.", NULL, NULL, 0),
                 .toolkit = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_toolkit_gives_gpus",
-                                      "1 while the container toolkit gives all GPUs of this node to pods "
-                                      "without a claim.",
+                                      "1 while the NVIDIA container toolkit gives all GPUs of this node to "
+                                      "pods without a claim.",
                                       NULL, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
         metric_touch(m->failures, LABELS("crashed"));
-        gpu_metrics_offered(m, 0, 0, "DriverNotAskedYet");
+        gpu_metrics_offered(m, 0, 0, REASON_DRIVER_NOT_ASKED_YET);
         gpu_metrics_stale(m, false);
         gpu_metrics_device_plugin(m, false);
         gpu_metrics_persistence_off(m, 0);
@@ -66,8 +73,8 @@ void gpu_metrics_done(struct gpu_metrics *m) {
 }
 
 void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason) {
-        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady",
-                                               "NoGPUs" };
+        static const char *const reasons[] = { REASON_DRIVER_NOT_ASKED_YET, REASON_DRIVER_NOT_FOUND,
+                                               REASON_DRIVER_NOT_READY, REASON_NO_GPUS };
         metric_set(m->offered, (double)gpus, LABELS(GPU_TYPE_FULL));
         metric_set(m->offered, (double)migs, LABELS(GPU_TYPE_MIG));
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "api/reasons.h"
 #include "base/file.h"
 #include "gpu_plugin/gpu_state.h"
 #include "gpu_plugin/gpu_work.h"
@@ -105,7 +106,7 @@ static int plan_common(struct gpu *g, struct arena *a, struct err *e) {
                 return 0;
         if (e->kind == ERR_NOT_FOUND && e->code == GPU_EDITS_NO_UVM) {
                 const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
-                event_record(g->claims->o.events, &node, EVENT_WARNING, "UVMNotLoaded",
+                event_record(g->claims->o.events, &node, EVENT_WARNING, REASON_UVM_NOT_LOADED,
                              "no pod gets a GPU on this node: %s", e->msg);
         }
         return -1;

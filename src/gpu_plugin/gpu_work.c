@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/log.h"
 #include "gpu_plugin/foreign.h"
 #include "gpu_plugin/gpu_state.h"
@@ -85,7 +86,7 @@ static void on_set(void *u, const struct err *error) {
 
 static void tell_admin(const struct gpu *g, const struct op *op, const struct node_want *w) {
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns, op->name, op->uid };
-        event_record(g->claims->o.events, &claim, EVENT_WARNING, "TimeSliceNotSet",
+        event_record(g->claims->o.events, &claim, EVENT_WARNING, REASON_TIME_SLICE_NOT_SET,
                      "the time slice of '%s' on node %s stays as it is, because request '%s' has it by admin "
                      "access: leave the configuration out, it is of whoever uses the GPU",
                      w->result->device, g->o.node, w->result->request);
@@ -134,7 +135,7 @@ static void on_set_back(void *u, const struct err *e) {
                 log_warn("GPUs keep the time slice or compute mode of a claim that is unprepared",
                          kv_str("uid", op->uid), kv_err(e));
                 event_record(
-                        g->claims->o.events, &node, EVENT_WARNING, "TimeSliceNotReset",
+                        g->claims->o.events, &node, EVENT_WARNING, REASON_TIME_SLICE_NOT_RESET,
                         "a GPU may keep the time slice or compute mode of claim %s, which is unprepared: "
                         "%s; on the node: nvidia-smi compute-policy -i <UUID> --set-timeslice 0; "
                         "nvidia-smi -i <UUID> -c DEFAULT",

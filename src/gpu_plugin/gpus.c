@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "api/reasons.h"
 #include "base/loop.h"
 #include "gpu_plugin/devices.h"
 #include "nvidia/fingerprint.h"
@@ -20,8 +21,6 @@ enum {
         LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, which nothing announces */
         LOST_MS = 1000,      /* between these, so that it is gone within 35 s whenever it was lost */
 };
-
-#define NO_GPUS "NoGPUs"
 
 struct gpus {
         uv_loop_t *loop;
@@ -50,7 +49,7 @@ const struct gpu_devices *gpus_devices(const struct gpus *g) {
 
 /* It may do better without a change that is seen. */
 static bool try_again(const struct gpus *g) {
-        return g->state.failures || g->lost || (*g->state.reason && !streq(g->state.reason, NO_GPUS));
+        return g->state.failures || g->lost || (*g->state.reason && !streq(g->state.reason, REASON_NO_GPUS));
 }
 
 static bool look_again(const struct gpus *g) {
@@ -99,7 +98,7 @@ static void no_answer(struct gpus *g, const struct err *e) {
         g->state.failures++;
         snprintf(g->state.error, sizeof g->state.error, "%s", e->msg);
         if (!g->state.known) {
-                g->state.reason = "DriverNotReady";
+                g->state.reason = REASON_DRIVER_NOT_READY;
                 snprintf(g->state.message, sizeof g->state.message, "%s", e->msg);
         }
         tell(g, g->state.failures == GPUS_STALE || !g->state.known);
@@ -133,7 +132,7 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
         g->lost = 0;
         g->left_out = failed;
         gpu_devices_describe(in, g->o.sys, &now);
-        answer(g, &now, now.n ? "" : NO_GPUS, now.n ? "" : "NVML reports no GPU that can be offered");
+        answer(g, &now, now.n ? "" : REASON_NO_GPUS, now.n ? "" : "NVML reports no GPU that can be offered");
 }
 
 static void on_answered(void *u, const struct str *json, const struct err *error) {
@@ -150,7 +149,7 @@ static void on_answered(void *u, const struct str *json, const struct err *error
         if (e.code == NVML_HUNG || e.code == NVML_CRASHED)
                 g->o.failed(g->o.u, e.code == NVML_HUNG ? "hung" : "crashed");
         if (says_no_driver(&e))
-                no_driver(g, "DriverNotReady", &e);
+                no_driver(g, REASON_DRIVER_NOT_READY, &e);
         else
                 no_answer(g, &e);
 }
@@ -188,7 +187,7 @@ static void on_timer(void *u) {
         }
         g->asked = g->seen;
         if (!library.here) {
-                no_driver(g, "DriverNotFound", &e);
+                no_driver(g, REASON_DRIVER_NOT_FOUND, &e);
         } else if (g->seen == g->held && !try_again(g) && !look_again(g)) {
                 tell(g, false);
         } else if (g->held && g->seen != g->held && g->seen != before) {
@@ -231,7 +230,7 @@ struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         g->loop = loop;
         g->o = *o;
         g->nvml = nvml_client_new(loop);
-        g->state = (struct gpus_state){ .reason = "DriverNotAskedYet",
+        g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_ASKED_YET,
                                         .message = "the NVIDIA driver has not answered yet" };
         loop_timer_init(&g->timer, loop, on_timer, g);
         loop_timer_start(&g->timer, 0);

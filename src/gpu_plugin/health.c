@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "nvidia/nvml_abi.h"
 
@@ -241,11 +242,11 @@ size_t health_taints(const struct health *h, const struct gpu_device *d, struct 
         const struct xid_report *r = find(h, d->uuid);
         size_t n = 0;
         if (error == NVML_GPU_IS_LOST)
-                t[n++] = (struct offered_taint){ TAINT_LOST, "", EFFECT_NO_SCHEDULE };
+                t[n++] = (struct offered_taint){ GPU_TAINT_LOST, "", EFFECT_NO_SCHEDULE };
         if (h->state == UNWATCHED || (error && error != NVML_GPU_IS_LOST))
-                t[n++] = (struct offered_taint){ TAINT_UNMONITORED, "", EFFECT_NONE };
+                t[n++] = (struct offered_taint){ GPU_TAINT_UNMONITORED, "", EFFECT_NONE };
         if (r)
-                t[n++] = (struct offered_taint){ TAINT_XID,
+                t[n++] = (struct offered_taint){ GPU_TAINT_XID,
                                                  arena_printf(a, "%llu", (unsigned long long)r->xid),
                                                  r->of_program ? EFFECT_NONE : EFFECT_NO_SCHEDULE };
         *ret = t;

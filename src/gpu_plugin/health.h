@@ -16,11 +16,6 @@
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_watch.h"
 
-/* Of a ResourceSlice: by it somebody says that the node's GPUs have been seen to. */
-#define HEALTH_CLEAR_XIDS "gpu.nvidia.com/clear-xids"
-#define TAINT_XID "gpu.nvidia.com/xid"
-#define TAINT_LOST "gpu.nvidia.com/gpu-lost"
-#define TAINT_UNMONITORED "gpu.nvidia.com/unmonitored"
 #define EFFECT_NO_SCHEDULE "NoSchedule"
 #define EFFECT_NONE "None"
 

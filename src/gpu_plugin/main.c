@@ -13,6 +13,7 @@
 
 #include "api/gates.h"
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -100,7 +101,7 @@ static void on_hook_checked(void *u, const char *problem) {
         struct plugin *p = u;
         hook_check_free(TAKE(p->hook_check));
         if (*problem) {
-                hook_fails(p, "HookFailsSelfTest", problem);
+                hook_fails(p, REASON_HOOK_FAILS_SELF_TEST, problem);
         } else {
                 p->hook_state = HOOK_WORKS;
                 *p->hook_error = '\0';
@@ -156,7 +157,7 @@ static void install_hook(struct plugin *p) {
                         "'%s' is mounted noexec; mount it without, or name a CDI hook of the host by "
                         "nvidiaCDIHookPath",
                         p->main.plugin_dir);
-                hook_fails(p, "HookNotExecutable", problem);
+                hook_fails(p, REASON_HOOK_NOT_EXECUTABLE, problem);
                 return;
         }
         check_hook(p);
@@ -252,7 +253,7 @@ static void start_monitor(struct plugin *p) {
                          kv_str("word", word));
         }
         slice_on_untainted(p->main.slices, on_untainted, p);
-        slice_on_word(p->main.slices, HEALTH_CLEAR_XIDS, on_seen_to, p);
+        slice_on_word(p->main.slices, GPU_ANNOTATION_CLEAR_XIDS, on_seen_to, p);
         p->monitor = monitor_new(&p->main.loop, &(struct monitor_options){ .of_programs = &of_programs,
                                                                            .folder = p->main.plugin_dir,
                                                                            .boot_id = p->main.boot_id,
@@ -465,35 +466,34 @@ int main(int argc, char **argv) {
                 .layout = "auto",
                 .gids = true,
         };
-#define OF_NO_USE "accepted, and of use only for what this driver does not do yet"
+#define OF_NO_USE "no effect: accepted for the Go driver's manifests"
         static const struct flag flags[] = {
                 NODE_FLAGS_NAME(p.flags),
                 FLAG(STR, "namespace", &p.ns, OF_NO_USE),
                 NODE_FLAGS_NODE(p.flags),
-                FLAG(STR, "container-driver-root", &p.flags.root_here, "another name of the flag above",
+                FLAG(STR, "container-driver-root", &p.flags.root_here, "another name of driver-root-ctr-path",
                      .env = "DRIVER_ROOT_CTR_PATH"),
                 FLAG(STR, "host-root", &p.host_root,
-                     "where the host's root folder is seen, with the configurations of its container "
-                     "runtime; "
-                     "a folder that does not exist: in the driver root only"),
+                     "path of the host's root folder in the container, where the configurations of the "
+                     "container runtime are read. If it does not exist, the driver root is used"),
                 FLAG(STR, "image-name", &p.image, OF_NO_USE),
                 FLAG(STR, "image-pull-secrets", &p.pull_secrets, OF_NO_USE),
                 FLAG(STR, "image-pull-policy", &p.pull_policy, OF_NO_USE),
                 FLAG(STR, "service-account-name", &p.service_account, OF_NO_USE),
                 FLAG(STR, "additional-xids-to-ignore", &p.xids,
-                     "XIDs that are errors of programs, with commas between them, beside those that NVIDIA's "
-                     "documentation calls so; with the gate NVMLDeviceHealthCheck"),
-                FLAG(STR, "consumable-shares", &p.shares, "disabled"),
+                     "comma-separated XIDs that are errors of programs, in addition to those that NVIDIA "
+                     "documents as such. With the feature gate NVMLDeviceHealthCheck"),
+                FLAG(STR, "consumable-shares", &p.shares, "only the value disabled is allowed"),
                 FLAG(STR, "checkpoint-layout", &p.layout,
                      "form of the checkpoint: auto or released (all releases of the Go driver read it, 25.3 "
-                     "to 0.5.0), main (builds of its main branch from before 2026-08-11 only)"),
+                     "to 0.5.0), or main (only builds of its main branch from before 2026-08-11 read it)"),
                 FLAG(BOOL, "gpu-ipc-sockets", &p.ipc_sockets,
                      "give containers with a GPU the socket of the host's nvidia-persistenced"),
                 FLAG(BOOL, "gpu-additional-gids", &p.gids,
-                     "let container processes that are not root use device nodes that belong to a group; "
-                     "needs a runtime with CDI 0.7.0"),
+                     "let container processes that are not root use device nodes that belong to a group. "
+                     "Needs a container runtime with CDI 0.7.0"),
                 FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
-                     "a file to read instead of /proc/devices"),
+                     "file to read instead of /proc/devices; empty: /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),
                 { 0 },
         };

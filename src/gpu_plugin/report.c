@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/log.h"
 
 static struct event_about about(const struct report *r) {
@@ -37,14 +38,14 @@ static void tell_offered(struct report *r, const struct gpus_state *s, const str
                 log_info("this node offers its GPUs", kv_str("driver", d->driver_version),
                          kv_int("gpus", gpus), kv_int("mig_devices", d->n - gpus));
                 if (r->withheld[0])
-                        event_record(r->events, &node, EVENT_NORMAL, "GPUDevicesOffered",
+                        event_record(r->events, &node, EVENT_NORMAL, REASON_GPU_DEVICES_OFFERED,
                                      "the GPUs of this node are offered again");
                 r->withheld[0] = '\0';
                 return;
         }
         log_warn("this node offers no GPUs", kv_str("reason", s->reason), kv_str("why", s->message));
         if (!streq(r->withheld, s->reason))
-                event_record(r->events, &node, EVENT_WARNING, "GPUDevicesWithheld",
+                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_DEVICES_WITHHELD,
                              "no GPU is offered on this node (%s): %s", s->reason, s->message);
         snprintf(r->withheld, sizeof r->withheld, "%s", s->reason);
 }
@@ -55,7 +56,7 @@ static void tell_stale(struct report *r, const struct gpus_state *s) {
         if (stale && !r->stale) {
                 log_warn("NVML does not answer: what is known of this node's GPUs may be old",
                          kv_str("err", s->error));
-                event_record(r->events, &node, EVENT_WARNING, "GPUInventoryStale",
+                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_INVENTORY_STALE,
                              "NVML has failed %u times in a row, so what this node offers may be old: %s; "
                              "nvidia-smi on the node and its kernel log say more",
                              s->failures, s->error);
@@ -77,7 +78,7 @@ static void tell_left_out(struct report *r, const struct gpu_devices *d) {
                 for (size_t i = 0; i < d->n_left_out; i++) {
                         log_warn("this is not offered", kv_str("what", d->left_out[i].what),
                                  kv_str("why", d->left_out[i].why));
-                        event_record(r->events, &node, EVENT_WARNING, "GPULeftOut",
+                        event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
                                      "%s is not offered on this node: %s", d->left_out[i].what,
                                      d->left_out[i].why);
                 }
@@ -90,7 +91,7 @@ static void tell_persistence(struct report *r, const struct gpu_devices *d) {
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
                 event_record(
-                        r->events, &node, EVENT_WARNING, "PersistenceModeOff",
+                        r->events, &node, EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
                         "persistence mode is off on %zu GPUs of this node, so each is initialized again, for "
                         "seconds, whenever a first program uses it: run nvidia-persistenced on the node, or "
                         "nvidia-smi -pm 1 after each boot",
@@ -111,12 +112,12 @@ void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool
         log_warn(of_program ? "a program on a GPU has failed" : "a GPU reports an error",
                  kv_str("device", d->name), kv_str("uuid", d->uuid), kv_int("xid", (int64_t)xid));
         if (!of_program)
-                event_record(r->events, &node, EVENT_WARNING, "GPUReportsXid",
-                             "%s (%s) reports XID %llu, so no new pod gets it (taint " TAINT_XID
+                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_REPORTS_XID,
+                             "%s (%s) reports XID %llu, so no new pod gets it (taint " GPU_TAINT_XID
                              "): NVIDIA's list of XIDs and the node's kernel log say what it needs, mostly a "
                              "reset or a reboot; after a reset: kubectl annotate resourceslices "
-                             "--field-selector spec.driver=" GPU_DRIVER ",spec.nodeName=%s " HEALTH_CLEAR_XIDS
-                             "=true",
+                             "--field-selector spec.driver=" GPU_DRIVER
+                             ",spec.nodeName=%s " GPU_ANNOTATION_CLEAR_XIDS "=true",
                              d->name, d->uuid, (unsigned long long)xid, r->node);
 }
 
@@ -126,7 +127,7 @@ void report_watch(struct report *r, const struct err *e) {
         r->unmonitored = e != NULL;
         if (e && !told) {
                 log_warn("nobody watches this node's GPUs for errors", kv_err(e));
-                event_record(r->events, &node, EVENT_WARNING, "GPUUnmonitored",
+                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_UNMONITORED,
                              "errors of this node's GPUs are not seen, because NVML cannot be asked for "
                              "events: %s; it is tried again; nvidia-smi on the node and its kernel log say "
                              "more",
@@ -140,19 +141,19 @@ void report_health(struct report *r, const struct health *h, const struct gpu_de
         struct event_about node = about(r);
         static const struct {
                 const char *name, *key, *effect;
-        } taints[] = { { "xid", TAINT_XID, EFFECT_NO_SCHEDULE },
-                       { "xid", TAINT_XID, EFFECT_NONE },
-                       { "gpu-lost", TAINT_LOST, EFFECT_NO_SCHEDULE },
-                       { "unmonitored", TAINT_UNMONITORED, EFFECT_NONE } };
-        size_t lost = health_count(h, d, TAINT_LOST, EFFECT_NO_SCHEDULE);
+        } taints[] = { { "xid", GPU_TAINT_XID, EFFECT_NO_SCHEDULE },
+                       { "xid", GPU_TAINT_XID, EFFECT_NONE },
+                       { "gpu-lost", GPU_TAINT_LOST, EFFECT_NO_SCHEDULE },
+                       { "unmonitored", GPU_TAINT_UNMONITORED, EFFECT_NONE } };
+        size_t lost = health_count(h, d, GPU_TAINT_LOST, EFFECT_NO_SCHEDULE);
         for (size_t i = 0; i < ARRAY_LEN(taints); i++)
                 gpu_metrics_tainted(r->metrics, taints[i].name, taints[i].effect,
                                     health_count(h, d, taints[i].key, taints[i].effect));
         if (lost > r->lost) {
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
-                event_record(r->events, &node, EVENT_WARNING, "GPULost",
+                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LOST,
                              "%zu devices of this node are of a GPU that has fallen off the bus, so no new "
-                             "pod gets them (taint " TAINT_LOST
+                             "pod gets them (taint " GPU_TAINT_LOST
                              "): nvidia-smi on the node and its kernel log name it; mostly it needs a reboot",
                              lost);
         }
@@ -167,7 +168,7 @@ void report_untainted(struct report *r, enum slice_taints taken) {
         log_warn("the API server does not take all taints of devices",
                  kv_str("taken", taken == SLICE_TAINTS_NONE ? "none" : "those that have an effect"));
         if (taken == SLICE_TAINTS_NONE)
-                event_record(r->events, &node, EVENT_WARNING, "DeviceTaintsNotServed",
+                event_record(r->events, &node, EVENT_WARNING, REASON_DEVICE_TAINTS_NOT_SERVED,
                              "the API server does not keep taints of devices, so pods still get GPUs that "
                              "report errors: switch on its feature gate DRADeviceTaints (there since "
                              "Kubernetes 1.33, on since 1.36), or switch off NVMLDeviceHealthCheck");
@@ -176,8 +177,8 @@ void report_untainted(struct report *r, enum slice_taints taken) {
 void report_refused(struct report *r, const char *device, const struct err *e) {
         struct event_about node = about(r);
         log_error("the API server refuses a device", kv_str("device", device), kv_err(e));
-        event_record(r->events, &node, EVENT_WARNING, "GPULeftOut", "%s is not offered on this node: %s",
-                     device, e->msg);
+        event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
+                     "%s is not offered on this node: %s", device, e->msg);
 }
 
 void report_foreign(struct report *r, const struct checkpoint *table) {
@@ -193,8 +194,8 @@ void report_foreign(struct report *r, const struct checkpoint *table) {
                          kv_str("uid", found[i].uid), kv_str("device", found[i].device),
                          kv_str("remedy", found[i].remedy));
                 event_record(r->events, &node, found[i].kind == FOREIGN_MIG ? EVENT_NORMAL : EVENT_WARNING,
-                             "PreparedByGoDriver", "%s of claim %s: %s", found[i].device, found[i].uid,
-                             found[i].remedy);
+                             REASON_PREPARED_BY_GO_DRIVER, "%s of claim %s: %s", found[i].device,
+                             found[i].uid, found[i].remedy);
         }
         for (int kind = 0; kind < FOREIGN_KINDS; kind++)
                 gpu_metrics_foreign(r->metrics, foreign_names[kind], of_kind[kind]);
@@ -210,7 +211,7 @@ void report_toolkit(struct report *r, enum toolkit_gpus answer, const char *why)
                 return;
         log_warn("pods without a claim get GPUs", kv_str("why", why));
         event_record(
-                r->events, &node, EVENT_WARNING, "ToolkitGivesGPUs",
+                r->events, &node, EVENT_WARNING, REASON_TOOLKIT_GIVES_GPUS,
                 "pods without a claim get all GPUs of this node, if their image or their environment sets "
                 "NVIDIA_VISIBLE_DEVICES: %s; set it, or make another runtime the default",
                 why);
@@ -223,14 +224,14 @@ void report_device_plugin(struct report *r, const char *offers) {
                 log_warn("a device plugin gives the GPUs of this node to pods as well",
                          kv_str("offers", offers));
                 event_record(
-                        r->events, &node, EVENT_WARNING, "DevicePluginActive",
+                        r->events, &node, EVENT_WARNING, REASON_DEVICE_PLUGIN_ACTIVE,
                         "a device plugin gives the GPUs of this node to pods as well (%s), so one GPU may be "
                         "given twice: switch it off on this node, or this driver's GPUs "
                         "(resources.gpus.enabled=false)",
                         offers);
         } else if (r->device_plugin) {
                 log_info("no device plugin gives the GPUs of this node to pods any more");
-                event_record(r->events, &node, EVENT_NORMAL, "DevicePluginGone",
+                event_record(r->events, &node, EVENT_NORMAL, REASON_DEVICE_PLUGIN_GONE,
                              "no device plugin gives the GPUs of this node to pods any more");
         }
         r->device_plugin = *offers;

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 
 enum { OUTPUT_MAX = 16384, LAST_LINE_MAX = 160 };
+/* environment LD_PRELOAD of gpu-kubelet-plugin: nvidia-smi is started with libnvidia-ml added to it */
 #define PRELOAD "LD_PRELOAD"
 
 extern char **environ;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cdi-hook: what makes the files of an NVIDIA driver usable in a container, as createContainer hook of an OCI
- * runtime: links, the loader's cache, and the like (docs/cdi-hook.md). Takes the command line of NVIDIA's
- * nvidia-cdi-hook.
+ * runtime: links, the loader's cache, and the like (docs/dev/protocols.md). Takes the command line of
+ * NVIDIA's nvidia-cdi-hook.
  *
  *     cdi-hook COMMAND ...     one of the commands of commands.h, with the runtime's words on standard input
  *     cdi-hook self-test       whether this machine's kernel lets it do its work
@@ -29,9 +29,19 @@
  * as an image whose files are fetched when they are read, is its to judge. */
 enum { LIFE_S = 300, OPTIONS_MAX = 512 };
 
+/* docs/reference/flags.md is generated from the comments of commands and options (scripts/reference). */
 enum command { CREATE_SYMLINKS, ENABLE_CUDA_COMPAT, UPDATE_LDCACHE, DISABLE_MODIFICATION, COMMANDS };
-static const char *const names[COMMANDS] = { "create-symlinks", "enable-cuda-compat", "update-ldcache",
-                                             "disable-device-node-modification" };
+static const char *const names[COMMANDS] = {
+        /* creates symbolic links in the container */
+        "create-symlinks",
+        /* lets the loader prefer the CUDA compatibility library of the image if it is newer than the driver
+         */
+        "enable-cuda-compat",
+        /* adds folders to the loader's cache, with the ldconfig of the host */
+        "update-ldcache",
+        /* hides the driver's parameters, so that NVML creates no device nodes in the container */
+        "disable-device-node-modification",
+};
 
 /* ---- command line ---- */
 
@@ -66,15 +76,19 @@ static int add(const char **list, size_t *n, const char *value) {
 
 static int parse_option(struct line *l, char ***argv) {
         const char *value;
+        /* create-symlinks: a link to create, as <target>::<path> */
         if ((value = value_of("--link", argv)))
                 return add(l->links, &l->o.n_links, value);
+        /* update-ldcache: a folder with libraries for the loader's cache */
         if ((value = value_of("--folder", argv)))
                 return add(l->folders, &l->o.n_folders, value);
+        /* update-ldcache: the program ldconfig of the host; without it, the hook looks for one */
         if ((value = value_of("--ldconfig-path", argv))) {
-                /* NVIDIA's way of saying that it is a path of the host; ours are never others. */
+                /* NVIDIA marks a path of the host with @; this one always is. */
                 l->o.ldconfig = *value == '@' ? value + 1 : value;
                 return 0;
         }
+        /* enable-cuda-compat: the version of the host's driver */
         if ((value = value_of("--host-driver-version", argv))) {
                 l->o.driver_version = value;
                 return 0;

@@ -4,16 +4,17 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "api/states.h"
 #include "base/json.h"
 
 /* More nodes than any node list has: a limit for what comes from outside. */
 #define NODES_MAX 4096
 
 const char *imex_ctl_parse_status(struct str out) {
-        static const char *const words[] = { "INITIALIZING",      "STARTING_AUTH_SERVER",
-                                             "WAITING_FOR_PEERS", "WAITING_FOR_RECOVERY",
-                                             "INIT_GPU",          "READY",
-                                             "SHUTTING_DOWN",     "UNAVAILABLE" };
+        static const char *const words[] = { IMEX_STATE_INITIALIZING,      IMEX_STATE_STARTING_AUTH_SERVER,
+                                             IMEX_STATE_WAITING_FOR_PEERS, IMEX_STATE_WAITING_FOR_RECOVERY,
+                                             IMEX_STATE_INIT_GPU,          IMEX_STATE_READY,
+                                             IMEX_STATE_SHUTTING_DOWN,     IMEX_STATE_UNAVAILABLE };
         const char *last = "";
         struct str line;
 

@@ -6,8 +6,8 @@
  * /var/run/nvidia-imex/persist.dat, whose format is its own and is not read here: what can be known is which
  * nodes are in the domain, and which of them nvidia-imex has connected to since its start. One that has not
  * been seen again may map this node's memory still, until it has rebooted or is a member no more. A node
- * leaves the members only when nothing of the domain can run on it (index rule, docs/architecture.md), so
- * that covers a node that is gone or out-of-service.
+ * leaves the members only when nothing of the domain can run on it (rules/assignment.h), so that covers a
+ * node that is gone or out-of-service.
  *
  * A boot id proves a reboot only by differing from an earlier one that was true after our IMEX had ended.
  * News travel from the other node's kubelet over the controller, so the members count as they are when two

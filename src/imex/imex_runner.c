@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/states.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -118,7 +119,7 @@ static bool running(const struct imex_runner *a) {
 
 static bool ready(const struct imex_runner *a) {
         return !a->stopping && running(a) && identity_current(a) && !*a->refused &&
-               streq(a->status, "READY") &&
+               streq(a->status, IMEX_STATE_READY) &&
                (a->node_id >= 0 ? a->node_id == a->running->own_index : a->id_asked);
 }
 
@@ -136,18 +137,18 @@ static enum imex_phase phase(const struct imex_runner *a) {
 
 static const char *status_text(const struct imex_runner *a, enum imex_phase ph) {
         if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
-                return "STOPPED";
+                return IMEX_STATE_STOPPED;
         if (ph == IMEX_BACKOFF)
-                return "BACKOFF";
-        return running(a) && identity_current(a) && *a->status ? a->status : "STARTING";
+                return IMEX_STATE_BACKOFF;
+        return running(a) && identity_current(a) && *a->status ? a->status : IMEX_STATE_STARTING;
 }
 
 static const char *status_meaning(const char *status) {
-        if (streq(status, "WAITING_FOR_RECOVERY"))
+        if (streq(status, IMEX_STATE_WAITING_FOR_RECOVERY))
                 return " (it ended uncleanly before, and waits for the nodes that had imported its memory)";
-        if (streq(status, "WAITING_FOR_PEERS"))
+        if (streq(status, IMEX_STATE_WAITING_FOR_PEERS))
                 return " (it waits for the other nodes of the domain)";
-        if (streq(status, "UNAVAILABLE"))
+        if (streq(status, IMEX_STATE_UNAVAILABLE))
                 return " (its command service does not answer)";
         return "";
 }
@@ -165,7 +166,7 @@ static void explain_contradiction(const struct imex_runner *a, char *s, size_t n
 
 /* Nobody counts as connected then, which must not be reported of the nodes. */
 static bool nobody_can_be_seen(const struct imex_runner *a) {
-        return streq(a->status, "WAITING_FOR_RECOVERY") && *a->unseen;
+        return streq(a->status, IMEX_STATE_WAITING_FOR_RECOVERY) && *a->unseen;
 }
 
 static void explain_unseen(const struct imex_runner *a, char *s, size_t n) {
@@ -207,7 +208,7 @@ static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, si
                 explain_unseen(a, s, n);
         else if (*a->status && *a->awaited)
                 explain_recovery(a, s, n);
-        else if (*a->status && !streq(a->status, "READY"))
+        else if (*a->status && !streq(a->status, IMEX_STATE_READY))
                 snprintf(s, n, "nvidia-imex is %s%s", a->status, status_meaning(a->status));
         else if (*a->ended)
                 snprintf(s, n, "%s", a->ended);
@@ -541,7 +542,7 @@ static void judge(struct imex_runner *a) {
         if (contradicted(a)) {
                 imex_probe_stop(a->probe);
                 imex_process_restart(a->process, true);
-        } else if (streq(a->status, "READY") && a->node_id < 0 && !a->id_asked) {
+        } else if (streq(a->status, IMEX_STATE_READY) && a->node_id < 0 && !a->id_asked) {
                 imex_probe_domain(a->probe, 0);
         } else if (ready(a) && !was_ready) {
                 *a->ended = '\0';
@@ -569,13 +570,13 @@ static void on_status(void *u, const char *word, const char *why) {
                 a->unanswered = 0;
                 *a->silence = '\0';
                 /* Its command service answers, so its signal handlers are in place. */
-                if (!streq(word, "INITIALIZING") && !streq(word, "UNAVAILABLE"))
+                if (!streq(word, IMEX_STATE_INITIALIZING) && !streq(word, IMEX_STATE_UNAVAILABLE))
                         imex_process_up(a->process);
         }
         a->status = word;
         if (*word)
-                note_recovery(a, streq(word, "WAITING_FOR_RECOVERY"));
-        if (streq(word, "READY"))
+                note_recovery(a, streq(word, IMEX_STATE_WAITING_FOR_RECOVERY));
+        if (streq(word, IMEX_STATE_READY))
                 a->fault = NULL; /* it got over it */
         judge(a);
 }

@@ -11,12 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/states.h"
 #include "base/err.h"
 #include "base/str.h"
 
 #define IMEX_STATE_FILE "state.json"
-/* The status of a daemon whose IMEX is about to end, because the node leaves the domain. */
-#define IMEX_STATE_LEAVING "LEAVING"
 
 /* "<fabric>/<domain UID>/<index>/<epoch>": a clique id has 63 bytes at most. */
 enum { IMEX_ASSIGNMENT_MAX = 160 };
@@ -28,8 +27,7 @@ struct imex_state {
         int64_t index;      /* -1 on a node without fabric */
         int64_t generation; /* grows with each write of one daemon */
         bool ready;
-        char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED,
-                             NO_FABRIC */
+        char status[40];  /* of api/states.def: IMEX's word or ours */
         char reason[200]; /* for people, when not ready */
         /* The assignment in which it is ready (model/assignment_id), where one process serves many domains in
          * turn; "" of a daemon that serves one domain all its life, which claim_uid names. */

@@ -247,6 +247,9 @@ int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err
         size_t n;
 
         if (!kubeconfig || !*kubeconfig)
+                /* environment KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT of compute-domain-controller,
+                 * compute-domain-daemon, compute-domain-kubelet-plugin, gpu-kubelet-plugin: the address of
+                 * the API server if --kubeconfig is empty. The kubelet sets them */
                 return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
                                                getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, ret,
                                                e);

@@ -26,18 +26,21 @@ void kube_metrics_init(struct kube_metrics *m, struct metrics *r) {
                                                                                                 NULL };
         *m = (struct kube_metrics){
                 .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_kube_requests_total",
-                                       "Requests to the API server, each attempt, by the HTTP status of the "
-                                       "answer; code \"error\": there was none.",
+                                       "Requests to the API server, one for each attempt. code is the HTTP "
+                                       "status of the answer, or error without an answer. A subresource "
+                                       "follows its resource (computedomains/status); the resource apis "
+                                       "is the request for the served API versions.",
                                        by_code, NULL, 0),
-                .seconds =
-                        metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_kube_request_duration_seconds",
-                                   "Time from sending a request until its answer was there, watches apart.",
-                                   by_verb, buckets, ARRAY_LEN(buckets)),
-                .waiting = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_waiting",
-                                      "Requests that wait for their turn, or for their next attempt.",
-                                      by_lane, NULL, 0),
+                .seconds = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_kube_request_duration_seconds",
+                                      "Time from sending a request until its answer, except watches.",
+                                      by_verb, buckets, ARRAY_LEN(buckets)),
+                .waiting =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_waiting",
+                                   "Requests that wait for their turn, or for their next attempt, by lane: "
+                                   "urgent (Leases), read, write, bulk (writes of the controller).",
+                                   by_lane, NULL, 0),
                 .in_flight = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_in_flight",
-                                        "Requests that were sent and not answered yet, watches apart.",
+                                        "Requests that were sent and are not answered yet, except watches.",
                                         by_lane, NULL, 0),
         };
 }

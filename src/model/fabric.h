@@ -8,6 +8,8 @@
 #pragma once
 
 #include "api/kinds.h"
+#include "api/reasons.h"
+#include "api/states.h"
 #include "base/json.h"
 #include "kube/kube_object.h"
 
@@ -33,15 +35,11 @@ struct fabric_channel {
 struct fabric_assignment {
         const char *node;
         int64_t index, epoch; /* no other assignment of the fabric ever has this epoch */
-        const char *state;    /* one of those below; NULL or "": active, the daemon runs IMEX */
+        const char *state;    /* FABRIC_RESERVED, FABRIC_LEAVING or FABRIC_ENDING; NULL or "": active */
         /* Only the daemon of this claim may use it, in this boot of the node. Absent while it is reserved. */
         const char *claim, *boot_id;
         const char *ip; /* "" or NULL while another IMEX domain lists the node, and unless it is active */
 };
-
-#define FABRIC_RESERVED "Reserved" /* the index waits for the next daemon of the node */
-#define FABRIC_LEAVING "Leaving"   /* the daemon stops IMEX once no claim of the domain is prepared */
-#define FABRIC_ENDING "Ending"     /* the ComputeDomain is deleted: the daemon stops IMEX at once */
 
 bool fabric_is_active(const struct fabric_assignment *a);
 bool fabric_is_reserved(const struct fabric_assignment *a);
@@ -60,16 +58,6 @@ struct fabric_domain {
 struct fabric_removal {
         const char *node, *pod_uid;
 };
-
-/* Why something of the fabric is not as it should be. */
-#define FABRIC_CHANNELS_EXHAUSTED "ChannelsExhausted"
-#define FABRIC_TABLE_LOST "TableLost"             /* of channels */
-#define FABRIC_ASSIGNMENTS_LOST "AssignmentsLost" /* to IMEX domains */
-#define FABRIC_NODES_DIFFER "NodesDiffer"
-#define FABRIC_NODES_WITHHOLD "NodesWithhold"
-#define FABRIC_CHANNELS_HELD "ChannelsHeld"
-#define FABRIC_DOMAIN_FULL "DomainFull"
-#define FABRIC_DOMAINS_EXHAUSTED "DomainsExhausted"
 
 struct compute_domain_fabric {
         struct kube_object o;

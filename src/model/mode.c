@@ -2,6 +2,7 @@
 #include "model/mode.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/str.h"
 
 static const struct imex_mode driver_managed = { MODE_DRIVER_MANAGED, "imex.mode=driverManaged",
@@ -68,7 +69,7 @@ struct mode_traces mode_traces_of(const struct compute_domain *cd) {
         struct mode_traces t = { .finalizer = has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER),
                                  .status = cd->status };
         for (size_t i = 0; i < cd->n_conditions; i++)
-                t.peers = t.peers || streq(cd->conditions[i].type, "PeersConnected");
+                t.peers = t.peers || streq(cd->conditions[i].type, CONDITION_PEERS_CONNECTED);
         return t;
 }
 

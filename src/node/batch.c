@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/reasons.h"
 #include "base/log.h"
 #include "node/fetch.h"
 #include "node/judge.h"
@@ -309,7 +310,7 @@ static void tell_unreadable(const struct claims *c, const struct err *e) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
                   kv_err(e));
-        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable",
+        event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_UNREADABLE,
                      "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
 }
 

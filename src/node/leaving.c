@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/leaving.h"
 
+#include "api/reasons.h"
 #include "base/log.h"
 #include "kube/kube_informer.h"
 
@@ -57,7 +58,7 @@ static void report(const struct leaving *l) {
                  "claims are unprepared",
                  kv_str("node", l->o.node), kv_str("claims", buf_str(&claims)));
         event_record(
-                l->o.events, &node, EVENT_WARNING, "PluginWaitsForPods",
+                l->o.events, &node, EVENT_WARNING, REASON_PLUGIN_WAITS_FOR_PODS,
                 "this Node no longer matches the node selector of the kubelet plugin of %s. The plugin "
                 "offers no devices to new pods, and ends when the pods that use these ResourceClaims are "
                 "gone: %s. Drain the Node, or restore its labels",

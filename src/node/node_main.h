@@ -25,33 +25,35 @@ struct node_flags {
  * node_flags. */
 #define NODE_FLAGS_NAME(f) FLAG(STR, "node-name", &(f).node, "name of this node", .required = true)
 #define NODE_FLAGS_NODE(f)                                                                                   \
-        FLAG(STR, "http-endpoint", &(f).http_endpoint, "address for metrics and probes; empty: none"),       \
+        FLAG(STR, "http-endpoint", &(f).http_endpoint, "address of metrics and probes; empty: none"),        \
                 FLAG(STR, "metrics-path", &(f).metrics_path, "path of the metrics"),                         \
-                FLAG(STR, "cdi-root", &(f).cdi_root, "folder for CDI files"),                                \
+                FLAG(STR, "cdi-root", &(f).cdi_root, "folder of the node's CDI files"),                      \
                 FLAG(STR, "nvidia-driver-root", &(f).root_host, "root of the NVIDIA driver on the host",     \
                      .alt_env = "HOST_DRIVER_ROOT"),                                                         \
-                FLAG(STR, "driver-root-ctr-path", &(f).root_here, "the same folder as seen from here"),      \
+                FLAG(STR, "driver-root-ctr-path", &(f).root_here, "path of this root in the container"),     \
                 FLAG(STR, "nvidia-cdi-hook-path", &(f).cdi_hook,                                             \
-                     "a CDI hook of the host that GPU claims use; empty: our own (ComputeDomains need "      \
-                     "none)"),                                                                               \
+                     "CDI hook on the host that the CDI files of GPUs name; empty: the hook of this "        \
+                     "driver. Without an effect for ComputeDomains"),                                        \
                 FLAG(STR, "kubelet-registrar-directory-path", &(f).registrar_dir,                            \
-                     "where the kubelet looks for plugins"),                                                 \
+                     "folder in which the kubelet looks for the sockets of plugins"),                        \
                 FLAG(STR, "kubelet-plugins-directory-path", &(f).plugins_dir,                                \
-                     "where plugins keep their data"),                                                       \
+                     "folder in which plugins keep their data"),                                             \
                 FLAG(INT, "healthcheck-port", &(f).health_port,                                              \
                      "port of the gRPC health service; negative: none")
 #define NODE_FLAGS_PROCESS(f)                                                                                \
-        FLAG(STR, "kubeconfig", &(f).kubeconfig, "empty: the service account of this pod"),                  \
+        FLAG(STR, "kubeconfig", &(f).kubeconfig, "kubeconfig file; empty: the service account of this pod"), \
                 FLAG(INT, "kube-api-qps", &(f).qps,                                                          \
-                     "requests a second to the API server; 0: a generous limit"),                            \
+                     "average requests a second to the API server; 0: a generous limit"),                    \
                 FLAG(INT, "kube-api-burst", &(f).burst,                                                      \
-                     "requests at once to the API server; 0: a generous limit"),                             \
-                FLAG(STR, "feature-gates", &(f).gates, "Name=true|false, comma separated"),                  \
+                     "requests to the API server that may exceed the average at once; 0: a generous "        \
+                     "limit"),                                                                               \
+                FLAG(STR, "feature-gates", &(f).gates, "feature gates, as Name=true,Name=false"),            \
                 FLAG(STR, "pod-node-selector", &(f).selector,                                                \
-                     "nodeSelector and nodeSelectorTerms of this pod, as JSON; empty: it ends at once "      \
-                     "when it is asked to"),                                                                 \
-                FLAG(STR, "logging-format", &(f).log_format, "text or json"),                                \
-                FLAG(INT, "v", &(f).verbosity, "verbosity of the log", .alt_env = "LOG_VERBOSITY")
+                     "nodeSelector and nodeSelectorTerms of this pod, as JSON. The plugin serves its node "  \
+                     "until the last claim is unprepared if the Node no longer matches them; empty: it "     \
+                     "ends at once"),                                                                        \
+                FLAG(STR, "logging-format", &(f).log_format, "log format, text or json"),                    \
+                FLAG(INT, "v", &(f).verbosity, "log verbosity, 0 to 7", .alt_env = "LOG_VERBOSITY")
 
 /* What a plugin fills in, and below the line what is there from start() on. */
 struct node_main {

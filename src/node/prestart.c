@@ -134,8 +134,8 @@ int prestart_main(const char *program, int argc, char **argv) {
                 FLAG(STR, "nvidia-driver-root", &host, "root of the NVIDIA driver on the host",
                      .alt_env = "HOST_DRIVER_ROOT"),
                 FLAG(STR, "driver-root-parent-path", &parent,
-                     "where the folder that holds it is mounted here"),
-                FLAG(INT, "v", &verbosity, "verbosity of the log", .alt_env = "LOG_VERBOSITY"),
+                     "path in the container of the folder that contains this root"),
+                FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7", .alt_env = "LOG_VERBOSITY"),
                 { 0 },
         };
         if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {

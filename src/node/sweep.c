@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/reasons.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "kube/backoff.h"
@@ -153,7 +154,7 @@ void sweep_files(struct claims *c) {
         if (cdi_list(c->o.cdi_root, c->o.driver->cdi_kind, judge_orphan, &rb, &e) < 0)
                 log_warn("cannot list the CDI files", kv_err(&e));
         if (rb.n)
-                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointIncomplete",
+                event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
                              "the kubelet plugin's checkpoint did not have %u claims whose CDI files are of "
                              "this boot, as when an older copy is put back; they were rebuilt from the files",
                              rb.n);
@@ -177,7 +178,7 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
                 if (rebuild(c, false, &n, e) < 0)
                         return -1;
                 if (n)
-                        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointMissing",
+                        event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_MISSING,
                                      "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from "
                                      "the CDI files of this node",
                                      n);
@@ -185,7 +186,7 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
         case JOURNAL_CORRUPT:
                 log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files",
                           kv_str("as", aside));
-                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
+                event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_CORRUPT,
                              "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt "
                              "from the CDI files of this node",
                              aside);

@@ -21,6 +21,8 @@
 #define NVML_WORKER "nvml-worker"
 #define NVML_WORKER_QUERY "query"
 #define NVML_WORKER_EVENTS "events"
+/* environment MASK_NVIDIA_DRIVER_PARAMS of compute-domain-kubelet-plugin, gpu-kubelet-plugin: with the
+ * value true, the driver's parameters are hidden from NVML, so that it creates no device nodes */
 #define NVML_WORKER_MASK "MASK_NVIDIA_DRIVER_PARAMS"
 
 int nvml_worker_main(int argc, char **argv);

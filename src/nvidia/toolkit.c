@@ -5,14 +5,15 @@
 
 #include <string.h>
 
+#include "api/states.h"
 #include "base/toml.h"
 #include "nvidia/root_walk.h"
 
 enum { CONFIG_MAX = 256 << 10 };
 
-const char *const toolkit_answer_names[] = { [TOOLKIT_NOT_FOUND] = "not_found",
-                                             [TOOLKIT_IGNORES] = "ignores_requests",
-                                             [TOOLKIT_GIVES] = "gives_channels" };
+const char *const toolkit_answer_names[] = { [TOOLKIT_NOT_FOUND] = TOOLKIT_STATE_NOT_FOUND,
+                                             [TOOLKIT_IGNORES] = TOOLKIT_STATE_IGNORES_REQUESTS,
+                                             [TOOLKIT_GIVES] = TOOLKIT_STATE_GIVES_CHANNELS };
 
 const char *const toolkit_paths[] = {
         "/etc/nvidia-container-runtime/config.toml",

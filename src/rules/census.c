@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/census.h"
 
+#include "api/states.h"
+
 const char *const census_names[CENSUS_STATES] = {
-        [CENSUS_READY] = "ready", [CENSUS_STARTING] = "starting", [CENSUS_FAILING] = "failing",
-        [CENSUS_LOST] = "lost",   [CENSUS_LEAVING] = "leaving",
+        [CENSUS_READY] = NODE_STATE_READY,     [CENSUS_STARTING] = NODE_STATE_STARTING,
+        [CENSUS_FAILING] = NODE_STATE_FAILING, [CENSUS_LOST] = NODE_STATE_LOST,
+        [CENSUS_LEAVING] = NODE_STATE_LEAVING,
 };
 
 struct census census_daemons(const struct membership *all, size_t peers_missing) {

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "rules/host_health.h"
+#include "api/reasons.h"
 
 enum { NAMED_AT_MOST = 5 };
 
@@ -24,11 +24,11 @@ static void add(struct buf *b, const struct own_channel *x) {
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         size_t lacking = 0, told = 0;
-        *ret = (struct cd_condition){ .type = "ChannelAssigned", .status = "Unknown" };
+        *ret = (struct cd_condition){ .type = CONDITION_CHANNEL_ASSIGNED, .status = "Unknown" };
         for (size_t i = 0; i < n; i++)
                 lacking += list[i].id < 0;
         if (!n) {
-                ret->reason = HOST_HEALTH_UNUSED;
+                ret->reason = REASON_NO_NODES;
                 ret->message = "No pod uses this domain yet";
                 return;
         }
@@ -42,6 +42,6 @@ void channel_condition(const struct own_channel *list, size_t n, struct arena *a
         if (told < n)
                 buf_addf(&b, "; and %zu more", n - told);
         ret->status = lacking ? "False" : "True";
-        ret->reason = lacking ? "Waiting" : "Assigned";
+        ret->reason = lacking ? REASON_WAITING : REASON_ASSIGNED;
         ret->message = arena_strdup(a, buf_str(&b));
 }

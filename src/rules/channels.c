@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "rules/majority.h"
 #include "rules/message.h"
 
@@ -211,7 +212,7 @@ static void find_loss(struct work *w) {
         if (!w->lost)
                 return;
         add_condition(
-                w, FABRIC_TABLE_LOST, "NotAllReported",
+                w, FABRIC_TABLE_LOST, REASON_NOT_ALL_REPORTED,
                 any ? message_of(w->a,
                                  "The table of channels may have been lost or restored, so no ComputeDomain "
                                  "gets a new channel until each Node has reported which it holds. Still to "
@@ -443,7 +444,7 @@ static void assign(struct work *w) {
                 return;
         if (end < 2) {
                 bool told = is_count_told(w);
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, told ? "NoChannels" : "CountUnknown",
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, told ? REASON_NO_CHANNELS : REASON_COUNT_UNKNOWN,
                               told ? "The driver of most nodes has no IMEX channels but channel 0, which "
                                      "belongs to no ComputeDomain: set NVreg_ImexChannelCount on all nodes"
                                    : "No kubelet plugin has told yet how many IMEX channels its node has");
@@ -471,7 +472,7 @@ static void assign(struct work *w) {
         w->d->urgent = w->d->urgent || w->d->n_assigned;
         if (n_full) {
                 reclaim(w, n_full, NULL);
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, "NoneFree",
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_NONE_FREE,
                               message_of(w->a,
                                          "All %" PRId64
                                          " channels of this fabric are taken, and %zu ComputeDomains "
@@ -481,7 +482,7 @@ static void assign(struct work *w) {
         } else if (n_greedy) {
                 reclaim_of_each(w, greedy, n_greedy);
                 /* The ComputeDomains that wait repeat it, and no tenant is to read of another one. */
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, "NamespaceHasHalf",
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_HAS_HALF,
                               message_of(w->a,
                                          "%zu ComputeDomains wait because their namespace has half of the "
                                          "channels that others leave free: delete ComputeDomains there that "
@@ -599,12 +600,12 @@ static void take_assignments(struct work *w) {
                 g->domain_count += !fabric_domain_stands(&r->domains[i]);
         w->d->urgent = w->d->urgent || r->changed;
         if (w->f->recount_why)
-                add_condition(w, FABRIC_ASSIGNMENTS_LOST, "NotAllReported", w->f->recount_why);
+                add_condition(w, FABRIC_ASSIGNMENTS_LOST, REASON_NOT_ALL_REPORTED, w->f->recount_why);
         if (w->f->full_why)
-                add_condition(w, FABRIC_DOMAIN_FULL, "NoIndexLeft", w->f->full_why);
+                add_condition(w, FABRIC_DOMAIN_FULL, REASON_NO_INDEX_LEFT, w->f->full_why);
         if (r->n_refused)
                 add_condition(
-                        w, FABRIC_DOMAINS_EXHAUSTED, "TooManyDomains",
+                        w, FABRIC_DOMAINS_EXHAUSTED, REASON_TOO_MANY_DOMAINS,
                         message_of(w->a,
                                    "%d ComputeDomains have nodes of this partition, which is as many as "
                                    "its object has room for, and %zu wait: delete ComputeDomains or "
@@ -650,7 +651,7 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         const char *who = message_end(&held, a);
         if (is_held)
                 add_condition(
-                        &w, FABRIC_CHANNELS_HELD, "NodesHoldChannels",
+                        &w, FABRIC_CHANNELS_HELD, REASON_NODES_HOLD_CHANNELS,
                         message_of(a,
                                    "Channels that nobody needs any more are given to nobody else: %s. A Node "
                                    "that is off for good can be deleted, or tainted "

@@ -2,6 +2,7 @@
 #include "rules/host_health.h"
 
 #include "api/names.h"
+#include "api/reasons.h"
 
 enum { NAMED_AT_MOST = 5, REASON_AT_MOST = 200 };
 
@@ -29,12 +30,13 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
         static const struct words {
                 const char *type, *down, *degraded, *up, *all_up, *untold;
         } words[] = {
-                { HOST_HEALTH, "HostIMEXDown", "HostIMEXDegraded", "HostIMEXUp",
+                { CONDITION_HOST_IMEX_HEALTHY, REASON_DOMAIN_HOST_IMEX_DOWN, REASON_DOMAIN_HOST_IMEX_DEGRADED,
+                  REASON_DOMAIN_HOST_IMEX_UP,
                   "The IMEX of the host is up on every node that a pod of this domain is on",
                   "Not every kubelet plugin on the nodes of this domain has told how the IMEX of its host "
                   "is: see "
                   "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
-                { HOST_HEALTH_OF_DAEMONS, "IMEXDown", "IMEXDown", "IMEXUp",
+                { CONDITION_IMEX_HEALTHY, REASON_IMEX_DOWN, REASON_IMEX_DOWN, REASON_IMEX_UP,
                   "The IMEX daemon is ready on every node that a pod of this domain is on",
                   "Not every daemon on the nodes of this domain has reported how its IMEX is: see the Pods "
                   "of DaemonSet " CD_DAEMON_OBJECT },
@@ -48,7 +50,7 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
         }
         *ret = (struct cd_condition){ .type = w->type, .status = "Unknown" };
         if (!n) {
-                ret->reason = HOST_HEALTH_UNUSED;
+                ret->reason = REASON_NO_NODES;
                 ret->message = "No pod uses this domain yet";
         } else if (down || degraded) {
                 ret->status = "False";
@@ -59,7 +61,7 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
                 ret->reason = w->up;
                 ret->message = w->all_up;
         } else {
-                ret->reason = "NotProbed";
+                ret->reason = REASON_NOT_PROBED;
                 ret->message = w->untold;
         }
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/reasons.h"
+#include "api/states.h"
 #include "base/mem.h"
 #include "model/domain.h"
 
@@ -17,18 +19,8 @@ struct host {
         const char *state, *reason; /* state NULL: nothing is said, or it cannot be believed */
 };
 
-/* The reason of the condition while no pod uses the domain. */
-#define HOST_HEALTH_UNUSED "NoNodes"
-
-#define HOST_UP "UP"
-#define HOST_DEGRADED "DEGRADED"
-#define HOST_DOWN "DOWN"
-
-#define HOST_HEALTH "HostIMEXHealthy"
-#define HOST_HEALTH_OF_DAEMONS "IMEXHealthy"
-
-/* Fills type, status, reason and message of the condition, HOST_HEALTH or that `of_daemons`. `hosts` are
- * sorted by name, each once. The message changes with what is wrong and not with the number of nodes: a node
- * that joins healthily costs no write. */
+/* Fills type, status, reason and message of the condition, CONDITION_HOST_IMEX_HEALTHY, or of
+ * CONDITION_IMEX_HEALTHY if `of_daemons`. `hosts` are sorted by name, each once. The message changes with
+ * what is wrong and not with the number of nodes: a node that joins healthily costs no write. */
 void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
                  struct cd_condition *ret);

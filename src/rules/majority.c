@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/reasons.h"
 #include "rules/message.h"
 
 /* How one node's value compares with another's; one that has told nothing sorts last. */
@@ -74,7 +75,7 @@ bool majority_differ(const struct majority *m, struct arena *a, struct majority_
                                          "nvidia-imex of most nodes is of version %s, that of %s of another: "
                                          "those nodes offer no channels until it is the same",
                                          m->imex_version, message_end(&versions, a));
-        *ret = (struct majority_words){ *of_counts ? "ChannelCount" : "IMEXVersion",
+        *ret = (struct majority_words){ *of_counts ? REASON_CHANNEL_COUNT : REASON_IMEX_VERSION,
                                         message_of(a, "%s%s%s", of_counts,
                                                    *of_counts && *of_versions ? ". " : "", of_versions) };
         return *of_counts || *of_versions;
@@ -87,7 +88,7 @@ bool majority_withhold(const struct majority *m, struct arena *a, struct majorit
                         message_add(&list, "%s (%s)", m->nodes[i]->name, m->nodes[i]->withheld);
         bool any = list.n;
         *ret = (struct majority_words){
-                "DevicesWithheld",
+                REASON_DEVICES_WITHHELD,
                 any ? message_of(a,
                                  "These nodes offer no channels to new pods, and the Event "
                                  "ComputeDomainDevicesWithheld of each says why: %s",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/states.h"
 #include "rules/message.h"
 
 static void say(struct member *m, enum member_why why, const char *message) {
@@ -51,7 +52,7 @@ static void judge_joined(struct member *m, const struct member_facts *f, struct 
                     message_of(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
                                p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
         else if (!streq(p->ready, "true"))
-                say(m, streq(p->state, "BACKOFF") || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
+                say(m, streq(p->state, IMEX_STATE_BACKOFF) || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
                     with_reason(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
                                 p->reason));
         else if (!*m->entry.ip)

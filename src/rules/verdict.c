@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "rules/message.h"
 
 enum { NAMED_AT_MOST = 5 };
@@ -103,12 +104,12 @@ static void condition_ready(const struct compute_domain *cd, const struct member
         static const struct {
                 enum member_why why;
                 const char *reason;
-        } bad[] = { { MEMBER_FULL, "DomainFull" },
-                    { MEMBER_HELD, "NodeHeld" },
-                    { MEMBER_LOST, "NodeLost" },
-                    { MEMBER_FAILING, "NodeFailing" } };
+        } bad[] = { { MEMBER_FULL, REASON_DOMAIN_FULL },
+                    { MEMBER_HELD, REASON_NODE_HELD },
+                    { MEMBER_LOST, REASON_NODE_LOST },
+                    { MEMBER_FAILING, REASON_NODE_FAILING } };
         struct cd_condition *c = &v->conditions[0];
-        *c = (struct cd_condition){ .type = "Ready", .status = "False" };
+        *c = (struct cd_condition){ .type = CONDITION_READY, .status = "False" };
         if (problem->reason) {
                 c->reason = problem->reason;
                 c->message = problem->message;
@@ -124,7 +125,7 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                         return;
                 }
         if (any(all, MEMBER_STARTING)) {
-                c->reason = "NodesNotReady";
+                c->reason = REASON_NODES_NOT_READY;
                 c->message =
                         message_of(a, "%lld of %zu nodes are ready. %s%s", (long long)v->nodes_ready,
                                    count_staying(all), name_them(all, MEMBER_STARTING, a),
@@ -132,16 +133,16 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                                                     "-l " CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
                                                   : "");
         } else if ((int64_t)v->n_joined < cd->num_nodes) {
-                c->reason = "NodesMissing";
+                c->reason = REASON_NODES_MISSING;
                 c->message = message_of(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_joined,
                                         (long long)cd->num_nodes);
         } else if (!v->n_joined) {
                 c->status = "True";
-                c->reason = "NoNodes";
+                c->reason = REASON_NO_NODES;
                 c->message = "No pod uses this domain yet";
         } else {
                 c->status = "True";
-                c->reason = "AllNodesReady";
+                c->reason = REASON_ALL_NODES_READY;
                 c->message = v->n_joined == 1 ? "The only node is ready"
                                               : message_of(a, "All %zu nodes are ready", v->n_joined);
         }
@@ -151,7 +152,7 @@ static void condition_ready(const struct compute_domain *cd, const struct member
 static void add_go(const struct membership *all, struct arena *a, struct verdict *v) {
         struct cd_condition *c = &v->conditions[0];
         c->message = message_of(a, "%s. %s", c->message, all->go);
-        c->reason = "FormedByGoDriver";
+        c->reason = REASON_FORMED_BY_GO_DRIVER;
 }
 
 /* Nodes of which the same is to be said. */
@@ -194,19 +195,19 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
                 else
                         add_name(&missing, m->entry.node, "not known");
         }
-        *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
+        *c = (struct cd_condition){ .type = CONDITION_PEERS_CONNECTED, .status = "Unknown" };
         v->peers_missing = missing.n;
         const char *missing_text = end_names(&missing, a);
         if (!n) {
-                c->reason = "NoFabricNodes";
+                c->reason = REASON_NO_FABRIC_NODES;
                 c->message = "No node with a fabric has joined";
         } else if (missing.n) {
                 c->status = "False";
-                c->reason = "PeersMissing";
+                c->reason = REASON_PEERS_MISSING;
                 c->message = missing_text;
         } else {
                 c->status = "True";
-                c->reason = "AllConnected";
+                c->reason = REASON_ALL_CONNECTED;
                 c->message = "All IMEX daemons have found each other";
         }
 }
@@ -312,7 +313,7 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
                        struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
-                "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
+                CONDITION_READY, problem->reason ? "False" : "True", .reason = REASON_ADMITTED,
                 .message =
                         of_daemons
                                 ? "Admitted, and the claim template for its pods exists. This says nothing "
@@ -334,9 +335,9 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                         bool conditions, int64_t now, struct arena *a, struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
-                "Ready",
+                CONDITION_READY,
                 "False",
-                "OtherMode",
+                REASON_OTHER_MODE,
                 message_of(a,
                            "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
                            "for this ComputeDomain but "
@@ -393,24 +394,25 @@ static void joined(struct news *w, struct arena *a, const struct domain_node *no
 static void node_warning(const struct domain_node *was, const struct domain_node *now, const struct member *m,
                          struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
-                add(list, n, true, "NodeMoved",
+                add(list, n, true, REASON_NODE_MOVED,
                     message_of(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
                                now->node, str_or(was->clique_id, "none"), (long long)was->index,
                                str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
         if (m->why == MEMBER_LOST)
-                add(list, n, true, "NodeLost", message_of(a, "Node %s is lost: %s", now->node, m->message));
+                add(list, n, true, REASON_NODE_LOST,
+                    message_of(a, "Node %s is lost: %s", now->node, m->message));
         else
-                add(list, n, true, "NodeNotReady",
+                add(list, n, true, REASON_NODE_NOT_READY,
                     message_of(a, "Node %s is not ready any more: %s", now->node, m->message));
 }
 
 static size_t node_events(const struct compute_domain *cd, const struct membership *all,
                           const struct verdict *v, struct arena *a, struct verdict_event *list) {
-        struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
-        struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
-        struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
+        struct news in = { REASON_NODE_JOINED, "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
+        struct news ready = { REASON_NODE_READY, "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
+        struct news left = { REASON_NODE_LEFT, "has left", "have left", BUF_INIT(8192), NULL, 0 };
         struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
                       are = sort_listed(v->nodes, v->n_nodes, a);
         const struct member *m = all->members;
@@ -447,8 +449,9 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 bool bad = streq(now->status, "False"), good = streq(now->status, "True");
                 bool changed = !was || !streq(was->status, now->status),
-                     used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
-                bool of_imex = streq(now->type, HOST_HEALTH) || streq(now->type, HOST_HEALTH_OF_DAEMONS);
+                     used = was && !streq(was->reason, REASON_NO_NODES);
+                bool of_imex = streq(now->type, CONDITION_HOST_IMEX_HEALTHY) ||
+                               streq(now->type, CONDITION_IMEX_HEALTHY);
                 if (of_imex && changed && (bad || (good && used)))
                         add(list, n, bad, now->reason, now->message);
         }
@@ -472,9 +475,9 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
                 add(list, &n, true, now->reason, now->message);
         /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
         if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
-                add(list, &n, false, "Ready", now->message);
+                add(list, &n, false, CONDITION_READY, now->message);
         else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
-                add(list, &n, false, "NotReady", now->message);
+                add(list, &n, false, REASON_NOT_READY, now->message);
         host_event(cd, v, list, &n);
         *ret = list;
         return n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agree: sends the same requests, one at a time, to the simulated API server and to a real one, and compares
- * the answers. ./run starts the real one; docs/testing.md says what is compared. */
+ * the answers. ./run starts the real one; docs/dev/testing.md says what is compared. */
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>

@@ -33,7 +33,7 @@ def form(bench, nodes, claim):
 def main():
     a = arguments(__doc__, 11).parse_args()
     # Where nodes state nvidia.com/gpu and a device class has that name, too, the scheduler of 1.36 cannot bind a pod that asks for it and has a
-    # claim beside it (docs/troubleshooting.md).
+    # claim beside it (docs/how-to/troubleshoot.md).
     bench, _, sizes = begin(a, with_domain=False)
     rows = []
     templates = f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaimtemplates"

@@ -31,7 +31,9 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'plugin | env("TRUST_CONTAINER_TOOLKIT") == "true"'
 }
 
-@test "the controller writes fabrics, makes their definition whoever owns the others, and lists the Leases of kubelets" {
+# failure: another owner has the CustomResourceDefinition of ComputeDomains -> the list of channels is in a
+#   kind of ours
+@test "the controller writes fabric objects, creates their definition even if another owner has the others, and lists the Leases of kubelets" {
 	render "${channel[@]}" --set crds.applyAtStart=false
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | (.[] | select(.resources == ["computedomainfabrics"]) |
 		.verbs == ["get", "list", "watch", "create", "patch", "delete"]) and (.[] | select(.resources == ["customresourcedefinitions"]) |

@@ -135,6 +135,7 @@ bounded() {
 		| select((has("maxLength") or has("enum") or has("format")) | not)] == []'
 }
 
+# failure: a string of an object is very long -> the API server refuses it [tenants]
 @test "ComputeDomain limits the length of every string" { bounded; }
 
 @test "ComputeDomainClique limits the length of every string" { bounded; }

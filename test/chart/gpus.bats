@@ -53,7 +53,9 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is 'named("DeviceClass"; "gpu.nvidia.com") | .apiVersion == "resource.k8s.io/v1beta1" and (.spec | has("extendedResourceName") | not)'
 }
 
-@test "the class of whole GPUs has another name for limits, or none, where the values say so" {
+# failure: a device plugin offers nvidia.com/gpu on other nodes -> the device class can have another name or
+#   none
+@test "the class of whole GPUs has the extended resource name of the values, or none" {
 	render "${on[@]}" --set resources.gpus.extendedResourceName=
 	is 'named("DeviceClass"; "gpu.nvidia.com").spec | has("extendedResourceName") | not'
 	render "${on[@]}" --set resources.gpus.extendedResourceName=example.com/gpu
@@ -124,7 +126,8 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 
 # The same rules in the program, which says what it refuses.
 gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za-z]*\)" },/\1/p' "$checkout/src/gpu_plugin/gpu_driver.c"; }
-@test "feature gates that this version does nothing of for GPUs are refused, those that the program refuses, in its words" {
+# failure: a GPU feature gate is not implemented -> the chart refuses it
+@test "GPU feature gates that this version does not implement are refused, with the error of the program" {
 	local gate
 	[[ $(gates | wc -l) -ge 5 ]]
 	[[ $(gates | sort) == "$(sed -n 's/^{{- range $gate := list \(.*\) -}}$/\1/p' "$chart/templates/_gpus.tpl" | tr -d '"' | tr ' ' '\n' | sort)" ]]

@@ -63,10 +63,10 @@ series_of_the_programs() {
 	[[ -z $(comm -13 "$BATS_TEST_TMPDIR/known" "$BATS_TEST_TMPDIR/named" | tee /dev/stderr) ]]
 }
 
-@test "docs/metrics.md has every series and every alert" {
+@test "docs/reference/metrics.md has every series and every alert" {
 	local name
 	for name in $(series_of_the_programs) $(all_alerts); do
-		grep -qF "\`$name" "$checkout/docs/metrics.md" || { echo "not in docs/metrics.md: $name"; return 1; }
+		grep -qF "\`$name\`" "$checkout/docs/reference/metrics.md" || { echo "not in docs/reference/metrics.md: $name"; return 1; }
 	done
 }
 
@@ -109,7 +109,7 @@ recorded_fires() {
 	done
 }
 
-@test "each alert has a row in docs/metrics.md that its runbook_url leads to" {
+@test "each alert has a row in docs/reference/metrics.md that its runbook_url leads to" {
 	local alert
 	render --set metrics.prometheusRule.enabled=true
 	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[].annotations | has("runbook_url")] | any | not'
@@ -118,7 +118,7 @@ recorded_fires() {
 	for alert in $(all_alerts); do
 		is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[] | select(.alert == $a).annotations.runbook_url] ==
 			["https://wiki.example.com/metrics#" + ($a | ascii_downcase)]' --arg a "$alert"
-		grep -qF "| <a id=\"${alert,,}\"></a>\`$alert\` |" "$checkout/docs/metrics.md"
+		grep -qF "| <a id=\"${alert,,}\"></a>\`$alert\` |" "$checkout/docs/reference/metrics.md"
 	done
 	refused "runbookURL" --set metrics.prometheusRule.runbookURL=wiki
 }

@@ -37,6 +37,8 @@ setup() { render; }
 
 # A daemon whose node is in use outlives the release, and its token is only valid for the account that it was issued for. A right must not
 # outlive what limits it.
+# failure: the chart is uninstalled under daemons in use -> their account remains together with the policies
+#   that limit it [upgrade]
 @test "the account and the roles of the daemons outlive the release, with the policies that limit them, in driver-managed mode, and nothing else does" {
 	local kept='[.[] | select(.metadata.annotations["helm.sh/resource-policy"] == "keep") | "\(.kind) \(.metadata.name)"] | sort'
 	local mode
@@ -53,6 +55,7 @@ setup() { render; }
 
 # After a reboot of its node, a daemon of the Go driver writes its new address into its clique. It starts nvidia-imex only when it can watch
 # its pod.
+# failure: a daemon of the Go driver restarts under our roles -> it may do all that it needs [go]
 @test "a daemon of the Go driver writes cliques, and watches and patches pods, in the driver's namespace" {
 	is 'named("Role"; "compute-domain-daemon-role") | .metadata.namespace == "nvidia-compute-domains" and .rules == [
 		{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get", "list", "watch", "create", "update", "patch"]},
@@ -121,7 +124,8 @@ may_watch() {
 			(.apiGroups | index($group)) and (.resources | index($plural)) and (["list", "watch"] - .verbs == [])))' --arg roles "$1" --argjson kinds "$2"
 }
 
-@test "every watch of controller, plugin and daemon is allowed in every mode, and so is to create the kind of fabrics" {
+# failure: objects of another mode remain -> each program may watch all kinds in every mode
+@test "every watch of controller, plugin and daemon is allowed in every mode, and so is the creation of the definition of fabric objects" {
 	local imex=resources.computeDomains.imex all mode plugin daemon
 	all=$(watched controller/watch.c)
 	plugin=$(watched cd_plugin/{fabric_watch,lookup,own_pod,rack_watch}.c node/{leaving,slice_publisher}.c)
@@ -197,6 +201,7 @@ may_watch() {
 		[["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]]]'
 }
 
+# failure: a tenant requests the device of daemons -> a policy refuses it in every mode [tenants]
 @test "the daemons' device is for the driver's namespaces, and refused elsewhere in every mode" {
 	local rule='named("ValidatingAdmissionPolicy"; "compute-domains-daemon-claims").spec'
 	local mode

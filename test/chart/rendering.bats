@@ -2,6 +2,7 @@
 # What the chart makes, and what it refuses to make.
 load chart.bash
 
+# failure: the chart is installed with default values -> every object renders exactly once
 @test "the default values render every object, and nothing twice" {
 	render
 	is 'map(.kind) | unique == ["ClusterRole", "ClusterRoleBinding", "ComputeDomain", "DaemonSet", "Deployment", "DeviceClass",
@@ -16,7 +17,8 @@ load chart.bash
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$chart"
 }
 
-@test "image and pods are those that others rely on" {
+# failure: the chart is upgraded -> labels and selectors keep their names
+@test "image and pod labels keep their names" {
 	render
 	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.1.0")'
 	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0"'
@@ -30,6 +32,8 @@ load chart.bash
 	is 'controller | env("IMAGE_NAME") == "example.org/cd:test"'
 }
 
+# failure: a controller fails -> there is a second replica
+# failure: the controller runs on a GPU node -> it is unprivileged and inherits no GPUs
 @test "the controller is highly available and unprivileged" {
 	render
 	is 'named("Deployment"; "compute-domains-controller").spec | .replicas == 2 and (has("strategy") | not)'
@@ -42,6 +46,7 @@ load chart.bash
 	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
 }
 
+# failure: a NoExecute taint is set -> the plugin stays, whatever tolerations the values have
 @test "the plugin tolerates every NoExecute taint, whatever tolerations the values name" {
 	local stay='{"operator": "Exists", "effect": "NoExecute"}'
 	render
@@ -146,7 +151,8 @@ load chart.bash
 	is 'plugin.spec.containers[0].env[] | select(.name == "POD_NAME") | .valueFrom.fieldRef.fieldPath == "metadata.name"'
 }
 
-@test "the host's nvidia-imex is never asked when the values say so, as a number or as text" {
+# failure: nodes have no nvidia-imex of the host -> the value hostProbeInterval=0 switches the queries off
+@test "the host's nvidia-imex is not queried if the interval is 0, as a number or as text" {
 	render --set resources.computeDomains.imex.hostProbeInterval=0
 	is 'plugin | env("IMEX_HOST_PROBE_INTERVAL") == "0"'
 	render --set-string resources.computeDomains.imex.hostProbeInterval=0
@@ -158,6 +164,7 @@ load chart.bash
 	is 'plugin | [env("ADDITIONAL_NAMESPACES")] == []'
 }
 
+# failure: the plugin's health port is changed -> its probes use the new port
 @test "the kubelet plugin's probes follow its port" {
 	render
 	is 'plugin | env("HEALTHCHECK_PORT") == "51515"'
@@ -213,6 +220,8 @@ load chart.bash
 	is 'controller | [env("MAX_NODES_PER_IMEX_DOMAIN")] == ["36"]'
 }
 
+# failure: an earlier installation was in another namespace -> its daemons keep roles and an account there
+#   [go]
 @test "additional namespaces get roles and daemon accounts, once each" {
 	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
 		--set 'controller.containers.computeDomain.env[0].value=old\, older \,old\,nvidia-compute-domains'
@@ -231,12 +240,14 @@ load chart.bash
 	is 'plugin | [env("ADDITIONAL_NAMESPACES")] == []'
 }
 
+# failure: the image needs a pull secret -> daemons have it too
 @test "pull secrets reach the pods and the daemons" {
 	render --set 'imagePullSecrets[0].name=one' --set 'imagePullSecrets[1].name=two'
 	is '[controller, plugin] | all(.spec.imagePullSecrets == [{name: "one"}, {name: "two"}])'
 	is 'controller | env("CD_DAEMON_IMAGE_PULL_SECRET_NAMES") == "one,two"'
 }
 
+# failure: the release takes over from another chart -> its names can stay
 @test "names can be those of another chart's release" {
 	render --set nameOverride=dra-driver-nvidia-gpu
 	is 'named("Deployment"; "dra-driver-nvidia-gpu-controller").spec.selector.matchLabels ==
@@ -252,6 +263,8 @@ load chart.bash
 		.template.metadata.labels.app == "mine"'
 }
 
+# failure: the cluster claims versions of DeviceClass that it does not serve -> the chart uses the newest
+#   served one
 @test "device classes are written in the newest version that the cluster offers" {
 	render
 	is 'kind("DeviceClass") | map(.apiVersion) | unique == ["resource.k8s.io/v1"]'
@@ -260,12 +273,14 @@ load chart.bash
 	is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-daemon.nvidia.com", "compute-domain-default-channel.nvidia.com"]'
 }
 
-@test "network policies allow the API server only, when asked for" {
+# failure: network policies are enabled -> the driver's pods can still reach the API server
+@test "network policies, if enabled, allow the API server only" {
 	render --set controller.networkPolicy.enabled=true --set kubeletPlugin.networkPolicy.enabled=true
 	is 'kind("NetworkPolicy") | map(select(.spec.egress).metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
 	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | all(.spec | .policyTypes == ["Egress"] and [.egress[].ports[].port] == [443, 6443])'
 }
 
+# failure: a pod connects to the ports of nvidia-imex -> the network policy allows daemons only [tenants]
 @test "only the daemons, ours and the Go driver's, reach the ports of nvidia-imex" {
 	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
 	is 'kind("NetworkPolicy") | map([.metadata.name, .metadata.namespace]) | sort == [["compute-domains-daemon", "nvidia-compute-domains"],
@@ -325,7 +340,8 @@ load chart.bash
 		.containers[0].resources.claims == [{name: "channel"}] and .imagePullSecrets == [{name: "one"}] and .securityContext.runAsNonRoot'
 }
 
-@test "OpenShift gets what lets our pods run" {
+# failure: the cluster is OpenShift -> the driver's pods get their security context constraints
+@test "on OpenShift the driver's pods get their security context constraints" {
 	render --api-versions security.openshift.io/v1
 	is '[kind("RoleBinding")[].roleRef.name | select(startswith("system:openshift"))] ==
 		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged"]'

@@ -13,6 +13,7 @@ with_defaults() {
 }
 go=(--set resources.gpus.enabled=false --set image.repository=example.org/compute-domains)
 
+# failure: a key is mistyped -> the chart refuses it by name
 @test "a key that does not exist is refused by name, wherever it is" {
 	refused "nvidiaDriveRoot" --set nvidiaDriveRoot=/
 	refused "kubeletplugin" --set kubeletplugin.healthcheckPort=1
@@ -52,7 +53,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	refused "HostManagedImex" --set featureGates.HostManagedImex=true
 }
 
-@test "values that a program would refuse are refused before" {
+# failure: a value would crash a program -> the chart refuses it
+@test "values that a program would refuse are refused by the chart" {
 	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=2000
 	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=0
 	refused "hostProbeInterval" --set resources.computeDomains.imex.hostProbeInterval=5
@@ -72,7 +74,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render --set controller.leaderElection.leaseDuration=1m30s --set controller.leaderElection.renewDeadline=1m --set controller.leaderElection.retryPeriod=2.5s
 }
 
-@test "keys of other charts are answered with what to write instead" {
+# failure: a key of another chart is used -> it is refused with the replacement
+@test "keys of other charts are refused with the replacement" {
 	refused "write resources.computeDomains.enabled" --set computeDomain.enabled=true
 	refused "write resources.gpus.enabled" --set gpu.enabled=false
 	refused "set image.repository to the image of this driver" --set image.repository=nvcr.io/nvidia/k8s-dra-driver-gpu
@@ -155,6 +158,7 @@ config=resources.computeDomains.imex.config
 	done
 }
 
+# failure: values of the Go driver's chart are used -> they work or are refused with the replacement
 @test "the published values for the Go driver's chart work, or are refused with what to write instead" {
 	local values=$BATS_TEST_DIRNAME/values
 	render -f "$values/aks.yaml"
@@ -187,6 +191,7 @@ config=resources.computeDomains.imex.config
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "mine"'
 }
 
+# failure: --reuse-values is used over the Go driver's chart -> missing values get their defaults [go]
 @test "--reuse-values over the Go driver's chart gets our defaults where it has none" {
 	with_defaults go-chart-defaults.yaml "${go[@]}"
 	is 'controller | env("KUBE_API_QPS") == "200" and env("KUBE_API_BURST") == "400" and env("APPLY_CRDS") == "true" and
@@ -220,6 +225,7 @@ config=resources.computeDomains.imex.config
 	done
 }
 
+# failure: --reuse-values is used over an older chart -> missing values get their defaults [upgrade]
 @test "--reuse-values over an older chart of ours" {
 	with_defaults older-chart-defaults.yaml
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical" and [env("LOGGING_FORMAT")] == []'
@@ -235,11 +241,11 @@ config=resources.computeDomains.imex.config
 	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0@\($d)"' --arg d $digest
 }
 
-@test "the values of GKE, AKS and OKE render as docs/install.md has them" {
+@test "the values of GKE, AKS and OKE render as docs/how-to/platforms.md has them" {
 	local platform file
 	for platform in gke aks oke; do
 		file=$BATS_TEST_TMPDIR/$platform.yaml
-		awk -v first="# $platform.yaml" '$0 == first { inside = 1 } /^```$/ { inside = 0 } inside' "$checkout/docs/install.md" |
+		awk -v first="# $platform.yaml" '$0 == first { inside = 1 } /^```$/ { inside = 0 } inside' "$checkout/docs/how-to/platforms.md" |
 			sed 's|<your registry>|registry.example.org|' >"$file"
 		render --values "$file"
 		is '[controller, plugin] | all(.spec.containers[0].image | startswith("registry.example.org/compute-domains:"))'

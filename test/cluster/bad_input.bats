@@ -8,6 +8,7 @@ setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
+# failure: a claim has an unknown field -> an Event of its pod names it within 45 s
 # bats test_tags=matrix
 @test "unknown field in an opaque config" {
 	domain d
@@ -15,6 +16,7 @@ teardown() { ns_end; }
 	refused_with bad 'strict decoding error: unknown field "unexpected"'
 }
 
+# failure: a claim has the configuration of another kind -> it is refused
 @test "wrong kind of opaque config" {
 	run claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
 	[[ $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
@@ -28,11 +30,13 @@ teardown() { ns_end; }
 	refused_with worse GpuConfig
 }
 
+# failure: domainID is empty -> the claim is refused
 @test "empty domainID" {
 	claimed_by_hand bad "$(config "")"
 	refused_with bad domainID
 }
 
+# failure: domainID is a path out of its folder -> the claim is refused, and no file changes
 # bats test_tags=long
 @test "a domainID that climbs out of its folder" {
 	# Where it would lead to from the folder of the domains, and what lies on the way.
@@ -44,12 +48,14 @@ teardown() { ns_end; }
 	[[ $(around) == "$before" ]]
 }
 
+# failure: allocationMode is unknown -> the claim is refused
 @test "unknown allocationMode" {
 	domain d
 	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: Some')"
 	refused_with bad allocationMode
 }
 
+# failure: a claim names a ComputeDomain of another namespace -> it is refused, and no node is labelled
 @test "a ComputeDomain of another namespace" {
 	k create namespace "$ns-other"
 	k -n "$ns-other" apply -f - <<END
@@ -70,6 +76,7 @@ END
 	refused_with orphan e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8
 }
 
+# failure: the name of the claim template is taken -> an Event reports it, and the foreign template stays
 @test "claim template name already taken by another object" {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.k8s.io/v1
@@ -97,7 +104,8 @@ END
 	[[ $status -ne 0 && $output == *immutable* ]]
 }
 
-@test "a daemon claim made by hand in a user's namespace" {
+# failure: a user creates a daemon claim -> it is refused
+@test "a daemon claim created by hand in a user's namespace" {
 	domain d
 	run claimed_by_hand sneaky "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com
 	[[ $output == *"is for the IMEX daemons"* ]]

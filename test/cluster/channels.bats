@@ -74,8 +74,9 @@ own() { echo ", isolation: Channel"; }
 	eventually 30 holds_are 0 ''
 }
 
+# failure: seventeen pods of a node want a channel -> sixteen run, and one waits
 # bats test_tags=matrix
-@test "a node has sixteen places for the plain claim template: four pods run, sixteen run, and the seventeenth waits for one of them to end" {
+@test "a node has sixteen channel devices for the plain claim template: sixteen pods run, and the seventeenth waits until one has ended" {
 	places 3 16
 	domain train
 	several many train 3 4
@@ -88,6 +89,7 @@ own() { echo ", isolation: Channel"; }
 	eventually 60 pods_are many Running 16
 }
 
+# failure: the checkpoint is lost under channel-1 and channel-10 -> every pod keeps its channel
 @test "the plugin restarts, and loses its checkpoint, under channel-1 and channel-10: every pod keeps its channel, and all of them can end" {
 	domain train
 	several many train 1 11
@@ -154,7 +156,8 @@ END
 	channels_of two | grep -qx "$left"
 }
 
-@test "allocationMode All, a claim without isolation, and a channel that somebody names himself are refused" {
+# failure: a claim requests all channels or a channel ID -> it is refused [tenants]
+@test "allocationMode All, a claim without isolation, and a channel ID in a claim are refused" {
 	domain d
 	claimed_by_hand all "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), allocationMode: All")"
 	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has a channel of its own'
@@ -164,7 +167,9 @@ END
 	refused_with named 'unknown field'
 }
 
-@test "a node whose container toolkit gives channels to whoever asks withholds its places, and offers them again when it does not" {
+# failure: the container toolkit gives any container a channel -> the node withholds its channels, and an
+#   Event reports it [tenants]
+@test "a node whose container toolkit gives channels to any container withholds its channels until that is fixed" {
 	eventually 20 node_event_or_log 2
 	toolkit 2 'ignore-imex-channel-requests = false'
 	eventually 20 places 2 0
@@ -179,8 +184,9 @@ END
 }
 node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
+# failure: IMEX of a node is not READY -> its channels are withheld, and running pods continue
 # bats test_tags=long
-@test "a node whose IMEX is not READY offers no places, and says why; what runs and what is allocated goes on; it offers them again when IMEX is stable" {
+@test "a node whose IMEX is not READY withholds its channels and reports why; running pods continue; channels are offered again when IMEX is stable" {
 	domain train
 	worker a train 2
 	running a
@@ -209,7 +215,9 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	eventually 20 fabric_is_silent NodesWithhold
 }
 
-@test "the table of a fabric is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
+# failure: the fabric object is deleted under pods -> they keep their channels, and no other ComputeDomain
+#   gets them [etcd]
+@test "the fabric object is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
 	domain one
 	domain two
 	worker a one 0
@@ -236,7 +244,9 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 		eventually 20 eval "k -n $ns get computedomain three -o json | jq -e '.status.conditions[] | select(.type == \"ChannelAssigned\" and .status == \"True\")'"
 }
 
-@test "a table goes in the foreground too, and writes that change nothing of it are let in" {
+# failure: the fabric object is deleted in the foreground, or its stored version is migrated -> the policy
+#   admits it
+@test "a fabric object can be deleted in the foreground, and writes that do not change its channels are admitted" {
 	domain one
 	worker a one 0
 	running a
@@ -255,8 +265,9 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
 }
 
+# failure: a tenant or administrator writes a fabric object -> a policy refuses it [tenants]
 # bats test_tags=matrix
-@test "nobody but the controller makes or changes a table, neither a tenant nor an administrator with an old copy" {
+@test "only the controller creates or changes a fabric object, not a tenant or an administrator with an old copy" {
 	domain one
 	worker a one 0
 	running a
@@ -278,7 +289,8 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 }
 has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id != $id)' >/dev/null; }
 
-@test "a claim that names another namespace's ComputeDomain gets none of its channels, and has none assigned to it" {
+# failure: a claim names another tenant's ComputeDomain -> it gets no channel, and none is assigned [tenants]
+@test "a claim that names another namespace's ComputeDomain gets no channel, and none is assigned" {
 	local mine=$ns theirs=$ns-theirs uid
 	k create namespace "$theirs" >/dev/null
 	ns=$theirs domain theirs
@@ -336,6 +348,7 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 }
 
 # Last, because it takes the isolation away: what a plugin without channels of their own makes of such claims.
+# failure: a plugin runs without channel isolation -> it refuses claims for an assigned channel
 @test "a plugin without isolation by channel refuses the claims of one that has it" {
 	with_own_channels domain
 	eventually 60 no_daemons # the one before has left them

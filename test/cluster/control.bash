@@ -174,7 +174,7 @@ start_controller-manager() {
 }
 
 start_dns() {
-	spawn "$control/dns.pid" "$control/dns.log" dns "$dns_address" kubernetes.default.svc.cluster.local "$api_address"
+	spawn "$control/dns.pid" "$control/dns.log" dns "$dns_address" kubernetes.default.svc.cluster.local "$api_address" "$control/names"
 }
 
 control_services=(etcd apiserver front scheduler controller-manager dns)

@@ -38,6 +38,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ -z $(k -n "$driver_ns" get pods -l "$uid_label" -o name) ]]
 }
 
+# failure: four nodes change to the next ComputeDomain -> none joins it before it has left the first one
 # bats test_tags=matrix
 @test "another domain follows on the same four nodes, back to back, and no node joins it before it has left the first one" {
 	domain first
@@ -60,6 +61,8 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	eventually 20 assigned_are first ""
 }
 
+# failure: ComputeDomains follow each other on the same nodes -> no nvidia-imex meets a node list of another
+#   one
 @test "three domains follow each other on the same two nodes, back to back, and no nvidia-imex finds a node list of another domain" {
 	local d since
 	since=$(date -u +%FT%TZ)
@@ -124,7 +127,8 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	eventually 10 assigned_are over "node-0 0,node-1 1,node-2 2,"
 }
 
-@test "the object of the partition is deleted under load: no IMEX and no index changes" {
+# failure: the fabric object is deleted under pods -> no IMEX and no index changes [etcd]
+@test "the fabric object is deleted under load: no IMEX and no index changes" {
 	domain kept
 	worker a kept 0
 	worker b kept 1
@@ -140,6 +144,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	running c
 }
 
+# failure: the chart is upgraded under pods -> idle daemons are replaced, and no IMEX in use ends [upgrade]
 @test "the chart is upgraded under load: idle daemons are replaced, and no IMEX ends" {
 	formed safe 0 1
 	local pids before
@@ -161,8 +166,10 @@ replaced_on() {
 		jq -e '[.items[] | select(.metadata.annotations["imex.resource.nvidia.com/report"]).spec.nodeName] | length > 0 and . - $ARGS.positional == []' --args "$@" >/dev/null
 }
 
+# failure: the chart is uninstalled under pods -> IMEX in use continues, and the next release takes over
+#   [upgrade]
 # bats test_tags=long
-@test "the chart is removed under load: IMEX goes on where it is used, and the next release takes over" {
+@test "the chart is uninstalled under load: IMEX in use continues, and the next release takes over" {
 	formed safe 0 1
 	local pids
 	pids=$(imex_pids 0 1)

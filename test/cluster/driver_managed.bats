@@ -33,6 +33,7 @@ node_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.resou
 
 user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
 
+# failure: a pod has hostUsers: false -> it gets its channel, and may open it [host]
 # bats test_tags=matrix
 @test "a pod in a user namespace gets its channel, and may open it" {
 	user_namespaces || skip "its container runtime has no user namespaces"
@@ -80,6 +81,8 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 		jq -e '.metadata.labels["resource.nvidia.com/computeDomainTarget"] == "Workload" and (.metadata.finalizers | index("resource.nvidia.com/computeDomain"))'
 }
 
+# failure: pods are added to and removed from a ComputeDomain -> nodes join and leave, and others keep their
+#   IMEX
 # bats test_tags=matrix
 @test "a domain grows and shrinks with its workload" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
@@ -150,8 +153,9 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	eventually 15 domain_field_is two .status.status Ready
 }
 
+# failure: a ComputeDomain is deleted under its pods -> the deletion completes, and its nodes are free
 # bats test_tags=matrix
-@test "a ComputeDomain deleted under a running workload goes, and its nodes are free" {
+@test "a ComputeDomain is deleted under a running workload, and its nodes are free" {
 	domain doomed
 	worker pod doomed 3
 	running pod
@@ -160,7 +164,8 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	eventually 60 daemons_idle 4
 }
 
-@test "a ComputeDomain and the object of its partition are deleted in the foreground" {
+# failure: the fabric object is deleted in the foreground -> it is recreated, and no IMEX ends
+@test "a ComputeDomain and its fabric object are deleted in the foreground" {
 	domain one
 	worker a one 0
 	running a
@@ -182,7 +187,8 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	k delete namespace "$ns" --timeout=60s
 }
 
-@test "a ComputeDomain deleted and made again with the same name forms again" {
+# failure: a ComputeDomain is recreated at once under its name -> it forms again
+@test "a ComputeDomain that is recreated with the same name forms again" {
 	domain again
 	worker pod again 0
 	running pod
@@ -243,8 +249,10 @@ waits_because() {
 }
 claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation}') ]]; }
 
+# failure: several pods share one claim -> they share the channel, and a pod of another node waits with the
+#   reason
 # bats test_tags=matrix
-@test "three pods of one named claim share the channel of one node, and a fourth that cannot run there waits and is told why" {
+@test "three pods of one named claim share the channel of one node, and a fourth that cannot run there waits with the reason" {
 	local node pod uid
 	domain team
 	shared_claim one team
@@ -275,6 +283,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 }
 
 # What a kubelet does that lacks kubernetes/kubernetes#140212, and what one does that has it.
+# failure: a pod of a shared claim ends early -> the other pods keep the channel
 # bats test_tags=matrix
 @test "a pod of a shared claim that ends before its claims were checked takes the channel from none that runs" {
 	local daemon imex uid
@@ -304,6 +313,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 30 no_claim_file 2 "$uid"
 }
 
+# failure: two ComputeDomains want one node -> Events report why the second waits until the first has left
 # bats test_tags=matrix
 @test "two ComputeDomains want one node: Events report why the second one waits" {
 	since 34 "a claim with admin access is behind a gate before 1.34"
@@ -326,6 +336,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 30 condition_is second Ready True
 }
 
+# failure: the kubelet is restarted under a pod -> the pod, its channel and IMEX continue
 @test "the kubelet is restarted under a running workload" {
 	domain d
 	worker a d 1
@@ -401,6 +412,8 @@ plugins_at_work() {
 }
 
 # Last, because the next installation sets it back.
+# failure: two plugins run on each node during an update -> claims are prepared and unprepared meanwhile
+#   [upgrade]
 @test "two plugin processes on each node during an update: claims are prepared and unprepared meanwhile" {
 	domain d
 	worker a d 0

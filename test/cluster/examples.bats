@@ -19,13 +19,17 @@ setup() { ns_begin; }
 teardown() { ns_end; }
 schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
 
-# commands TITLE: those of the block of commands below a heading of README.
-commands() { awk -v title="$1" '/^## / { found = $0 == title } !found { next } /^```sh$/ { inside = 1; next } /^```$/ { exit } inside' "$checkout/README.md"; }
+# commands TITLE: those of the block that is marked "sh" below a heading of the quick start.
+commands() {
+	awk -v title="$1" '/^## / { found = $0 == title } !found { next } /^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside' \
+		"$checkout/docs/tutorials/quick-start.md"
+}
 
-@test "README's commands install the driver on a test cluster, and a first pod gets its channel" {
+@test "the quick start's commands install the driver on a test cluster, and a first pod gets its channel" {
 	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 300s >/dev/null
 	eventually 60 slices_published 0 # kubelets keep those of a plugin for 30 s after it has left
-	commands '## Install it on the test cluster' | sed "s|^test/cluster/image |& ${CD_IMAGE:-} |" >"$BATS_TEST_TMPDIR/commands.sh"
+	commands '## Install the chart by hand' | sed "s|^test/cluster/image |& ${CD_IMAGE:-} |" >"$BATS_TEST_TMPDIR/commands.sh"
+	commands '## Your own ComputeDomain' >>"$BATS_TEST_TMPDIR/commands.sh"
 	grep -q 'helm upgrade --install' "$BATS_TEST_TMPDIR/commands.sh"
 	run bash -euo pipefail -c 'cd "$1" && . "$2"' - "$checkout" "$BATS_TEST_TMPDIR/commands.sh"
 	echo "$output"
@@ -45,7 +49,7 @@ says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 	run_example first-pod
 	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/first-pod --timeout=60s
 	says first-pod '^cr.* channel0$'
-	# What README shows when the pod has ended: its node has left.
+	# What the quick start shows when the pod has ended: its node has left.
 	eventually 60 no_nodes first
 	# What the README warns of.
 	domain unused

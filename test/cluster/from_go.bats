@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# From the Go driver to ours and back, under live workloads, by the commands of docs/from-the-go-driver.md. The Go driver is a stand-in (from_go.bash).
+# From the Go driver to ours and back, under live workloads, by the commands of docs/how-to/migrate.md. The Go driver is a stand-in (from_go.bash).
 # Each test continues where the one before it has ended.
 
 bats_require_minimum_version 1.5.0
@@ -14,7 +14,7 @@ RELEASE=dra NAMESPACE=$driver_ns CHART=$checkout/deploy/chart/compute-domains
 # page TITLE N: the N-th block of commands below a heading of the page. Registry and Go chart are those that there are here.
 page() {
 	awk -v title="$1" -v n="$2" '/^## / { found = $0 == title } !found { next } /^ *```sh$/ { i++; next } /^ *```$/ { if (i == n) exit; next } i == n' \
-		"$checkout/docs/from-the-go-driver.md" |
+		"$checkout/docs/how-to/migrate.md" |
 		sed "s|registry.example.org/compute-domains|compute-domains/compute-domains|; s|oci://[^ ]* --version <[^>]*>|$(go_chart)|; s|--wait|--wait --timeout 120s|"
 }
 # follow: does what it reads, beside the values file that the page calls mine.yaml.
@@ -67,7 +67,8 @@ rolled_out() {
 	is_go 1
 }
 
-@test "helm upgrade --reuse-values by our chart, GPUs left to the Go driver: nobody is disturbed, and our daemons come to the other nodes" {
+# failure: helm upgrade replaces the Go driver under pods -> no workload is disturbed
+@test "helm upgrade --reuse-values to our chart, with GPUs left to the Go driver: no workload is disturbed, and our daemons start on the other nodes" {
 	local before_one before_two before indices
 	before_one=$(worker_is one)
 	before_two=$(worker_is two)
@@ -78,12 +79,12 @@ rolled_out() {
 	uid=$(k get $class -o jsonpath='{.metadata.uid}')
 	helm get values $RELEASE -n $NAMESPACE -o yaml >"$BATS_FILE_TMPDIR/mine.yaml"
 	page '## GPUs' 1 | sed '/^# now the upgrade/,$d' >"$BATS_TEST_TMPDIR/before.sh"
-	page '## The upgrade' 2 >"$BATS_TEST_TMPDIR/upgrade.sh"
+	page '## Upgrade' 2 >"$BATS_TEST_TMPDIR/upgrade.sh"
 	grep -q -- --reuse-values "$BATS_TEST_TMPDIR/upgrade.sh"
 	follow <"$BATS_TEST_TMPDIR/before.sh"
 	follow <"$BATS_TEST_TMPDIR/upgrade.sh"
 	rolled_out
-	run follow < <(page '## Is all well?' 1)
+	run follow < <(page '## Check the result' 1)
 	[[ $(grep -c 'successfully rolled out' <<<"$output") == 2 ]]
 	grep -x 4 <<<"$output" # nodes with a slice
 	eventually 90 own_daemons_are "node-2 node-3"
@@ -99,6 +100,7 @@ rolled_out() {
 	[[ -z $(k get clusterrole compute-domain-daemon-role --ignore-not-found -o name) ]]
 }
 
+# failure: daemons of the Go driver are killed or deleted -> they return with their index
 @test "a daemon of the Go driver is killed, and the Pod of another one is deleted: both come back, and keep their index" {
 	local pod uid indices
 	indices=$(indices train)
@@ -118,8 +120,9 @@ rolled_out() {
 	k -n $ns wait --for=condition=Ready computedomain/train --timeout=60s
 }
 
+# failure: a node with a daemon of the Go driver loses its power -> pod and ComputeDomain recover
 # bats test_tags=long
-@test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and domain are well again" {
+@test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and domain recover" {
 	local first indices clique
 	first=$(go_imex_pid 0) indices=$(indices train)
 	"$cluster/power" 1 off
@@ -136,6 +139,7 @@ rolled_out() {
 	eventually 60 own_daemons_are "node-2 node-3"
 }
 
+# failure: a node is to join a ComputeDomain of the Go driver -> it waits, and an Event reports until when
 @test "a new node of the domain waits, and condition and Event report until when; another domain forms there" {
 	worker three train 2
 	# Its first Prepare may end while the table of our first minute here still waits for what ran on deleted Nodes.
@@ -156,6 +160,7 @@ rolled_out() {
 }
 
 # Without controllers, who would take the node for free before the next pod comes.
+# failure: a pod starts where a daemon of the Go driver serves -> it gets its channel
 @test "a new pod on a node that the Go driver serves gets its channel" {
 	local controller=dra-driver-nvidia-gpu-controller replicas uid
 	replicas=$(k -n $driver_ns get deployment $controller -o jsonpath='{.spec.replicas}')
@@ -173,6 +178,7 @@ rolled_out() {
 }
 is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gone 1; }
 
+# failure: the last pod of a Go driver's node ends -> its claim is unprepared, and the node gets our daemon
 @test "a claim that the Go driver's daemon has served is unprepared, and its idle node gets a daemon of ours" {
 	local uid
 	uid=$(claim_uid again)
@@ -185,7 +191,8 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	is_go 0
 }
 
-@test "the Go chart for GPUs only lives beside us, in another namespace and by other names" {
+# failure: the Go driver's chart for GPUs runs beside this driver -> both work
+@test "the Go chart for GPUs only runs beside this driver, in another namespace and with other names" {
 	run ! helm install gpus "$(go_chart)" --namespace nvidia-gpus --create-namespace --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false
 	[[ $output == *'ClusterRole "dra-driver-nvidia-gpu-clusterrole-controller"'*"must equal \"gpus\""* ]]
 	local uid
@@ -201,7 +208,8 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	eventually 30 daemon_says 2 IDLE
 }
 
-@test "helm rollback gives it back to the Go driver, which continues with what we have written, with idle nodes and with one that is in use" {
+# failure: helm rollback returns to the Go driver under pods -> it continues with our files
+@test "helm rollback to the Go driver: it continues with the files of this driver, on idle nodes and on one in use" {
 	local before_one before_near before pid claim daemon
 	before_one=$(worker_is one)
 	before_near=$(worker_is near)
@@ -212,7 +220,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	judged 0
 	judged 1
 	judged 3
-	page '## Back' 1 >"$BATS_TEST_TMPDIR/back.sh"
+	page '## Go back' 1 >"$BATS_TEST_TMPDIR/back.sh"
 	grep -q 'helm rollback' "$BATS_TEST_TMPDIR/back.sh"
 	follow <"$BATS_TEST_TMPDIR/back.sh"
 	rolled_out
@@ -249,9 +257,10 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	eventually 30 no_go_daemon 0
 }
 
-@test "helm upgrade with the values of the GPU Operator's page: a domain that the Go driver formed can be deleted, and another one is formed our way after its last pod" {
+# failure: a ComputeDomain of the Go driver is deleted after the upgrade -> its nodes then form new ones
+@test "helm upgrade with the values of the GPU Operator's page: a domain of the Go driver can be deleted, and after its last pod the nodes form one of this driver" {
 	cat "$checkout/test/chart/values/gpu-operator-computedomains.yaml" <(grep altProcDevices "$cluster/driver-values.yaml") >"$BATS_FILE_TMPDIR/mine.yaml"
-	page '## The upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"
+	page '## Upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"
 	grep -q -- --reset-values "$BATS_TEST_TMPDIR/upgrade.sh"
 	follow <"$BATS_TEST_TMPDIR/upgrade.sh"
 	rolled_out

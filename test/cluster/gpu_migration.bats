@@ -22,6 +22,7 @@ teardown() { ns_end; }
 	[[ $(go_gpu rewrite <"$golden/one-released.json" | judged) == released ]]
 }
 
+# failure: the GPU plugin writes its first checkpoint -> the Go driver 0.5.0 reads it
 @test "on a fresh node the checkpoint is one that the Go driver 0.5.0 reads with its own code" {
 	gpu_template one
 	gpu_pod fresh '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
@@ -34,6 +35,8 @@ teardown() { ns_end; }
 
 # Two pods on each of two nodes are taken over from the Go driver; on each one restarts its container and goes, and another one comes. From the
 # first claim on that is prepared here, the file is one that releases read.
+# failure: helm upgrade replaces the Go driver under GPU pods -> they continue, and releases read the
+#   checkpoint
 @test "from a released Go driver and from a build of its main branch, under running pods, to a checkpoint that releases read" {
 	local layouts=(released main) k pod
 	local -A was uuid

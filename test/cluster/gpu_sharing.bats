@@ -65,7 +65,8 @@ slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1
 	eventually 30 has_been_told 0 'gpu-1 compute-mode 0,gpu-1 timeslice 2,gpu-1 compute-mode 0,gpu-1 timeslice 0'
 }
 
-@test "a GPU that takes no time slices: the pod says what nvidia-smi said, the others of its claim are set back, and nobody else waits for it" {
+# failure: nvidia-smi refuses a time slice -> an Event reports it, and the claim's other GPUs are reset
+@test "a GPU that does not support time slices: an Event of the pod has the error of nvidia-smi, the claim's other GPUs are reset, and no other claim waits" {
 	local claim='[{name: gpu, resourceClaimName: both}]'
 	# In the order of the claim: the second one refuses.
 	"$cluster/gpu" 0 GPU0_FAIL_standinSetTimeSlice=3
@@ -97,6 +98,7 @@ slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1
 # served K: the series of the GPU plugin on a node, as Prometheus reads them.
 served() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics"; }
 prepared() { served 0 | grep -qx "nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $1"; }
+# failure: GPU claims come and go -> nvidia_dra_prepared_devices follows, and all series of the alerts exist
 @test "metrics: nvidia_dra_prepared_devices follows the claims, and every series and label that alerts and dashboard of GPUs name is there" {
 	local files=$checkout/deploy/chart/compute-domains/files metric labels label
 	eventually 10 prepared 0

@@ -25,7 +25,8 @@ claim_of_template='[{name: gpu, resourceClaimTemplateName: %s}]'
 # with TEMPLATE: the pod's one claim.
 with() { printf "$claim_of_template" "$1"; }
 
-@test "install: a slice a node, a device a GPU, with the attributes that users select by" {
+# failure: the GPU plugin is installed -> each node has the Go driver's devices and attributes
+@test "install: one slice per node, one device per GPU, with the attributes that users select" {
 	local keys='["addressingMode","architecture","brand","cudaComputeCapability","cudaDriverVersion","driverVersion","productName",
 		"resource.kubernetes.io/numaNode","resource.kubernetes.io/pciBusID","resource.kubernetes.io/pcieRoot","type","uuid"]'
 	k get resourceslices --field-selector spec.driver=gpu.nvidia.com -o json >"$BATS_TEST_TMPDIR/slices.json"
@@ -36,6 +37,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(k get deviceclass gpu.nvidia.com -o jsonpath='{.spec.extendedResourceName}') == nvidia.com/gpu ]]
 }
 
+# failure: a pod gets one GPU -> it has exactly this GPU and the driver's libraries
 # bats test_tags=matrix
 @test "one GPU in a pod: exactly its device node, the driver's libraries where the loader finds them, and nvidia-smi lists it alone" {
 	gpu_template one
@@ -55,6 +57,7 @@ with() { printf "$claim_of_template" "$1"; }
 	has_not plain /usr/bin/nvidia-smi
 }
 
+# failure: two pods use a template or one claim -> they have different GPUs, or the same
 # bats test_tags=matrix
 @test "two pods of a template have different GPUs; of one named claim, and in two containers of a pod, the same" {
 	gpu_template one
@@ -76,7 +79,8 @@ with() { printf "$claim_of_template" "$1"; }
 	gpu_files "${node#node-}" | grep -q "$(k -n "$ns" get resourceclaim shared -o jsonpath='{.metadata.uid}')"
 }
 
-@test "matchAttribute: two GPUs at one PCIe root, and whichever is on the NUMA node of another; three that share a root are nowhere" {
+# failure: matchAttribute cannot be fulfilled -> the pod stays Pending
+@test "matchAttribute: two GPUs at one PCIe root, and a GPU on the NUMA node of another; three at one root do not exist" {
 	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
 	gpu_template three '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 3}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
 	# Without the constraint "any" would be the first GPU.
@@ -95,8 +99,9 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ -z $(given b) ]]
 }
 
+# failure: no MIG device is free for firstAvailable -> the pod gets a whole GPU
 # bats test_tags=matrix
-@test "firstAvailable: a pod that would rather have a MIG device gets a whole GPU where there is none, under the name of the request" {
+@test "firstAvailable: a pod that prefers a MIG device gets a whole GPU where there is none, under the name of the request" {
 	since 34 "firstAvailable is behind a gate before 1.34"
 	# What is said of the one is nothing to the other.
 	gpu_template either '{requests: [{name: gpu, firstAvailable: [{name: part, deviceClassName: mig.nvidia.com}, {name: whole, deviceClassName: gpu.nvidia.com}]}], config: [
@@ -108,6 +113,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(k -n "$ns" get resourceclaim "$(claim_of a)" -o jsonpath='{.status.allocation.devices.results[*].request}') == gpu/whole ]]
 }
 
+# failure: a CEL selector matches no GPU -> the pod stays Pending without an allocation
 @test "CEL: by product, architecture, driver version and memory; what matches nothing stays Pending" {
 	local fits='device.attributes["gpu.nvidia.com"].productName.matches("GB200$") && device.attributes["gpu.nvidia.com"].architecture == "Blackwell" &&
 		device.attributes["gpu.nvidia.com"].driverVersion.compareTo(semver("570.0.0")) > 0 && device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) > 0'
@@ -121,6 +127,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ -z $(given b) ]]
 }
 
+# failure: a pod has a claim for each container -> each container has its own GPU only
 @test "two claims in a pod: two GPUs, one for each container" {
 	gpu_template one
 	gpu_pod a '[{name: left, resourceClaimTemplateName: one}, {name: right, resourceClaimTemplateName: one}]' \
@@ -131,6 +138,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(nodes_in a left) == "$(given a left)" && $(nodes_in a right) == "$(given a right)" ]]
 }
 
+# failure: a pod requests GPUs and a channel -> it gets both
 @test "GPUs and a channel in one pod" {
 	domain d
 	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}'
@@ -176,7 +184,8 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in next) != "$before" ]]
 }
 
-@test "extended resource: a pod that asks for nvidia.com/gpu and names no claim" {
+# failure: a pod requests nvidia.com/gpu without a claim -> it gets its GPUs
+@test "extended resource: a pod that requests nvidia.com/gpu and names no claim" {
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: v1
 		kind: Pod
@@ -190,8 +199,9 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
+# failure: a GPU pod ends -> its GPU is free, and no CDI file or checkpoint entry is left
 # bats test_tags=matrix
-@test "claim lifecycle: pods that go give their GPUs back, five times in a row on each of four nodes, and leave nothing" {
+@test "claim lifecycle: pods that end release their GPUs, five times in a row on each of four nodes, and leave nothing" {
 	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
 	local i k
 	for i in 1 2 3 4 5; do
@@ -206,7 +216,8 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	done
 }
 
-@test "a configuration with an unknown field: the pod waits and says which, and the corrected one works" {
+# failure: a GPU configuration has an unknown field -> an Event names it, and the corrected claim works
+@test "a configuration with an unknown field: an Event of the pod names it, and the corrected one works" {
 	local config='config: [{requests: [gpu], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig%s}}}]'
 	gpu_template bad "${one_gpu%\}}, $(printf "$config" ', colour: green')}"
 	gpu_template good "${one_gpu%\}}, $(printf "$config" '')}"
@@ -216,8 +227,9 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	running b
 }
 
+# failure: a GPU is allocated to two claims -> the second is refused, and the error names the first
 # bats test_tags=long
-@test "a duplicate allocation, made by hand: the second claim is refused, and named" {
+@test "a duplicate allocation, made by hand: the second claim is refused, and the error names the first" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
 	running a
@@ -252,7 +264,8 @@ not_prepared() { [[ $(gpu_checkpoint 0) != *"$1"* ]]; }
 # ready.
 gpus_container() { k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[?(@.name=="gpus")].restartCount} {.status.containerStatuses[?(@.name=="gpus")].ready}'; }
 started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") == *' true' ]]; }
-@test "the plugin is killed under running pods: they keep their GPUs, another one comes, and all of them can end" {
+# failure: the GPU plugin is killed under pods -> they keep their GPUs, and can end
+@test "the plugin is killed under running pods: they keep their GPUs, it restarts, and all pods can end" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
 	gpu_pod b "$(with one)" '' 0
@@ -272,7 +285,8 @@ started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") ==
 	[[ $(gpu_checkpoint 0) != *preparedClaims* ]]
 }
 
-@test "MIG: devices that are made appear without a restart, a pod gets one and its capabilities alone, and the GPU itself is not offered meanwhile" {
+# failure: MIG devices are created -> they are offered without a restart, and the GPU is not
+@test "MIG: new devices appear without a restart, a pod gets one and its capabilities only, and the GPU itself is not offered meanwhile" {
 	mig 1 3 '1g@0 2g@2'
 	eventually 45 offers_n 1 5
 	[[ " $(offers 1) " != *' gpu-3 '* ]]
@@ -298,6 +312,7 @@ end_container() {
 	eventually 60 other_container "$1" "$before"
 }
 
+# failure: the chart is upgraded under a GPU pod -> it continues, and a restarted container finds its hook
 @test "upgrade of the chart under a running pod: it is not disturbed, a container that starts again finds its hook, slices stay, and its claim can be unprepared" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
@@ -332,7 +347,8 @@ end_container() {
 
 told_of_node() { k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
 device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
-@test "a device plugin that gives out the same GPUs is told, by an Event of the Node and a metric, and that it has gone" {
+# failure: a device plugin offers the node's GPUs too -> an Event of the Node and a metric report it
+@test "a device plugin that offers the same GPUs is reported by an Event of the Node and a metric, and so is its end" {
 	k -n default delete events --all >/dev/null # an earlier file's must not pass for this one's
 	eventually 20 device_plugin_metric 0
 	device_plugin
@@ -343,8 +359,9 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	eventually 5 device_plugin_metric 0
 }
 
+# failure: a pod requests nvidia.com/gpu and has a claim -> it runs if the device class has another name
 # bats test_tags=long
-@test "a pod that asks for nvidia.com/gpu of a device plugin and has a claim beside it runs where the device class does not have that name" {
+@test "a pod that requests nvidia.com/gpu of a device plugin and also has a claim runs if the device class does not have that name" {
 	install_gpus 4 --set resources.gpus.extendedResourceName=
 	device_plugin
 	domain d
@@ -373,8 +390,9 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 # Last, because it leaves the gate on, which the next installation takes back.
 taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
+# failure: a GPU reports XID 79 -> no new pod gets it until its node reboots or the slice is annotated
 # bats test_tags=matrix
-@test "health: XID 79 keeps pods away from a GPU and XID 31, a program's, does not; the taint stays when other devices change, plugin and kubelet restart and the slice is deleted, until somebody says so" {
+@test "health: XID 79 keeps pods away from a GPU and XID 31, of a program, does not; the taint stays when other devices change, plugin and kubelet restart and the slice is deleted, until the slice is annotated" {
 	local pod taint
 	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true

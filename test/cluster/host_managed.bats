@@ -379,6 +379,8 @@ imex_exits_without() {
 	k -n "$ns" delete pod a c
 }
 
+# failure: the host's nvidia-imex runs beside a daemon -> an Event reports it, and IMEX starts when it is
+#   stopped [imex]
 # bats test_tags=long
 @test "driver-managed IMEX reports that the host's nvidia-imex holds the session, crash-loops nothing, and continues when that is stopped" {
 	with_driver 4

@@ -38,6 +38,7 @@ actionlint_bin=$cache/actionlint-$(sed -n 's|^\tgithub.com/rhysd/actionlint \(v[
 release_bin=$cache/release-$(sha256sum <"$here/programs/release/go.mod" | cut -c1-12)
 vale_version=$(sed -n 's|^\tgithub.com/vale-cli/vale/v3 \(v[0-9.]*\) .*|\1|p' "$here/programs/vale/go.mod")
 vale_bin=$cache/vale-$vale_version
+torch_image=$cache/torch-$debian_suite/torch.tar
 scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
 export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$vale_bin:$PATH:/usr/sbin:/sbin

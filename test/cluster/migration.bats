@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The mode of an installation changes: by the procedure of docs/upgrade.md, word for word, and without it, with live ComputeDomains.
+# The mode of an installation changes: by the procedure of docs/how-to/upgrade.md, word for word, and without it, with live ComputeDomains.
 
 load driver
 
@@ -24,7 +24,7 @@ in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }
 
 # The manual's commands. kubectl and helm are the test cluster's; a host's systemd is host-imex.
 procedure() {
-	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/upgrade.md"
+	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/how-to/upgrade.md"
 }
 run_procedure() {
 	local folder=$BATS_TEST_TMPDIR/migration

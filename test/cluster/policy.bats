@@ -104,11 +104,13 @@ domain() {
 	denied "allocationMode" k create -f - <<<"$(domain none 'spec: {channel: {resourceClaimTemplate: {name: x}, allocationMode: Some}}')"
 }
 
+# failure: a ComputeDomain has no numNodes -> it is admitted with the default 0 [go]
 @test "a ComputeDomain gets the defaults of the Go driver" {
 	k apply -f - <<<"$(domain defaults 'spec: {channel: {resourceClaimTemplate: {name: x}}}')"
 	[[ $(k -n $ns get computedomain defaults -o jsonpath='{.spec.numNodes} {.spec.channel.allocationMode}') == "0 Single" ]]
 }
 
+# failure: numNodes of a ComputeDomain is changed -> the change is admitted [upgrade]
 @test "a ComputeDomain's channel is immutable, and numNodes is not" {
 	k apply -f - <<<"$(domain)"
 	denied "spec.channel of a ComputeDomain is immutable" k -n $ns patch cd domain --type merge -p '{"spec": {"channel": {"allocationMode": "All"}}}'
@@ -121,6 +123,7 @@ domain() {
 # long N: a ComputeDomain whose claim template has a name of so many letters.
 long() { domain "${2:-long}" "spec: {channel: {resourceClaimTemplate: {name: $(head -c "$1" /dev/zero | tr '\0' a)}}}"; }
 
+# failure: the name of a claim template is very long -> the API server refuses it
 @test "the name of a ComputeDomain's claim template is one that an object can have" {
 	local name
 	denied "Too long: may not be more than 253 bytes" k create -f - <<<"$(long 1000000)"
@@ -137,6 +140,7 @@ earlier() { sed 's/resource\.nvidia\.com/earlier.example.com/; s/computedomain/e
 admits_long() { long 300 next | earlier | k create --dry-run=server -f -; }
 refuses_long() { admits_long 2>&1 | grep -q "Too long"; }
 
+# failure: an older ComputeDomain has a longer template name -> it can be changed and deleted [upgrade]
 @test "a ComputeDomain with a longer name that an earlier definition admitted can still be changed and deleted" {
 	local definition
 	definition=$(earlier <"$chart/crds/resource.nvidia.com_computedomains.yaml" | sed 's/^      - cdom$/      - earlier/; /^      - cd$/d')
@@ -235,6 +239,7 @@ may() {
 	allowed as plugin delete resourceslice $ns-a
 }
 
+# failure: a plugin's token is stolen -> it publishes only the slices of its node
 @test "a plugin cannot publish slices of another node, or of all nodes" {
 	denied "node policy-a may write the slices of that node only" as plugin create -f - <<<"$(slice b policy-b)"
 	denied "node policy-a may write the slices of that node only" as plugin create -f - <<-YAML
@@ -393,6 +398,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	denied "$sentence" patch daemon-a '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}}'
 }
 
+# failure: a daemon's token is stolen -> it changes its own pod only
 # bats test_tags=matrix
 @test "a daemon changes no other pod" {
 	local report='{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY"}}}'
@@ -406,6 +412,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 }
 
 # No role of ours grants them; an administrator's might.
+# failure: a daemon's token is stolen -> it reaches no subresource of a pod
 @test "a daemon reaches no subresource of a pod" {
 	denied "its own pod only" patch daemon-a '{"spec": {"ephemeralContainers": [{"name": "e", "image": "example.org/other:1"}]}}' --subresource ephemeralcontainers
 	denied "its own pod only" patch daemon-a '{}' --subresource resize

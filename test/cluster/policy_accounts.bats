@@ -90,6 +90,7 @@ patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "
 	allowed patch_node '{"metadata": {"labels": {"nvidia.com/gpu.clique": null}, "annotations": {"resource.nvidia.com/gpu-clique-label": null, "resource.nvidia.com/clique-id": null}}}'
 }
 
+# failure: the controller's token is stolen -> it changes only our labels and annotations of a Node
 @test "the controller changes nothing else of a node" {
 	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}'
 	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"kubernetes.io/arch": null, "x": "y"}}}'
@@ -139,6 +140,7 @@ daemonset() {
 	allowed as controller -n $ns delete daemonset $daemon_set
 }
 
+# failure: the controller's token is stolen -> its DaemonSets run only daemons without privileges
 @test "the controller starts nothing but daemons without rights" {
 	as_daemonset() { as controller create --dry-run=server -f - <<<"$(daemonset $daemon_set "$@")"; }
 	allowed as_daemonset
@@ -173,6 +175,7 @@ daemonset() {
 	denied "$sentence" as controller create --dry-run=server -f - <<<"$(daemonset $daemon_set "" "" nvidia-compute-domains)"
 }
 
+# failure: the controller's token is stolen -> it changes no other DaemonSet
 @test "the controller touches no DaemonSet of others, the kubelet plugin's neither" {
 	local sentence="may write the DaemonSet compute-domain-daemon only, and those of the Go driver"
 	denied "$sentence" as controller create -f - <<<"$(daemonset other)"
@@ -184,6 +187,7 @@ daemonset() {
 }
 
 # What the Go driver made, with another image and another template, can be released, and nothing else is started by it.
+# failure: an upgrade from the Go driver is stuck -> its DaemonSets can be released and deleted [go]
 @test "a DaemonSet of the Go driver can be released and deleted" {
 	local go=computedomain-daemon-$uid
 	k create -f - <<<"$(image=example.org/earlier:v1 daemonset $go 'hostNetwork: true,')"
@@ -195,6 +199,7 @@ daemonset() {
 
 # --- the controller and ComputeDomains
 
+# failure: the controller's token is stolen -> it deletes ComputeDomains of racks only
 @test "the controller deletes the ComputeDomains of racks only, and labels none" {
 	k apply --server-side --force-conflicts -f "$chart/crds" >/dev/null
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com
@@ -243,6 +248,7 @@ template() {
 	allowed as controller apply --server-side --field-manager compute-domain-controller --dry-run=server -f - <<<"$(template $daemon_set '{}' compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
 }
 
+# failure: the controller's token is stolen -> it changes no other claim template
 @test "the controller touches no claim template of others" {
 	local sentence="may write the claim templates of ComputeDomains only"
 	denied "$sentence" as controller create -f - <<<"$(template theirs '{}' gpu.example.com gpu.example.com)"
@@ -294,6 +300,7 @@ event() {
 	k -n $ns-tenant delete event event
 }
 
+# failure: a plugin's token is stolen -> it creates Events of its node and program only
 @test "a plugin writes no Event of another node, or of another program" {
 	denied "may write Events of that node only" as plugin create -f - <<<"$(event policy-accounts-b)"
 	denied "may write Events of that node only" as plugin create -f - <<<"$(event policy-accounts-a | sed 's/host: .*}/host: policy-accounts-b}/')"
@@ -315,6 +322,7 @@ event() {
 	YAML
 }
 
+# failure: a plugin's token is stolen -> it changes and deletes no Event of others
 @test "a plugin neither changes nor deletes an Event of others" {
 	k create -f - <<<"$(event policy-accounts-b)"
 	denied "may write Events of that node only" as plugin -n $ns-tenant patch event event --type merge -p '{"count": 2}'
@@ -365,6 +373,7 @@ daemon='exactly: {deviceClassName: compute-domain-daemon.nvidia.com}'
 channel='{name: r, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}'
 daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainDaemonConfig}}}]'
 
+# failure: a tenant creates a claim for the device of daemons -> it is refused in every API version
 # bats test_tags=matrix
 @test "claims and claim templates for the daemons' device are refused outside the driver's namespaces, in every version of the API" {
 	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
@@ -379,6 +388,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 }
 
+# failure: a claim for a channel names no ComputeDomain -> it is refused in every API version
 # bats test_tags=matrix
 @test "claims for a channel that name no ComputeDomain are refused, in every version of the API" {
 	local sentence="the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain, and no configuration of this claim names one"
@@ -427,6 +437,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 }
 
 # The last test: it leaves this policy in the place of the other.
+# failure: IMEX is host-managed -> claims for the device of daemons are refused too
 @test "where the hosts run IMEX, claims of the daemons' device are refused too" {
 	render --set featureGates.HostManagedIMEX=true | k apply -f - >/dev/null
 	local end=$((SECONDS + 60))

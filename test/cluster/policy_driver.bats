@@ -71,6 +71,7 @@ not_refused() {
 	return 1
 }
 
+# failure: a tenant requests daemon-0 -> it gets none, and a ComputeDomain forms there
 # bats test_tags=matrix
 @test "a tenant's claim, claim template or device class does not get daemon-0, and a domain forms there" {
 	local mark claim version
@@ -118,8 +119,9 @@ pod_policy_is() {
 	if [[ $1 == Deny ]]; then [[ $said == *"the extended resource $implicit is for the IMEX daemons that the driver starts itself"* ]]; else [[ -z $said ]]; fi
 }
 
+# failure: a tenant's pod requests daemon-0 as an extended resource -> it is refused
 # bats test_tags=matrix
-@test "a tenant's pod with the extended resource of daemon-0 is not let in, nor does the scheduler get it, and a domain forms there" {
+@test "a tenant's pod with the extended resource of daemon-0 is refused, nor does the scheduler get it, and a domain forms there" {
 	since 36 "the scheduler makes claims for extended resources from 1.36 on"
 	local mark
 	mark=$("$cluster/audit" mark)
@@ -138,8 +140,9 @@ pod_policy_is() {
 	not_refused "$mark"
 }
 
+# failure: a pod requests a channel as an extended resource -> it is refused
 # bats test_tags=matrix
-@test "a tenant's pod with the extended resource of a channel is not let in" {
+@test "a tenant's pod with the extended resource of a channel is refused" {
 	local channel=deviceclass.resource.kubernetes.io/compute-domain-default-channel.nvidia.com
 	local sentence="the extended resource $channel names no ComputeDomain; a workload gets its channel by the claim template"
 	since 36 "the scheduler makes claims for extended resources from 1.36 on"
@@ -159,7 +162,8 @@ pod_policy_is() {
 }
 
 # As when the new image cannot be pulled: the new policies are there, and the programs are still the old ones.
-@test "while an upgrade is stuck, the programs of the version before go on to work beside the new policies" {
+# failure: an upgrade is stuck -> the programs of the earlier version work with the new policies [upgrade]
+@test "while an upgrade is stuck, the programs of the earlier version work with the new policies" {
 	local mark
 	mark=$("$cluster/audit" mark)
 	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \

@@ -88,6 +88,7 @@ failed_since() {
 }
 complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 
+# failure: the cluster's CA and the tokens are replaced -> all programs continue without a restart
 @test "the API server's authority and pods' tokens are replaced" {
 	local since audit log before pods pids expired restarting=()
 	domain d
@@ -188,6 +189,7 @@ nobody_outside() {
 	fabric_policy Deny
 }
 
+# failure: a client certificate and its CA are replaced -> the controller continues
 # bats test_tags=long
 @test "a controller's client certificate and its authority are replaced" {
 	local old new audit transitions

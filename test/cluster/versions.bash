@@ -23,5 +23,5 @@ spelt() {
 	esac
 }
 
-# since MINOR REASON: the test does not apply to an older Kubernetes, for a reason that stands in docs/versions.md.
+# since MINOR REASON: the test does not apply to an older Kubernetes, for that reason.
 since() { (($(k version -o json | jq -r '.serverVersion.minor | tonumber') >= $1)) || skip "$2"; }

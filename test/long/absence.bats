@@ -16,10 +16,13 @@ teardown() {
 	ns_end
 }
 
+# failure: another server answers at the API server's address -> nothing changes, and everything continues
+#   afterwards
 @test "the API server's address answers with pages of 404, 403 and 503: nothing is changed, and everything continues when they end" {
 	pages_for 20 8 8
 }
 
+# failure: a new leader's view of claims is stale -> no label, daemon or template is removed [controller]
 @test "a standby that may not see claims becomes leader: no label, daemon or template is removed" {
 	stale_standby list,watch 15
 }
@@ -37,6 +40,8 @@ serve() { CD_APISERVER_FLAGS="--runtime-config=$1" "$cluster/apiserver" restart;
 all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true
 
 # This Kubernetes' own programs speak v1, so that one is hidden from ours alone.
+# failure: versions of resource.k8s.io disappear and return -> they are discovered again, and nothing is
+#   unprepared
 @test "versions of resource.k8s.io disappear and come back: they are discovered again, workloads form, and nothing is unprepared" {
 	domain d
 	worker a d 0
@@ -59,11 +64,13 @@ all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.i
 	[[ $(our_restarts | grep -v controller) == "$(grep -v controller <<<"$programs")" ]]
 }
 
-@test "at the first start among a thousand nodes all calls that label them hang: the lease does not" {
+# failure: all calls that label a thousand nodes hang -> the leader keeps its Lease
+@test "at the first start among a thousand nodes all calls that label them hang, and the lease is still renewed" {
 	first_start 1000 15 60
 	pretended_gone
 }
 
+# failure: each fsync of a node takes ten seconds -> the plugin answers other requests meanwhile [plugin]
 @test "a disk that takes ten seconds for each fsync: the plugin answers others meanwhile, and pods come and go" {
 	domain d
 	worker a d 0

@@ -30,7 +30,9 @@ controllers_are() {
 controllers_run() { [[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o json | jq '[.items[] | select(.status.phase == "Running")] | length') == "$1" ]]; }
 table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 
-@test "an old copy of the table is put back under running pods: it is ignored, running pods keep their channel, and a new ComputeDomain gets another one" {
+# failure: an old copy of the fabric object is restored under pods -> it is ignored, and pods keep their
+#   channels [etcd]
+@test "an old copy of the fabric object is restored under running pods: it is ignored, running pods keep their channel, and a new ComputeDomain gets another one" {
 	domain one
 	worker a one 0
 	running a
@@ -94,7 +96,8 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 100 entry_is "$uid" ''
 }
 
-@test "a channel is taken back while the node that held it is silent: it stays taken, the fabric names the node, and it is free when the node is back" {
+# failure: a channel is released while its node is cut off -> it stays taken until the node is back [cut-off]
+@test "a channel is released while its node is cut off: it stays taken, the fabric object names the node, and it is free when the node is back" {
 	domain gone
 	worker a gone 3
 	running a
@@ -117,6 +120,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 200 entry_is "$uid" ''
 }
 
+# failure: a node is cut off with an unreported channel -> no other ComputeDomain gets the channel [cut-off]
 @test "a node is cut off with a channel that it has not reported: no other ComputeDomain gets it until the node is back and reports that it has none" {
 	# The node's plugin cannot tell anything, as when it is cut off in the second between a Prepare and its report.
 	mute node-3
@@ -160,6 +164,7 @@ is_mute() {
 }
 unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy mute >/dev/null; }
 
+# failure: two controllers lead at once -> no channel is given to two ComputeDomains
 @test "two controllers that both lead: each ComputeDomain gets one channel, and none gets another's" {
 	# The second one asks nobody whether it leads.
 	local env
@@ -182,7 +187,8 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 	fabric_now | jq -e '[.channels[].id] | length == (unique | length)' >/dev/null
 }
 
-@test "a node whose IMEX is of another version than most offers no places until it is the same, and the fabric names it" {
+# failure: IMEX of a node has another version than most -> the node withholds its channels
+@test "a node whose IMEX has another version than most withholds its channels until the version is the same, and the fabric object names it" {
 	k -n default delete events --all >/dev/null
 	eventually 30 fabric_version_is 580.95.05
 	knob 3 VERSION=575.57.08

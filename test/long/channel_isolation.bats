@@ -34,7 +34,8 @@ opens() {
 		cat /tmp/c 2>&1; true' sh "$2"
 }
 
-@test "a container opens the channel that it was given and no other, though it may make device files" {
+# failure: a tenant creates the device file of another channel -> the container cannot open it [tenants]
+@test "a container opens the channel that it was given and no other, even if it can create device files" {
 	domain mine
 	domain theirs
 	worker m mine 0
@@ -49,7 +50,8 @@ opens() {
 	[[ $(opens m 0) == *"Operation not permitted"* ]]
 }
 
-@test "a claim that asks for a channel by its device gets none: the places of a node are all alike" {
+# failure: a tenant's claim selects another's channel by its device -> it gets none [tenants]
+@test "a claim that selects a channel by its device gets none, because all channel devices of a node are alike" {
 	domain d
 	worker a d 0
 	running a
@@ -58,6 +60,7 @@ opens() {
 	eventually 30 event_says Pod/picky 'cannot allocate all claims'
 }
 
+# failure: a ComputeDomain with a channel is deleted under its pods -> they keep it, and no other gets it
 @test "a ComputeDomain is deleted under its pods: they keep their channel, no other ComputeDomain gets it, and no new pod starts" {
 	domain gone
 	worker a gone 0
@@ -83,6 +86,7 @@ opens() {
 	is_releasing
 }
 
+# failure: the controllers are down -> ComputeDomains with a channel continue, others wait
 @test "the controllers are down: ComputeDomains with a channel continue, on other nodes too; one without a channel waits, whatever its owner writes on its objects" {
 	domain known
 	domain new

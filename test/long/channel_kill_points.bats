@@ -39,7 +39,8 @@ teardown() {
 	ns_end # last: what a teardown says is what its last command says
 }
 
-@test "the plugin is killed at every step of Prepare and Unprepare of a claim whose channel is its ComputeDomain's own" {
+# failure: the plugin is killed at any step with an assigned channel -> the next one completes the claim
+@test "the plugin is killed at every step of Prepare and Unprepare of a claim with an assigned channel" {
 	start_by_hand "${by_hand_flags[@]}"
 	driver_elsewhere "${channel_values[@]}"
 	domain d
@@ -91,7 +92,9 @@ assigned_and_marked() {
 	eventually 60 is_releasing
 	table_is_sound
 }
-@test "the controller is killed before its requests while a ComputeDomain gets its channel and is deleted: it has one that no other has, and that is taken back" {
+# failure: the controller is killed at any request while a channel is assigned -> no other ComputeDomain has
+#   it
+@test "the controller is killed before its requests while a ComputeDomain gets its channel and is deleted: no other has that channel, and it is released" {
 	with_neighbour
 	killed_at_each 8 assigned_and_marked
 	[[ $(channels_of near) == "$theirs" ]]
@@ -114,7 +117,8 @@ gone_long_ago() {
 	eventually 90 entry_is "$uid" ''
 	table_is_sound
 }
-@test "the controller is killed before its requests while a channel is given back: that channel is free, and no other" {
+# failure: the controller is killed at any request while a channel is freed -> only that channel is free
+@test "the controller is killed before its requests while a channel is freed: that channel is free, and no other" {
 	with_neighbour
 	killed_at_each 5 gone_long_ago
 	[[ $(channels_of near) == "$theirs" ]]

@@ -59,7 +59,8 @@ plugins_anew() {
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
 }
 
-@test "a node whose driver has no channels but 0 offers no places, and the fabric goes by the others" {
+# failure: a node's driver has only channel 0 -> the node offers no channels
+@test "a node whose driver has no channels except 0 offers none, and the fabric object counts the others" {
 	channel_count 3 1
 	plugins_anew
 	eventually 60 offers 3 0
@@ -73,7 +74,8 @@ plugins_anew() {
 	eventually 90 offers 3 16
 }
 
-@test "channels run out: one namespace has no more than half, an Event reports why a pod waits, and it gets a channel when another is given back" {
+# failure: channels run out -> one namespace has at most half, and an Event reports why pods wait [tenants]
+@test "channels run out: one namespace has no more than half, an Event reports why a pod waits, and it gets a channel when another is free" {
 	local uid
 	# 1 to 4: two are half of them, and half of the three that another namespace's one leaves.
 	all_count 5
@@ -111,7 +113,8 @@ plugins_anew() {
 	eventually 60 offers 0 16
 }
 
-@test "the plugin of a node is away: what it holds stays taken, and is given back when it is there again" {
+# failure: the plugin of a node is gone -> its channels stay taken until it returns
+@test "the plugin of a node is gone: its channels stay taken, and are freed when it is back" {
 	domain gone
 	worker a gone 0
 	running a
@@ -134,7 +137,8 @@ plugins_anew() {
 	eventually 200 entry_is "$uid" ''
 }
 
-@test "the API server is away: a pod with a channel runs on, and one whose claim comes to its node meanwhile starts when the server is back" {
+# failure: the API server is down -> pods with a channel continue, and new ones start afterwards [api-server]
+@test "the API server is down: a pod with a channel continues, and a new pod starts when the server is back" {
 	domain known
 	worker a known 0
 	worker b known 1
@@ -159,6 +163,7 @@ claim_allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(k -n "$ns" get pod "
 # Nobody can be asked but the node itself.
 runs_still() { "$cluster/node" 0 sh -c 'grep -l "domain $1 " /var/run/cdi/*claim_*' sh "$1" >/dev/null; }
 
+# failure: one node has a plugin of an earlier version -> it refuses claims for assigned channels [upgrade]
 @test "one node has a plugin of an earlier version: it refuses such a claim, and gives it no channel; the other nodes continue" {
 	domain d
 	worker near d 1

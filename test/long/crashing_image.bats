@@ -37,6 +37,7 @@ crashing() {
 		length == $n' >/dev/null
 }
 
+# failure: a node joins during an upgrade -> idle daemons are replaced in stages, and one in use waits
 @test "a new template is tried on one idle daemon for a minute, and then reaches the other idle ones; one that is in use waits until its domain has ended" {
 	formed busy 0
 	local before pid
@@ -51,6 +52,7 @@ crashing() {
 	eventually 60 daemons_idle $nodes
 }
 
+# failure: a new image of the daemons crashes -> one idle daemon gets it, and helm rollback repairs it
 @test "an image whose daemons crash reaches one of the idle daemons, an Event reports it, and helm rollback alone repairs it" {
 	formed busy 0
 	local before pid
@@ -79,6 +81,7 @@ crashing() {
 	[[ $(imex_pid 0) == "$pid" ]]
 }
 
+# failure: a daemon is deleted during a crashing upgrade -> no other idle daemon is replaced
 @test "a daemon that is deleted during such an upgrade comes back with the new template, and no other idle one is replaced" {
 	local before
 	before=$(hashes)
@@ -96,6 +99,7 @@ crashing() {
 	eventually 60 daemons_idle $nodes
 }
 
+# failure: two upgrades in a row crash -> one daemon gets them, and a good upgrade repairs it
 @test "two upgrades in a row, both to images that crash: the second one reaches only the daemon that crashes already, and an upgrade to a good one repairs it" {
 	local before bad
 	before=$(hashes)

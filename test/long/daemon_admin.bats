@@ -24,6 +24,8 @@ open_devices() {
 	done | grep '^/dev/nvidia' || true
 }
 
+# failure: a node is cordoned -> IMEX and pods continue, and the node stays in its ComputeDomain [cordoned]
+# failure: a node is drained -> IMEX ends after the last pod, then nothing has a GPU open [drained]
 @test "a node is cordoned and drained: no IMEX ends before its pod, then the daemon is idle with no GPU open, the others are not disturbed, and the node comes back" {
 	formed busy 0 1
 	local first second uid
@@ -43,6 +45,7 @@ open_devices() {
 	[[ $(uid_of 1) == "$uid" && $(imex_pid 0) == "$first" ]]
 }
 
+# failure: GPUs are to be reset, or the NVIDIA driver unloaded -> the daemon has no device open [daemon]
 @test "the daemon itself opens no device of NVIDIA's, idle or in a domain" {
 	[[ -z $(open_devices 2 '(compute-domain-daemon|nvidia-imex)') ]]
 	formed d 2
@@ -50,6 +53,7 @@ open_devices() {
 	[[ -z $(open_devices 2 compute-domain-daemon) ]]
 }
 
+# failure: the host's own nvidia-imex blocks the daemon's -> Events report it until it is stopped [imex]
 @test "the host's own nvidia-imex blocks that of the daemon: Events report it, no container restarts, and the domain forms when it is stopped" {
 	"$cluster/host-imex" 0 start
 	domain d
@@ -62,6 +66,7 @@ open_devices() {
 	has_channel a
 }
 
+# failure: a pod comes while its node leaves -> it gets its channel, and IMEX continues under it [daemon]
 @test "a Job is retried at one moment or another while its node leaves: its pod gets its channel, and no IMEX ends under it" {
 	local i pid
 	# Between the report that it leaves and its end there is time for a claim to come.
@@ -81,7 +86,9 @@ open_devices() {
 	[[ $(assigned retried) == "node-0 "* && $(assigned retried | wc -l) == 1 ]]
 }
 
-@test "a node is rebooted under a pod: it gets a new epoch with its index, and pod and domain are well again" {
+# failure: a node is rebooted under a pod -> it gets a new epoch with its index, and pod and ComputeDomain
+#   recover [rebooted]
+@test "a node is rebooted under a pod: it gets a new epoch with its index, and pod and domain recover" {
 	formed strong 0 1
 	local other before
 	other=$(imex_pid 1) before=$(assignment 0)
@@ -103,7 +110,8 @@ disturbed() {
 		(.reason == "NodeNotReady" or .reason == "NodeLost") and (.message | startswith($node)))' >/dev/null
 }
 
-@test "helm rollback under load: no pid of IMEX changes" {
+# failure: helm rollback under pods -> every IMEX in use keeps its process
+@test "helm rollback under load: every IMEX keeps its process" {
 	formed kept 0 1
 	local before
 	before=$(imex_pids 0 1)

@@ -14,7 +14,8 @@ teardown() {
 
 clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/computeDomain.cliqueID"]') == *."$2" ]]; }
 
-@test "plugins and controllers are restarted, and the chart is upgraded under load: no pid of IMEX changes under a prepared claim" {
+# failure: plugins and controllers restart under pods -> every IMEX in use keeps its process [upgrade]
+@test "plugins and controllers are restarted, and the chart is upgraded under load: every IMEX keeps its process under a prepared claim" {
 	formed busy 0 1
 	local before daemons node
 	before=$(imex_pids 0 1)
@@ -27,6 +28,7 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 	[[ $(imex_pids 0 1) == "$before" && "$(daemon_identity 0) $(daemon_identity 1)" == "$daemons" ]]
 }
 
+# failure: a daemon is killed under a pod -> its container returns with the same address and assignment
 # bats test_tags=matrix
 @test "a daemon is killed under a pod: its container comes back in the same Pod, with the same address and assignment" {
 	formed killed 0 1
@@ -44,6 +46,8 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 	[[ $(k -n "$ns" get pod killed-0 -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
+# failure: nvidia-imex is killed under a pod -> the daemon restarts it, and IMEX of other nodes continues
+#   [imex]
 @test "IMEX is killed under a pod: the daemon starts it again with the same assignment, and IMEX of the other node continues" {
 	formed hurt 0 1
 	local was mine other before
@@ -59,6 +63,7 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 	eventually 60 connected_to 1 0
 }
 
+# failure: the Pod of a daemon is deleted under a pod -> IMEX continues until the pod has ended
 # bats test_tags=matrix
 @test "the Pod of a daemon is deleted under a pod: IMEX continues, the node takes no new domain meanwhile, and another daemon comes when the pod has ended" {
 	formed kept 0 1
@@ -84,6 +89,8 @@ another_daemon() {
 
 # Whether the kubelet ends the daemon's container at once, or after its grace period, is the kubelet's matter: there may be an IMEX that nobody
 # knows of any more.
+# failure: the Pod of a daemon is force-deleted -> no other node gets its index, and the next daemon joins
+#   [force-deleted]
 @test "the Pod of a daemon is force-deleted under a pod: no other node gets its index, and its successor joins again with another address" {
 	formed forced 0 1
 	local uid other before
@@ -110,7 +117,8 @@ has_index() { domain_of_fabric "$1" | jq -e --arg node "$2" --argjson index "$3"
 # has_reported K UID: a daemon of the node that is another Pod than that one.
 has_reported() { another_daemon "$1" "$2" && [[ -n $(daemon_annotation "$1" report) ]]; }
 
-@test "daemon-0 is not a tenant's, also not while a daemon is replaced" {
+# failure: a tenant requests daemon-0 while a daemon is replaced -> it gets none [tenants]
+@test "a tenant does not get daemon-0, also not while a daemon is replaced" {
 	local try uid
 	uid=$(daemon_field 0 .metadata.uid)
 	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --wait=false >/dev/null
@@ -125,6 +133,7 @@ has_reported() { another_daemon "$1" "$2" && [[ -n $(daemon_annotation "$1" repo
 }
 
 # Last, because the plugin finds the next change only half a minute later.
+# failure: an idle node gets another partition -> its daemon serves the new one
 @test "a node gets another partition: its idle daemon starts again in the same Pod, and serves the new one" {
 	local had uid
 	had=$(daemon_restarts 0) uid=$(daemon_field 0 .metadata.uid)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What happens to nodes in a domain that takes Kubernetes a minute and more to notice: docs/failures.md, "What happens to a node".
+# What happens to nodes in a domain that takes Kubernetes a minute and more to notice.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -19,7 +19,9 @@ repair() {
 	"$cluster/power" 3 on
 }
 
-@test "a node is powered off under a pod: the other nodes are not disturbed, its index is kept, and its daemon is there again after the power" {
+# failure: a node is powered off under a pod -> its index stays taken, and other nodes keep their IMEX
+#   [powered-off]
+@test "a node is powered off under a pod: the other nodes are not disturbed, its index is kept, and its daemon returns with the power" {
 	domain losing
 	worker a losing 0
 	running a
@@ -39,6 +41,7 @@ repair() {
 	[[ $(imex_pid 0) == "$pid" ]]
 }
 
+# failure: a node is cut off under a pod -> pod and IMEX continue, and the ComputeDomain recovers [cut-off]
 @test "a node is cut off under a pod: pod and IMEX continue, its index is kept, and the domain is Ready with the same processes when it is back" {
 	formed cut 0 3
 	local pids before
@@ -55,6 +58,7 @@ repair() {
 }
 
 # The kubelet there runs on: only it can prove that the daemon has ended.
+# failure: a node is cut off and its daemon force-deleted -> no other node gets its index [cut-off]
 @test "a node is cut off and its daemon force-deleted: its index is not given to another node while its IMEX runs" {
 	domain cut
 	worker a cut 0
@@ -76,6 +80,8 @@ repair() {
 }
 
 # Last, because the Node that its kubelet registers is another one.
+# failure: a Node object is force-deleted -> its index is free after a minute, and others keep their IMEX
+#   [force-deleted]
 @test "a Node is force-deleted while its kubelet runs: NodeLost reports it, its index is kept for a minute, the others are not disturbed, and it joins again" {
 	formed removed 0 3
 	local pid

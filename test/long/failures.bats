@@ -30,6 +30,7 @@ compact_etcd() {
 }
 
 
+# failure: the leader is killed while a ComputeDomain forms -> a standby takes over, and it forms
 # bats test_tags=matrix
 @test "the leading controller is killed while a domain forms" {
 	domain d
@@ -41,6 +42,7 @@ compact_etcd() {
 	eventually 30 domain_field_is d .status.nodesReady 2
 }
 
+# failure: the controllers are down while a pod ends -> its node leaves when they are back
 @test "the controllers are down while a pod ends, and its node leaves the domain when they are back" {
 	domain d
 	worker a d 0
@@ -56,6 +58,7 @@ compact_etcd() {
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s
 }
 
+# failure: the plugin is killed while a Prepare waits -> the repeated Prepare succeeds [plugin]
 # bats test_tags=matrix
 @test "the kubelet plugin is killed while a Prepare waits" {
 	plugin_killed_in_prepare
@@ -67,7 +70,9 @@ compact_etcd() {
 	claim_file 0 "$(claim_uid a)"
 }
 
-@test "nvidia-imex crashes in a loop: the ComputeDomain reports it, restarts are held back, and it recovers" {
+# failure: nvidia-imex crashes in a loop -> the ComputeDomain reports it, restarts are delayed, and it
+#   recovers [imex]
+@test "nvidia-imex crashes in a loop: the ComputeDomain reports it, restarts are delayed, and it recovers" {
 	domain d
 	worker a d 0
 	running a
@@ -90,12 +95,14 @@ compact_etcd() {
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
+# failure: the API server is down for some seconds -> Prepare waits, and Unprepare succeeds [api-server]
 # bats test_tags=matrix
 @test "the API server is gone for some seconds while claims are prepared and unprepared" {
 	server_stops_in_prepare
 	server_is_back 240 # within its patience of 45 s, or at its next look at the pod
 }
 
+# failure: watches are closed and their history is compacted -> everything continues after a list [api-server]
 @test "watches are closed, and what they could resume from is forgotten (410)" {
 	domain d
 	worker a d 0
@@ -111,6 +118,7 @@ compact_etcd() {
 	eventually 60 daemons_idle 4
 }
 
+# failure: our objects are deleted by hand -> they are created again, and no IMEX ends
 @test "the daemons' DaemonSet and claim template and a domain's claim template are deleted by hand: they are created again, and no IMEX ends" {
 	domain d
 	worker before d 1
@@ -129,6 +137,7 @@ compact_etcd() {
 	eventually 60 daemons_idle 4
 }
 
+# failure: a pod is deleted while its claim is prepared -> the next pod gets the channel [plugin]
 @test "a pod is deleted while its claim is prepared: the channel is free for the next" {
 	domain d
 	knob 0 START_DELAY_MS=600000
@@ -145,6 +154,7 @@ compact_etcd() {
 	[[ $("$cluster/node" 0 cat "$plugin_dir/checkpoint.json" | jq '[.v2.preparedClaims[] | select(.checkpointState == "PrepareCompleted")] | length') == 2 ]]
 }
 
+# failure: a node has no fabric -> the pod runs without a channel, and an Event reports it [host]
 @test "a node without fabric: the pod runs without a channel, and an Event reports it" {
 	"$cluster/gpu" 2 FABRIC_STATE=0
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
@@ -166,7 +176,9 @@ compact_etcd() {
 	eventually 60 daemons_idle 4
 }
 
-@test "two cliques in one ComputeDomain, and a node that changes its clique while it is used: its label follows at once, its daemon after the pod" {
+# failure: a ComputeDomain spans two partitions -> each has its own IMEX domain and indices [daemon]
+# failure: a node changes its partition under a pod -> its daemon follows after the pod [daemon]
+@test "two partitions in one ComputeDomain, and a node that changes its partition while it is used: its label follows at once, its daemon after the pod" {
 	"$cluster/clique" 3 2
 	k -n "$driver_ns" delete pod "$(plugin_pod 3)" # which looks when it starts
 	eventually 60 clique_label_is 3 2

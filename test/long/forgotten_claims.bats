@@ -44,7 +44,8 @@ END
 
 not_reserved() { [[ -z $(k -n "$ns" get resourceclaim by-name -o jsonpath='{.status.reservedFor}') ]]; }
 
-@test "a claim made by name that the kubelet forgot and that is used on another node gives up its channel within a minute" {
+# failure: the kubelet forgets a claim that moves to another node -> its channel is free within a minute
+@test "a named claim that the kubelet forgot and that is used on another node releases its channel within a minute" {
 	domain named
 	k -n "$ns" apply -f - >/dev/null <<END
 $(one_device ResourceClaim "$(config "$(domain_uid named)")")
@@ -64,6 +65,7 @@ END
 	has_channel two
 }
 
+# failure: a node is reset without a reboot -> its first pod starts within a minute
 @test "a node that was reset without a reboot starts its first pod within a minute" {
 	local claim
 	domain reset

@@ -15,6 +15,7 @@ kill_gpu_plugins() {
 	local i
 	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
 }
+# failure: the GPU plugin is killed repeatedly while pods come and go -> all pods get their GPU
 @test "the plugin is killed again and again while pods come and go: all of them get their GPU, and nothing is left" {
 	gpu_template one
 	k -n "$ns" apply -f - >/dev/null <<-END

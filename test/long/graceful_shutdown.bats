@@ -55,7 +55,9 @@ teardown() { ns_end; }
 # until the next start. The daemon serves until the workload's claim is unprepared.
 prepared() { "$cluster/node" 1 cat "$plugin_dir/checkpoint.json" | jq '[.v2.preparedClaims[]? | select(tostring | contains("\"channel-0\""))] | length'; }
 
-@test "the plugin unprepares the workload's claims before it ends when its node is shut down, and the pods run after the next start" {
+# failure: a node is shut down gracefully -> the plugin unprepares the workload's claims before it ends
+#   [rebooted]
+@test "a node is rebooted by a graceful shutdown: the plugin unprepares the workload's claims before it ends, and the pods run after the next start" {
 	domain d
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: apps/v1

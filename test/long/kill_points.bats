@@ -65,6 +65,7 @@ driver_managed_claims() {
 	by_hand=''
 }
 
+# failure: the plugin is killed at any step of Prepare or Unprepare -> the next one completes it
 @test "driver-managed: the plugin is killed at every step of Prepare and Unprepare" {
 	driver_managed_claims
 	points 16 fsync
@@ -77,6 +78,7 @@ driver_managed_claims() {
 	points 16 fsync
 }
 
+# failure: the plugin is killed at any step of a rebuild -> no claim is lost
 @test "the plugin is killed at every step of a start on a corrupt checkpoint" {
 	driver_managed_claims
 	DAMAGE='truncate -s 40'

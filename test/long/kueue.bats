@@ -74,7 +74,7 @@ rejected() { k -n "$ns" get workloads.kueue.x-k8s.io -o json | jq -e --arg text 
 	[[ $(k -n "$ns" logs -l job-name=queued | grep -c channel0) == 4 ]]
 }
 
-@test "with its gate DynamicResourceAllocation on, Kueue rejects the workload because of devices.config, as docs/examples.md says" {
+@test "with its gate DynamicResourceAllocation on, Kueue rejects the workload because of devices.config, as docs/how-to/schedulers.md says" {
 	start_kueue ,DynamicResourceAllocation=true
 	run_example
 	eventually 60 rejected config

@@ -13,6 +13,7 @@ teardown() {
 	ns_end
 }
 
+# failure: a NoExecute taint evicts pods -> the plugin stays, and the pods end within 30 s
 @test "a NoExecute taint: the pod is gone within 30 s" {
 	domain d
 	worker w d 1
@@ -26,6 +27,8 @@ teardown() {
 }
 
 # As Grove does, whose finalizer protects a ComputeDomain while its workload uses it.
+# failure: a foreign finalizer remains on a deleted ComputeDomain -> an Event names it, and IMEX continues
+#   [controller]
 @test "a ComputeDomain is deleted, and another controller's finalizer remains: an Event names it, and IMEX runs until the pod is gone" {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.nvidia.com/v1beta1
@@ -54,6 +57,7 @@ END
 
 labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.metadata.labels[$key] // ""') == "$2" ]]; }
 
+# failure: a person sets our label on a Node -> an Event reports it, and the label is removed [controller]
 @test "a node's label is set by hand before there are pods: an Event of the Node reports it, and the label is removed" {
 	domain d
 	eventually 10 domain_uid d
@@ -67,6 +71,8 @@ labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.
 	eventually 20 labelled 1 "$uid"
 }
 
+# failure: a script overwrites our label on a Node -> an Event reports it, and the label is restored
+#   [controller]
 @test "a script writes the label of another ComputeDomain over that of a running pod: an Event of the Node reports it, and the label is restored" {
 	domain a
 	domain b
@@ -91,6 +97,8 @@ channels_withdrawn() { [[ $(k get resourceslices --field-selector "spec.nodeName
 plugin_runs() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[0].ready} {.metadata.deletionTimestamp}') == "true " ]]; }
 
 # NVIDIA's driver manager changes the label, waits, and evicts the workload afterwards.
+# failure: the plugin's node label is removed before pods are evicted -> the plugin stays until they have
+#   ended
 @test "the plugin's label is switched off before the pods are evicted: the plugin stays until they are gone; an upgrade does not wait" {
 	k label nodes --all field.example.com/dra=true --overwrite >/dev/null
 	plugin_selects --set-string 'kubeletPlugin.nodeSelector.field\.example\.com/dra=true'

@@ -67,7 +67,8 @@ all_are_read() {
 lost() { k -n "$driver_ns" logs "$1" --tail=-1 | sed -n 's/.*"log lines were dropped: nobody read stderr" lines=\([0-9]*\)$/\1/p'; }
 tells_what_it_lost() { [[ $(lost "$1") -ge 1 ]]; }
 
-@test "nobody reads the logs of controller, plugin and daemon: probes pass, a domain grows, and later they report how many lines are lost" {
+# failure: nothing reads the logs -> all programs continue, and later report how many lines are lost
+@test "nothing reads the logs of controller, plugin and daemon: probes pass, a domain grows, and later they report how many lines are lost" {
 	domain d
 	worker a d 1
 	running a
@@ -104,6 +105,7 @@ older_than_a_minute() { (($(ps -o etimes= -p "$1") > 61)); }
 asks_for_a_name() { nsenter -t "$1" -n ss -Hunp "dst $(dns_address)" | grep -q "pid=$1,"; }
 dns_address() { (. "$cluster/lib.bash" && echo "$dns_address"); }
 
+# failure: the name server hangs while connections break -> probes pass, and prepared claims are answered
 @test "the name server hangs while all connections break: probes pass, a claim that is prepared is answered, others when it is back" {
 	domain d
 	worker a d 0

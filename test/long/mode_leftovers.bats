@@ -13,7 +13,8 @@ teardown() {
 	with_driver 2 --reset-values
 }
 
-@test "one helm upgrade goes from our daemons to hosts that run IMEX, and one goes back: labels and daemons disappear and come back, and a new domain runs" {
+# failure: the mode is changed and changed back -> labels and daemons follow, and new ComputeDomains run
+@test "one helm upgrade changes from our daemons to hosts that run IMEX, and one changes back: labels and daemons disappear and come back, and a new domain runs" {
 	with_driver 2
 	domain one
 	worker a one 0
@@ -38,6 +39,7 @@ teardown() {
 	running d
 }
 
+# failure: IMEX becomes host-managed under pods -> daemons serve until the pods have ended
 @test "an upgrade to hosts that run IMEX while a domain is in use: its daemons serve until its pods have ended, and are gone then" {
 	with_driver 2
 	domain used
@@ -54,7 +56,8 @@ teardown() {
 	eventually 90 no_daemons
 }
 
-@test "an annotation of a mode that no longer exists, and the deleted definition of fabrics, stop no other domain" {
+# failure: an annotation of a removed mode is found -> other ComputeDomains are not affected
+@test "an annotation of a removed mode, and the deleted definition of fabric objects, stop no other domain" {
 	with_driver 2 --reset-values
 	domain mine
 	k -n "$ns" annotate --overwrite computedomain mine resource.nvidia.com/imex-mode=driverManagedAgents >/dev/null

@@ -13,12 +13,14 @@ teardown() {
 	ns_end
 }
 
-@test "the kubelet plugin is killed while a Prepare waits, and the kubelet asks again" {
+# failure: the plugin is killed while a Prepare waits -> the pod starts by the kubelet's retry [plugin]
+@test "the kubelet plugin is killed while a Prepare waits, and the kubelet retries" {
 	plugin_killed_in_prepare
 	running a 240 # a kubelet whose call broke off asks again only at its next look at the pod, after up to 90 s
 	has_channel a
 }
 
+# failure: the API server is down for a minute -> claims are prepared and unprepared afterwards [api-server]
 @test "the API server is gone for a minute while claims are prepared and unprepared" {
 	server_stops_in_prepare
 	# The kubelet's patience of 45 s ends meanwhile.
@@ -28,6 +30,8 @@ teardown() {
 	server_is_back 300 # Kubernetes' own controllers take a minute to come back to a server that was away for one
 }
 
+# failure: the disk is full while a claim is recorded -> the pod starts without help when there is room
+#   [plugin]
 @test "the disk is full while a claim is recorded: an Event of the pod reports it, and the pod starts by itself when there is room" {
 	disk_full_in_prepare
 	running a 150

@@ -26,7 +26,9 @@ node_entry() { domain_field d ".status.nodes[?(@.name=='node-$1')].$2"; }
 entry_gone() { [[ -z $(node_entry "$1" name) ]]; }
 node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == "$2" ]]; }
 
-@test "nodes are powered off for good: lost as soon as Kubernetes reports it, their indices are free by the out-of-service taint or without a Node, others go on, and they may come back" {
+# failure: nodes are powered off for good -> their indices are free by taint or deletion of the Node
+#   [powered-off]
+@test "nodes are powered off for good: lost as soon as Kubernetes reports it, their indices are free by the out-of-service taint or without a Node, others continue, and they may come back" {
 	# The controllers are pods, too.
 	k cordon node-2 node-3 >/dev/null
 	k -n "$driver_ns" delete pod -l app=compute-domain-controller >/dev/null
@@ -81,6 +83,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	eventually 60 daemons_are_there
 }
 
+# failure: the checkpoint is truncated or garbage -> it is rebuilt, and an Event reports it [plugin]
 @test "the checkpoint is truncated, then garbage: it is set aside, rebuilt, and reported" {
 	domain d
 	worker a d 1
@@ -107,6 +110,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	"$cluster/node" 1 sh -c "rm $plugin_dir/checkpoint.json.corrupt-*"
 }
 
+# failure: the disk is full while a claim is recorded -> an Event of the pod reports it [plugin]
 @test "the disk is full while a claim is recorded: an Event of the pod reports it, and the next one starts when there is room" {
 	disk_full_in_prepare
 	# The kubelet asks for another pod at once, for the first one at its next look, after a minute or more.
@@ -117,6 +121,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	disk_as_before b
 }
 
+# failure: the fabric of a node registers late -> the node offers its channel afterwards [host]
 @test "the fabric registers late: the node offers its channel afterwards" {
 	"$cluster/gpu" 3 FABRIC_STATE=2
 	k -n "$driver_ns" delete pod "$(plugin_pod 3)"

@@ -77,10 +77,14 @@ withstood() {
 	done <"$BATS_FILE_TMPDIR/programs"
 }
 
+# failure: a pod begins more than 128 requests -> probes pass, and memory stays bounded
 @test "more than 128 requests that are begun and never end: probes pass, and memory stays" { withstood begun; }
 
+# failure: a pod sends 16 MiB of unfinished requests -> probes pass, and memory stays bounded
 @test "16 MiB of requests that never end: probes pass, and memory stays" { withstood unfinished; }
 
-@test "4 MiB of fields that nobody knows: probes pass, and memory stays" { withstood unknown; }
+# failure: a pod sends 4 MiB of unknown fields -> probes pass, and memory stays bounded
+@test "4 MiB of unknown fields: probes pass, and memory stays" { withstood unknown; }
 
-@test "peers that ask and read no answer: probes pass, and memory stays" { withstood slow; }
+# failure: a pod reads no answers -> probes pass, and memory stays bounded
+@test "clients that read no answer: probes pass, and memory stays" { withstood slow; }

@@ -57,6 +57,7 @@ END
 # group_says TEXT: an Event of the PodGroup.
 group_says() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$1"; }
 
+# failure: a PodGroup for two nodes names a claim -> it stays Pending, and an Event reports why
 @test "a gang on two nodes whose PodGroup names the claim stays Pending, and an Event of the PodGroup reports why" {
 	pod_group '{name: channel, resourceClaimTemplateName: d}'
 	gang_pod 0
@@ -66,6 +67,7 @@ group_says() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$
 	[[ $(k -n "$ns" get pods -o json | jq -r '[.items[].status.phase] | unique | join(",")') == Pending ]]
 }
 
+# failure: a PodGroup follows the advice of that Event -> the gang runs on two nodes
 @test "without the claim in its PodGroup, as the Event advises, the gang runs on two nodes" {
 	pod_group
 	gang_pod 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Racks that have a ComputeDomain from when they join (docs/racks.md): nodes 0 and 1 are S0-011-US-WEST-01A, nodes 2 and 3 S0-012-US-WEST-01A.
+# Racks that have a ComputeDomain from when they join (docs/how-to/racks.md): nodes 0 and 1 are S0-011-US-WEST-01A, nodes 2 and 3 S0-012-US-WEST-01A.
 
 load ../cluster/driver
 load ../cluster/mpi
@@ -56,6 +56,7 @@ node_states() { k get resourceslices -o json | jq -e --arg node "node-$1" --arg 
 	(.spec.devices | length > 0 and all((.attributes // .basic.attributes).rack.string == $rack)))' >/dev/null; }
 node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 
+# failure: the first node of a rack joins -> the rack gets its ComputeDomain
 @test "a rack that joins has its ComputeDomain, with its name in lower case, its claim template, and Ready, in the driver's namespace" {
 	local rack domain template
 	for rack in "$east" "$west"; do
@@ -79,6 +80,8 @@ node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 	eventually 10 event_says ComputeDomain/$east 'made for the rack' "$driver_ns"
 }
 
+# failure: the label of a namespace is removed -> its rack ComputeDomains are removed when their pods have
+#   ended
 @test "a namespace with the label has them too, until the label is removed; one in use stays until its pods have ended" {
 	enable_racks
 	eventually 30 rack_ready "$ns" "$east"
@@ -94,7 +97,8 @@ node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 	rack_ready "$driver_ns" "$east"
 }
 
-@test "pods land on their rack and nowhere else, without affinity, though the other has room" {
+# failure: a pod uses the claim template of a rack -> it runs on that rack only
+@test "pods run on their rack only, without affinity, even if another has room" {
 	enable_racks
 	eventually 30 rack_ready "$ns" "$east"
 	eventually 30 rack_ready "$ns" "$west"
@@ -127,6 +131,8 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
 }
 
+# failure: a rack's ComputeDomain is deleted by hand -> it is created again
+# failure: another object has the name of a rack -> it stays, and an Event reports it
 @test "a ComputeDomain of a rack that is deleted by hand is created again; a foreign one with that name stays, and an Event reports it" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
@@ -142,6 +148,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	eventually 60 rack_ready "$ns" "$west"
 }
 
+# failure: a rack gets another partition -> its ComputeDomain stays
 @test "a rack that gets another partition keeps its ComputeDomain" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
@@ -164,6 +171,8 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	[[ $(k -n "$driver_ns" get cd -l resource.nvidia.com/rack -o name | wc -l) == 2 ]]
 }
 
+# failure: all Nodes of a rack are deleted -> its ComputeDomain is removed a day later, and returns with them
+# failure: all nodes of a rack lose power -> its ComputeDomain stays
 @test "a rack whose nodes have no power stays; one whose Nodes are gone shows since when, is removed a day later, and comes back with them" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
@@ -195,6 +204,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	eventually 60 rack_ready "$driver_ns" "$west"
 }
 
+# failure: a node lacks the label of its rack -> an Event reports it, and its partition names the rack
 @test "a node without the label is in the rack of its partition, and an Event reports it" {
 	k label node node-1 "$label-" >/dev/null
 	eventually 30 event_says Node/node-1 "has no label $label" default

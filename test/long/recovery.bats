@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-imex ended uncleanly and waits for a node that may still map its memory (docs/imex.md).
+# nvidia-imex ended uncleanly and waits for a node that may still map its memory (docs/explanation/imex.md).
 
 load ../cluster/driver
 
@@ -22,6 +22,7 @@ annotation_is() { [[ $(daemon_annotation "$1" "$2") == "$3" ]]; }
 starts() { k -n "$driver_ns" logs "$(daemon_pod "$1")" | grep -c 'IMEX Log initializing'; }
 boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 
+# failure: a peer of a crashed IMEX is off -> it is named, and IMEX starts when it has rebooted
 @test "a peer that had mapped the memory of an IMEX that crashed has no power: it is named after a minute, and when it has rebooted IMEX starts again" {
 	# The controllers are pods, too: one has to be left that reports it.
 	k cordon node-3 >/dev/null

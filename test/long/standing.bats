@@ -27,7 +27,8 @@ teardown() {
 # ComputeDomains are given back meanwhile.
 written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_ns"':/ && $3 ~ /^(create|update|patch|delete)$/ && $4 !~ /^(events|leases|computedomainfabrics)$/'; }
 
-@test "nodes are in one domain before anybody uses it; two tenants have two channels; a second pod costs no write of ours and no start of IMEX" {
+# failure: ComputeDomains come and go -> the standing domain stays, and tenants have different channels
+@test "nodes are in one domain before any pod uses it; two tenants have two channels; a second pod causes no write of the driver and no start of IMEX" {
 	local pids mark table
 	pids=$(imex_pids 0 1)
 	[[ $(wc -l <<<"$pids") == 2 && $(standing | jq -s length) == 1 ]]
@@ -54,6 +55,10 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	[[ $(imex_pids 0 1) == "$pids" ]]
 }
 
+# failure: a node is drained, with channel isolation -> it leaves, offers no channels, and joins again when
+#   uncordoned [drained]
+# failure: a node is cordoned, with channel isolation -> it leaves when no pod uses it, and others keep their
+#   IMEX [cordoned]
 @test "a node is cordoned and drained: it leaves when no pod uses it, offers nothing, and joins again; IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
@@ -81,7 +86,8 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	[[ $(imex_pids 0 1) == "$pids" ]]
 }
 
-@test "the fabric's object is deleted, controllers and plugins are replaced under load: no IMEX ends" {
+# failure: fabric object, controllers and plugins are replaced under pods -> no IMEX ends
+@test "the fabric object is deleted, controllers and plugins are replaced under load: no IMEX ends" {
 	domain one
 	worker a one 0
 	worker b one 1
@@ -102,6 +108,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	eventually 90 fabric_is_silent AssignmentsLost
 }
 
+# failure: channel isolation is switched off under pods -> nodes leave as their pods end
 @test "the isolation is switched off under load: the nodes leave as their pods end, the others at once, and a ComputeDomain gets its own IMEX domain" {
 	domain one
 	worker a one 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The IMEX domain that stands for a whole rack (imex.isolation=channel): the chart is rolled back under it, it is full, nodes fail in it (docs/failures.md,
-# "What happens to a node"), nodes join it later.
+# The IMEX domain that stands for a whole rack (imex.isolation=channel): the chart is rolled back under it, it is full, nodes fail in it,
+# nodes join it later.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -48,7 +48,9 @@ room_for_all() {
 plugin_says() { k -n "$driver_ns" logs "$(plugin_pod "$1")" -c compute-domains | grep -F "$2" | grep -F "$3" >/dev/null; }
 slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 
-@test "helm rollback under load: no pid of IMEX changes, and no channel" {
+# failure: helm rollback under pods, with channel isolation -> every IMEX keeps its process, and every pod its
+#   channel [upgrade]
+@test "helm rollback under load: every IMEX keeps its process, and every pod its channel" {
 	domain one
 	worker a one 0
 	worker b one 1
@@ -67,7 +69,8 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	[[ $(imex_pids 0 1 2) == "$pids" ]]
 }
 
-@test "the domain is full: its nodes are not disturbed, a Prepare on the node without a place names the remedy, and that repairs it" {
+# failure: the standing domain has no index left -> its nodes continue, and the waiting claim names the remedy
+@test "the domain is full: its nodes are not disturbed, a Prepare on the node without an index names the remedy, and that repairs it" {
 	with_standing --set resources.computeDomains.imex.maxNodesPerDomain=2
 	slots_are 18
 	all_leave
@@ -110,6 +113,8 @@ joined_again() {
 }
 channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 
+# failure: a node is rebooted, with channel isolation -> pods get the same channel, and others keep their IMEX
+#   [rebooted]
 @test "a node is rebooted under a pod with a channel: it gets a new epoch with its index, its pod has the same channel, and IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
@@ -125,6 +130,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	[[ $(imex_pids 0 1) == "$pids" ]]
 }
 
+# failure: a node is powered off, with channel isolation -> its index stays taken, and others take new pods
+#   [powered-off]
 @test "a node is powered off under a pod with a channel: it keeps its index, the other nodes take new pods and keep their IMEX, and it joins again after the power" {
 	domain one
 	worker a one 0
@@ -146,6 +153,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	[[ $(imex_pids 0 1) == "$pids" ]]
 }
 
+# failure: a node is cut off, with channel isolation -> pod and IMEX continue, and index and channel stay
+#   taken [cut-off]
 @test "a node is cut off under a pod with a channel: pod and IMEX continue, its index and its channel are kept, and all is healthy with the same processes when it is back" {
 	domain one
 	worker b one 2
@@ -162,6 +171,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	channels_are b "$channel"
 }
 
+# failure: the Pod of a daemon is force-deleted, with channel isolation -> no other node gets its index
+#   [force-deleted]
 @test "the Pod of a daemon is force-deleted under a pod with a channel: no other node gets its index, its successor joins again, and IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
@@ -180,7 +191,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 has_index() { standing | jq -e --arg node "$1" --argjson index "$2" '[.assignments[] | select(.index == $index).node] == [$node]' >/dev/null; }
 all_joined_after() { [[ $(assignment_of "$1") != "$2" ]] && all_joined $nodes; }
 
-@test "a10: a new node joins, and IMEX of the other nodes continues" {
+# failure: a new node joins the standing domain -> IMEX of the others continues
+@test "a new node joins, and IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
 	running a

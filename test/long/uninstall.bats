@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The driver is removed: by the commands of docs/uninstall.md, word for word, and in the wrong order.
+# The driver is removed: by the commands of docs/how-to/uninstall.md, word for word, and in the wrong order.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -18,7 +18,7 @@ helm() { "$cluster/helm" "$@"; }
 # commands TITLE N: those of the N-th block below a heading of the manual.
 commands() {
 	awk -v title="$1" -v n="$2" '/^## /{ found = $0 == title } !found { next } /^```sh$/{ i++; next } /^```$/{ if (i == n) exit; next } i == n' \
-		<(sed 's/^# Removing it$/## Removing it/' "$checkout/docs/uninstall.md")
+		<(sed 's/^# Uninstall$/## Uninstall/' "$checkout/docs/how-to/uninstall.md")
 }
 follow() {
 	commands "$@" >"$BATS_TEST_TMPDIR/commands.sh"
@@ -41,7 +41,7 @@ no_daemon_claims() {
 	running w
 	k -n "$ns" delete pod w >/dev/null
 	eventually 30 clique_label_is 1 1
-	follow '## Removing it' 1
+	follow '## Uninstall' 1
 	eventually 60 no_slices
 	none_of_the_cluster
 	no_driver_namespace
@@ -51,12 +51,13 @@ no_daemon_claims() {
 	follow '## What stays' 1
 	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
 	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock released-daemon-claims' ]]
-	follow '## Removing it' 2
+	follow '## Uninstall' 2
 	! k get computedomains -A || false
 	! k get computedomainfabrics || false
 }
 
-@test "helm uninstall waits for idle daemons only: the daemon of a domain that is in use serves on, and carries on under the next release" {
+# failure: helm uninstall under pods -> daemons in use continue, also under the next release
+@test "helm uninstall waits for idle daemons only: the daemon of a domain that is in use continues, also under the next release" {
 	domain d
 	worker w d 1
 	running w
@@ -101,7 +102,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	running w
 	[[ $(nodes_in w) == "$(given w)" ]]
 	k -n "$ns" delete pod w >/dev/null
-	follow '## Removing it' 1
+	follow '## Uninstall' 1
 	eventually 60 no_slices
 	eventually 60 no_slices_of_gpus
 	[[ -z $(k get deviceclasses -o name) ]]

@@ -36,6 +36,7 @@ run_with_edits() {
 	rm -rf "$bundle"
 }
 
+# failure: runc starts a container in a user namespace -> it may open its channel
 @test "runc starts a container with the device edits of a channel, in a user namespace and without, and it may open the channel" {
 	domain d
 	worker w d 0

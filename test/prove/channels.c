@@ -505,6 +505,7 @@ static bool is_progress(void *u, unsigned step) {
 
 /* ---- what must hold ---- */
 
+/* failure: any fault strikes at any step -> no channel has two owners [search] */
 static const char *check(void *u, const void *state) {
         const struct state *s = state;
         unsigned all = s->machines[0].held | s->machines[1].held;
@@ -519,6 +520,7 @@ static const char *check(void *u, const void *state) {
 }
 
 /* There are more owners than channels. */
+/* failure: faults end at any step -> every claim gets its channel if there are enough [search] */
 static bool is_served(void *u, const void *state) {
         const struct state *s = state;
         unsigned wanting = 0;

@@ -343,6 +343,7 @@ static bool has_empty_domain(const struct object *o) {
         return any;
 }
 
+/* failure: etcd was not restored -> no recount begins [search] */
 static bool control(struct run *r, struct world *w, unsigned n, unsigned what, const char **broken) {
         struct controller *c = &w->controllers[n];
         const uint8_t *order = orders[what / 2];
@@ -617,6 +618,7 @@ static bool is_progress(void *u, unsigned step) {
 
 /* ---- what must hold ---- */
 
+/* failure: any fault strikes at any step -> every claim has its IMEX, and no index has two [search] */
 static const char *check(void *u, const void *state) {
         const struct run *r = u;
         const struct world *w = state;
@@ -636,6 +638,7 @@ static const char *check(void *u, const void *state) {
         return NULL;
 }
 
+/* failure: faults end at any step -> no claim waits forever [search] */
 static bool is_served(void *u, const void *state) {
         const struct run *r = u;
         const struct world *w = state;

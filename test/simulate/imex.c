@@ -209,6 +209,7 @@ void imex_check(void) {
                                 check_index(o, p);
 }
 
+/* failure: any faults meet in the simulation -> no index has two living holders [simulation] */
 static void begin_imex(struct process *p, const char *config) {
         const struct process *o;
         find_id(p, config);

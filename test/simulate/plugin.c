@@ -370,6 +370,7 @@ void held_given_up(unsigned node) {
                         h->id = -1;
 }
 
+/* failure: any faults meet in the simulation -> no channel has two holders that may be alive [simulation] */
 static void look_at_channel(struct held *h, const char *clique) {
         const struct held *o;
         h->id = channels_id(held_cdi_file(h));
@@ -423,6 +424,8 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
 }
 
 /* A claim that was prepared before keeps its channel, whatever IMEX is like. */
+/* failure: any faults meet in the simulation -> no claim is prepared where its IMEX does not serve
+ * [simulation] */
 static void look_at_imex(const struct dra_op *op) {
         const struct held *h = op->held;
         const char *domain = channels_imex_domain(h->own, h->domain, plugins[h->node].clique);
@@ -551,6 +554,7 @@ void held_forget(struct held *h) {
         *h = (struct held){ 0 };
 }
 
+/* failure: any faults meet in the simulation -> no claim is unprepared while its pod may run [simulation] */
 void held_check_all(void) {
         static uint64_t looked;
         const bool changed = looked != disks_tasks();

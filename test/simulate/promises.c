@@ -43,6 +43,8 @@ static const struct version *living(const char *uid) {
 }
 
 /* What a living domain has is not for us to delete. */
+/* failure: any faults meet in the simulation -> no controller deletes the template of a living ComputeDomain
+ * [simulation] */
 static void look_at_deletion(enum kind k, const struct change *c) {
         const char *uid = c->now->domain;
         const struct version *cd = living(uid);
@@ -120,6 +122,8 @@ static void look_at_assignment(const struct change *c, const char *uid, yyjson_v
 }
 
 /* Two assignments of one object. */
+/* failure: any faults meet in the simulation -> no fabric object gives an index, epoch or address twice
+ * [simulation] */
 static void compare(const struct change *c, const char *uid, yyjson_val *x, const char *other,
                     yyjson_val *y) {
         int64_t index = yyjson_get_sint(yyjson_obj_get(x, "index"));
@@ -165,6 +169,7 @@ static bool is_marked_in(const struct version *fabric, const char *uid) {
 }
 
 /* A daemon that may have an assignment is marked in the object of its partition before its Pod is deleted. */
+/* failure: any faults meet in the simulation -> no daemon's Pod is deleted without a mark [simulation] */
 static void look_at_removal(const struct change *c) {
         const struct change *list;
         size_t n = store_history(K_FABRIC, &list);
@@ -187,6 +192,7 @@ static unsigned moves(enum kind k) {
         return (k == K_FABRIC ? hostile_moves() : 0) + lying_count();
 }
 
+/* failure: nothing happens in the simulation -> nothing is written, and no object too often [simulation] */
 static void count(enum kind k, const struct change *c) {
         char key[256];
         struct written *x;

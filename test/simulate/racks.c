@@ -123,6 +123,8 @@ static bool is_in_use(const char *uid) {
 }
 
 /* Only a rack that is gone for a day, or that its namespace does not want, and that nobody uses. */
+/* failure: any faults meet in the simulation -> no rack's ComputeDomain in use or of today is deleted
+ * [simulation] */
 static void look_at_deletion(const struct version *cd) {
         bool unwanted =
                 !is_wanted(cd->ns) || (streq(cd->ns, USER_NS) && sim_now_ms() - unwanted_ms < LATE_MS);
@@ -137,6 +139,8 @@ static void look_at_deletion(const struct version *cd) {
                            cd->ns, cd->name);
 }
 
+/* failure: any faults meet in the simulation -> only racks get ComputeDomains, with their own names
+ * [simulation] */
 static void look_at_creation(const struct version *cd) {
         char name[64];
         racks_name(rack_of(cd) && str_starts(rack_of(cd), "clique.")

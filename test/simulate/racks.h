@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* racks: the ComputeDomains that the controllers make of racks, in the driver's namespace and in the users',
- * and what docs/racks.md promises of them. A rack is a clique here, so it is partitioned anew when a node
+ * and what docs/how-to/racks.md promises of them. A rack is a clique here, so it is partitioned anew when a node
  * comes back with another one. */
 #pragma once
 

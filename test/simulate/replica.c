@@ -155,6 +155,8 @@ static bool lease_was_restored(void) {
         return faults_restored_ms() >= 0 && sim_now_ms() - faults_restored_ms() < LEASE_EXCUSE_MS;
 }
 
+/* failure: any faults meet in the simulation -> two controllers never lead at once, except after restores
+ * [simulation] */
 static void on_started(void *u) {
         struct life *l = u;
         sim_log("controller-%u leads", l->i);
@@ -164,6 +166,7 @@ static void on_started(void *u) {
                         sim_broken("both controllers lead");
 }
 
+/* failure: no fault prevents the renewal of a Lease -> no leader loses it [simulation] */
 static void on_lost(void *u) {
         struct life *l = u;
         sim_log("controller-%u has lost its lease", l->i);

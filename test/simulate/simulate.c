@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate: runs controllers, kubelet plugins and daemons in a world of our own, from a seed: docs/testing.md
- * says how to use it.
+/* simulate: runs controllers, kubelet plugins and daemons in a simulated world, from a seed. How to use it is
+ * in docs/dev/testing.md.
  *
  * A run is a storm of faults, a calm in which all that can form has to, a silence in which nobody may write,
  * and an end in which everything has to go. */
@@ -98,6 +98,8 @@ static void on_changed(enum kind k, const struct change *c) {
         transport_changed(k);
 }
 
+/* failure: the faults of the simulation end -> everything settles, and after all deletions nothing is left
+ * [simulation] */
 static void look(void *u) {
         int64_t now = sim_now_ms();
         const char *text = NULL;

@@ -292,6 +292,7 @@ static struct listed *listed_of(const struct http_call *c) {
         return l;
 }
 
+/* failure: etcd is restored in the simulation -> every informer lists within a time limit [simulation] */
 void transport_check_listed(int64_t since_ms) {
         struct http_client *client;
         struct http_call *c;

@@ -662,6 +662,8 @@ void world_pod_serves(unsigned node, const char *claim_uid, const char *domain_u
         }
 }
 
+/* failure: a daemon's Pod has served a ComputeDomain -> with a fresh Pod for each, it serves no other
+ * [simulation] */
 void world_begins_imex(unsigned node, const char *ip, const char *domain_uid) {
         for (unsigned k = 0; k < MAX_RUNS && replicas_fresh_pods(); k++) {
                 const struct run *r = &w.nodes[node].runs[k];
@@ -672,6 +674,7 @@ void world_begins_imex(unsigned node, const char *ip, const char *domain_uid) {
         }
 }
 
+/* failure: any faults meet in the simulation -> no daemon stops IMEX that a pod uses [simulation] */
 void world_ends_imex(unsigned node, const char *domain_uid) {
         const struct node *n = &w.nodes[node];
         const char *fault = is_ending(domain_uid) ? "the ComputeDomain is deleted" : NULL;

@@ -117,6 +117,7 @@ def controller_killed(h):
     return both(h.other_container(h.w.ours, pod), h.controller_works())
 
 
+# failure: a controller hangs longer than its Lease, among other faults -> the other one leads [soak]
 def controller_hangs(h):
     """Longer than its lease lasts, at times: the other one leads, and this one must see that it does not any more."""
     pod = h.w.leader()
@@ -181,6 +182,8 @@ def plugin_finds_garbage(h):
     return h.other_container(h.w.ours, pod)
 
 
+# failure: the plugin's disk turns read-only, among other faults -> nothing is prepared without a record
+#   [soak]
 def plugin_disk_read_only(h):
     """As a file system makes itself after an I/O error: nothing can be recorded, so nothing may be prepared."""
     pod = h.some_plugin()
@@ -198,6 +201,7 @@ def plugin_disk_read_only(h):
     return WHOLE
 
 
+# failure: a second plugin process runs on a node, among other faults -> all workloads recover [soak]
 def second_plugin(h):
     """An earlier process that does not go, or a hand that starts another. Who serves the kubelet afterwards is a new one."""
     pod = h.some_plugin()
@@ -308,7 +312,7 @@ def api_server_gone(h):
 
 
 def informers_listed(h, before):
-    """Evidence: each informer that watched before, and each that has watched since, has listed within the time that docs/failures.md promises,
+    """Evidence: each informer that watched before, and each that has watched since, has listed within three minutes,
     unless its pod has ended."""
     def missing():
         audit, since = h.w.audit, h.w.audit.watching()
@@ -335,6 +339,7 @@ def ready(world, fault):
     return bool(world.snapshots) and (age == LONG_AGO_S or age <= world.snapshot_of(age)[0] < 2 * age)
 
 
+# failure: etcd is restored, among other faults -> every informer lists within three minutes [soak]
 def etcd_restored(h):
     """From a backup of half a minute and, the next time, of ten minutes ago. Sometimes versions then pass those that watches have seen."""
     age, path = h.w.snapshot_of(age_of_backup(h.w))
@@ -400,6 +405,7 @@ def node_cut_off(h):
     return WHOLE
 
 
+# failure: a node loses its power, among other faults -> all its workloads run again [soak]
 def node_loses_power(h):
     node = h.free_node(spare=True)
     if not node:
@@ -413,6 +419,7 @@ def node_loses_power(h):
     return both(*(h.other_container(watch, p) for watch, p in here))
 
 
+# failure: a Node is deleted for good, among other faults -> the others recover, and another may join [soak]
 def node_gone_for_good(h):
     """Its Node is deleted, and all that was bound to it goes. What joins under its name later is another one."""
     node = h.free_node(spare=True)
@@ -538,6 +545,7 @@ def states(h, node, wanted):
     return missing
 
 
+# failure: a node changes its partition, among other faults -> all workloads recover [soak]
 def node_moves_to_another_clique(h):
     node = h.free_node()
     if not node:
@@ -602,6 +610,7 @@ def created_again(h, fabric):
     return missing
 
 
+# failure: a fabric object is deleted, among other faults -> it is recreated without loss [soak]
 def fabric_deleted(h):
     fabric = fabric_of(h)
     if not fabric:
@@ -611,6 +620,7 @@ def fabric_deleted(h):
     return created_again(h, fabric)
 
 
+# failure: an old fabric object is restored, among other faults -> a valid one replaces it without loss [soak]
 def old_fabric_put_back(h):
     """What it was some seconds ago, in the controller's name: past the policy, as a restore of the store comes."""
     fabric = fabric_of(h)
@@ -643,6 +653,7 @@ def hosts_imex_restarted(h):
     return (yield from hosts_imex(h, "restart"))
 
 
+# failure: the host's nvidia-imex stops, among other faults -> its node recovers [soak]
 def hosts_imex_away(h):
     return (yield from hosts_imex(h, h.rng.choice(["stop", "kill"]), "start"))
 

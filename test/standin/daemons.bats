@@ -120,14 +120,16 @@ hand_over() {
         done
 }
 
-@test "domains follow each other on the same nodes, one node after the other: nobody ever meets a foreign node list" {
+# failure: nodes change their IMEX domain one after the other -> no IMEX meets a foreign node list
+@test "domains follow each other on the same nodes, one node after the other: no IMEX meets a foreign node list" {
         hand_over 28001 1
         if mismatch; then false; fi
 }
 
 # Who stays in the old domain dials the node that has left it, and is blocked there for as long as that domain lives; what a port of
 # its own for each domain prevents. The new domain is whole all the same, because it gets no address too early.
-@test "with one port for all of them each new domain is whole" {
+# failure: all IMEX domains use one port -> each new one is complete
+@test "with one port for all domains each new domain is complete" {
         hand_over 28001 0
 }
 
@@ -142,7 +144,9 @@ hand_over() {
         eventually is NODE_MAP_MISMATCH link 1 2 0
 }
 
-@test "and finds nobody who listens where each domain has a port of its own" {
+# failure: an address is published too early -> nothing listens there, because each IMEX domain has its own
+#   port
+@test "an address that is published too early meets no listener, if each domain has its own port" {
         publish "$(domain 1 28001 "$(on_node 0 10),$(on_node 1 11)")"
         eventually is CONNECTED link 0 1 1
         publish "$(domain 1 28001 "$(on_node 1 11),$(on_node 0 10 leaving)")" "$(domain 2 28002 "$(on_node 0 20),$(on_node 1 21)")"
@@ -153,6 +157,7 @@ hand_over() {
         if mismatch; then false; fi
 }
 
+# failure: IMEX takes long to stop and to start -> the daemon waits for both, and runs one
 @test "a daemon whose IMEX takes long to stop and to start waits for both, and has one at a time" {
         knob 0 STOP_DELAY_MS=1500 START_DELAY_MS=700
         publish "$(domain 1 28001 "$(on_node 0 10)")"

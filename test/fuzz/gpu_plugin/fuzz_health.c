@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "api/names.h"
 #include "gpu_plugin/health.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -34,8 +35,8 @@ static void check(struct health *h) {
                 check_taints(h, &items[i], a);
         /* Somebody has seen to the GPUs. */
         health_forget_xids(h);
-        BUG_ON(health_count(h, &devices, TAINT_XID, EFFECT_NO_SCHEDULE) ||
-               health_count(h, &devices, TAINT_XID, EFFECT_NONE));
+        BUG_ON(health_count(h, &devices, GPU_TAINT_XID, EFFECT_NO_SCHEDULE) ||
+               health_count(h, &devices, GPU_TAINT_XID, EFFECT_NONE));
         arena_free(a);
 }
 

@@ -31,6 +31,8 @@ static void defaults_render_as_in_the_go_driver(void **state) {
         buf_done(&b);
 }
 
+/* failure: a feature gate has an unknown name or value -> the program refuses to start and names it [chart]
+ * */
 static void parses(void **state) {
         static const struct {
                 const char *text, *want_err;

@@ -26,7 +26,9 @@ static const struct plugin_pod *plugin(struct arena *a, int created, const char 
         return p;
 }
 
-static void a_plugin_that_does_not_run_well_tells_nothing(void **state) {
+/* failure: a plugin crashes in a loop -> the old state of its host on its Pod does not count [host-managed]
+ * */
+static void the_report_of_an_unhealthy_plugin_does_not_count(void **state) {
         struct arena *a = arena_new(4096);
         assert_true(plugin_pod_tells(plugin(a, 1, "UP", "Running", "True")));
         assert_true(plugin_pod_tells(plugin(a, 1, "DOWN", "Running", "True")));
@@ -87,7 +89,9 @@ static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state
 }
 
 /* Kubelets write their node's status all the time; a reboot is news all the same. */
-static void a_reboot_is_a_difference(void **state) {
+/* failure: a Node reports another boot ID -> the controller acts on it, and ignores all other heartbeats
+ * [rebooted] */
+static void a_changed_boot_id_is_a_difference(void **state) {
         struct arena *a = arena_new(4096);
         static const char fmt[] =
                 "{'metadata':{'name':'n','uid':'u','resourceVersion':'%d'},'status':{'nodeInfo':{"
@@ -130,7 +134,8 @@ static const char pod[] =
         "'containerStatuses':[{'name':'c','restartCount':1," POD_WAITS ",'imageID':'i'},"
         "{'name':'e','state':{'terminated':{'reason':'Error','message':'exit-message','exitCode':1}}}]}}";
 
-static void an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it(void **state) {
+/* failure: a daemon's Pod is updated -> the controller acts on exactly the changes that its rules read */
+static void a_change_of_a_daemon_pod_counts_if_a_rule_reads_it(void **state) {
         static const struct change changes[] = {
                 { "'uid':'p-1'", "'uid':'p-2'", true },
                 { "'uid':'p-1'", "'uid':'p-1','deletionTimestamp':'2026-01-01T00:00:00Z'", true },
@@ -196,7 +201,8 @@ static const char set[] =
         "'spec':{'template':{'spec':{'containers':[{'env':[{'name':'A','value':'1'}]}]}}},"
         "'status':{'numberReady':1,'observedGeneration':1}}";
 
-static void an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it(void **state) {
+/* failure: a DaemonSet is updated -> the controller acts on exactly the changes that its rules read */
+static void a_change_of_a_daemonset_counts_if_a_rule_reads_it(void **state) {
         static const struct change changes[] = {
                 { "'uid':'s-1'", "'uid':'s-2'", true },
                 { "'uid':'s-1'", "'uid':'s-1','deletionTimestamp':'2026-01-01T00:00:00Z'", true },
@@ -264,7 +270,9 @@ static void what_is_trimmed_away_is_asked_for_by_nobody(void **state) {
 }
 
 /* A claim may have been allocated there before. */
-static void a_node_that_withholds_its_devices_is_of_its_clique_all_the_same(void **state) {
+/* failure: a node withholds its devices after a claim was allocated there -> the node still belongs to its
+ * partition [channels] */
+static void a_node_that_withholds_its_devices_stays_in_its_partition(void **state) {
         static const char fmt[] =
                 "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'%s},'spec':{'driver':'" CD_DRIVER
                 "','nodeName':'n','devices':[]}}";
@@ -302,15 +310,15 @@ static void a_trimmed_slice_states_the_same_clique(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_plugin_that_does_not_run_well_tells_nothing),
+                cmocka_unit_test(the_report_of_an_unhealthy_plugin_does_not_count),
                 cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
-                cmocka_unit_test(a_reboot_is_a_difference),
+                cmocka_unit_test(a_changed_boot_id_is_a_difference),
                 cmocka_unit_test(what_is_trimmed_away_is_asked_for_by_nobody),
                 cmocka_unit_test(a_trimmed_slice_states_the_same_clique),
-                cmocka_unit_test(a_node_that_withholds_its_devices_is_of_its_clique_all_the_same),
-                cmocka_unit_test(an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it),
-                cmocka_unit_test(an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it),
+                cmocka_unit_test(a_node_that_withholds_its_devices_stays_in_its_partition),
+                cmocka_unit_test(a_change_of_a_daemon_pod_counts_if_a_rule_reads_it),
+                cmocka_unit_test(a_change_of_a_daemonset_counts_if_a_rule_reads_it),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

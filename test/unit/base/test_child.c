@@ -196,6 +196,7 @@ static void test_signal_state_of_the_child(void **state) {
 }
 
 /* libcurl's sockets, for one. */
+/* failure: a helper program is started -> it inherits no connection to the API server */
 static void test_inherits_no_descriptor(void **state) {
         int leaky = fcntl(0, F_DUPFD, 200);
         struct outcome o;
@@ -245,6 +246,7 @@ static void make_program(char *path, const char *script) {
 
 /* What is to be executed is a file of the driver root, whose disk may hang: neither the call nor the loop waits
  * for it. */
+/* failure: the disk with a helper program hangs -> the event loop and its probes continue */
 static void test_program_that_cannot_be_read_yet_blocks_nothing(void **state) {
         static const char *const scripts[] = { "#!/bin/sh\necho ran\n", "#!/no/such/interpreter\n" };
 

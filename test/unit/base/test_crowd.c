@@ -16,7 +16,8 @@
                 .bytes = { [15] = (n) }                                                                      \
         }
 
-static void one_address_takes_places_from_itself_only(void **state) {
+/* failure: one client opens all connections of a port -> only its own connections are closed to make room */
+static void an_address_displaces_only_its_own_connections(void **state) {
         struct crowd_member m[16];
         for (size_t i = 0; i < 16; i++)
                 m[i] = (struct crowd_member){ .addr = ADDR(1), .since_ms = 1000 + i };
@@ -61,7 +62,7 @@ static void an_address_is_the_same_in_both_families(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(one_address_takes_places_from_itself_only),
+                cmocka_unit_test(an_address_displaces_only_its_own_connections),
                 cmocka_unit_test(who_has_begun_a_request_goes_before_who_is_silent),
                 cmocka_unit_test(who_is_worked_for_stays_and_counts),
                 cmocka_unit_test(an_address_is_the_same_in_both_families),

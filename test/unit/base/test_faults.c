@@ -50,6 +50,7 @@ static void old_or_new(void *u, const char *call, bool worked) {
         tree_put(dir, "file", "old");
 }
 
+/* failure: a system call fails while a file is replaced -> the file has the old or the new content */
 static void replaced_file_is_the_old_or_the_new_one(void **state) {
         /* The name is free in any case: what stood there would be another process's of this number. */
         const struct faults f = {
@@ -143,6 +144,7 @@ static int serve(void *u, struct err *e) {
         return r;
 }
 
+/* failure: a port cannot be listened on -> the error names the address */
 static void http_server_that_cannot_listen_names_its_address(void **state) {
         static char all[] = ":0", one[] = "127.0.0.1:0";
         /* Only a caller who let the kernel choose the port needs to be told it. */
@@ -175,6 +177,7 @@ static int request(void *u, struct err *e) {
         return e->kind == ERR_NONE ? 0 : -1;
 }
 
+/* failure: the kernel refuses to poll a socket -> that request fails, and the next one works */
 static void request_that_cannot_be_polled_fails_and_the_next_one_works(void **state) {
         struct http_server *server;
         struct http_client *client;

@@ -194,7 +194,9 @@ static void test_many_at_once(void **state) {
 
 /* Whoever asks for much on many connections costs a page a turn of the loop, not one a connection, and cannot
  * help it by asking for something short in between. */
-static void test_long_page_is_made_once_a_turn(void **state) {
+/* failure: a client requests the metrics on many connections -> the page is rendered once per turn of the
+ * loop */
+static void test_the_metrics_page_is_rendered_once_a_turn(void **state) {
         enum { N = 30, SHORT = 10 };
         uv_loop_t loop;
         unsigned calls = 0;
@@ -299,7 +301,8 @@ static void test_connection_is_kept(void **state) {
 }
 
 /* Clients that connect and say nothing, or half of a request, or keep what they had. */
-static void test_many_clients_do_not_keep_a_probe_out(void **state) {
+/* failure: 100 clients of the metrics port send nothing or half a request -> a probe is still answered */
+static void test_many_clients_do_not_block_a_probe(void **state) {
         enum { N = 100 };
         static const char *const says[] = { "", "GET /healthz HT",
                                             "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" };
@@ -330,7 +333,9 @@ static const struct http_limits hurried = {
         .connections = 8, .request_ms = 30, .idle_ms = 30, .answers_bytes = 1000000
 };
 
-static void test_request_that_does_not_come_ends_its_connection(void **state) {
+/* failure: a client of the metrics port never completes its request -> its connection is closed after a time
+ * limit */
+static void test_an_unfinished_request_times_out(void **state) {
         uv_loop_t loop;
         unsigned calls = 0;
         struct http_server *s;
@@ -361,7 +366,8 @@ static int ask_and_read_nothing(uv_loop_t *loop, int port, const unsigned *calls
         return fd;
 }
 
-static void test_answers_that_are_not_taken_are_few(void **state) {
+/* failure: clients request the metrics and read nothing -> the memory of unread answers is limited */
+static void test_unread_answers_are_limited(void **state) {
         static const struct http_limits patient = {
                 .connections = 8, .request_ms = 600000, .idle_ms = 600000, .answers_bytes = 1000000
         };
@@ -378,7 +384,8 @@ static void test_answers_that_are_not_taken_are_few(void **state) {
 }
 
 /* Its memory is given back, so that the next one can be answered. */
-static void test_answer_that_is_not_taken_ends_its_connection(void **state) {
+/* failure: a client does not read its answer -> its connection is closed, and others are answered */
+static void test_an_unread_answer_times_out(void **state) {
         uv_loop_t loop;
         unsigned calls = 0;
         struct http_server *s;
@@ -430,14 +437,14 @@ int main(void) {
                 cmocka_unit_test(test_large_body),
                 cmocka_unit_test(test_methods),
                 cmocka_unit_test(test_many_at_once),
-                cmocka_unit_test(test_long_page_is_made_once_a_turn),
+                cmocka_unit_test(test_the_metrics_page_is_rendered_once_a_turn),
                 cmocka_unit_test(test_free_with_open_connection),
                 cmocka_unit_test(test_idle_connections_cost_nothing),
                 cmocka_unit_test(test_connection_is_kept),
-                cmocka_unit_test(test_many_clients_do_not_keep_a_probe_out),
-                cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
-                cmocka_unit_test(test_answers_that_are_not_taken_are_few),
-                cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
+                cmocka_unit_test(test_many_clients_do_not_block_a_probe),
+                cmocka_unit_test(test_an_unfinished_request_times_out),
+                cmocka_unit_test(test_unread_answers_are_limited),
+                cmocka_unit_test(test_an_unread_answer_times_out),
                 cmocka_unit_test(test_endpoints),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,8 @@ static unsigned parse(char *text, long *ret_lost) {
         return n;
 }
 
-static void nobody_reads_and_the_program_goes_on(void **state) {
+/* failure: nothing reads the log -> the program continues, and later logs how many lines are lost */
+static void a_full_log_pipe_does_not_block_the_program(void **state) {
         enum { N = 500 };
         long lost = 0;
         begin(LOG_JSON);
@@ -112,7 +113,8 @@ static void nobody_reads_and_the_program_goes_on(void **state) {
 }
 
 /* A line longer than a pipe takes at once may have no end; the next one begins a line all the same. */
-static void long_line_that_is_torn_spoils_no_other(void **state) {
+/* failure: a long log line is only partly written -> the next line is whole */
+static void a_torn_long_line_leaves_the_next_line_whole(void **state) {
         char big[4000];
         long lost = 0;
         begin(LOG_JSON);
@@ -170,8 +172,8 @@ static void a_line_that_is_too_long_says_where_it_came_from(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lines_say_what_klog_says),
-                cmocka_unit_test(nobody_reads_and_the_program_goes_on),
-                cmocka_unit_test(long_line_that_is_torn_spoils_no_other),
+                cmocka_unit_test(a_full_log_pipe_does_not_block_the_program),
+                cmocka_unit_test(a_torn_long_line_leaves_the_next_line_whole),
                 cmocka_unit_test(a_socket_that_nobody_reads),
                 cmocka_unit_test(a_reader_that_is_gone),
                 cmocka_unit_test(a_line_that_is_too_long_says_where_it_came_from),

@@ -175,6 +175,7 @@ static void errors_gain_context_on_their_way_up(void **state) {
 }
 
 /* What went wrong and what helps stand at the end of the text, where it happened at its beginning. */
+/* failure: an error message is too long -> its cause and its remedy remain */
 static void a_text_that_is_too_long_loses_its_middle(void **state) {
         struct err e = { 0 };
         char big[3000];
@@ -196,6 +197,7 @@ static void a_text_that_is_too_long_loses_its_middle(void **state) {
         assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
 }
 
+/* failure: an error message is too long -> it is cut between characters */
 static void a_text_is_cut_between_characters(void **state) {
         struct err e;
         char text[3001];

@@ -144,7 +144,8 @@ static void test_stop_inside_the_callback(void **state) {
 }
 
 /* The folder itself goes: nothing more would come, so the owner is told to look. */
-static void test_folder_that_goes_is_told(void **state) {
+/* failure: the folder of a watched file is removed -> its owner is notified */
+static void the_removal_of_a_watched_folder_is_reported(void **state) {
         _cleanup_(freep) char *path = xasprintf("%s/inner/state.json", dir),
                               *inner = xasprintf("%s/inner", dir);
         struct watch_file w = { 0 };
@@ -189,6 +190,7 @@ static void expect_call(const char *when) {
                 fail_msg("%s: %u calls", when, calls - before);
 }
 
+/* failure: a watched folder is removed or replaced -> the new folder is watched */
 static void test_folder_is_replaced(void **state) {
         _cleanup_(freep) char *folder = in_dir("f"), *path = in_dir("f/state.json"), *aside = in_dir("g");
         struct watch_file w = { 0 };
@@ -258,7 +260,8 @@ static void test_parent_goes(void **state) {
 }
 
 /* The kernel keeps so many events and no more; which of them were lost nobody knows. */
-static void test_lost_events_are_told(void **state) {
+/* failure: the kernel drops inotify events -> the owner of each watched file is notified */
+static void test_lost_inotify_events_are_reported(void **state) {
         _cleanup_(freep) char *path = in_dir("state.json"), *a = in_dir("a"), *b = in_dir("b"), *limit = NULL;
         struct watch_file w = { 0 };
         struct err e;
@@ -314,11 +317,11 @@ int main(void) {
                 cmocka_unit_test(test_all_files_of_a_folder),
                 cmocka_unit_test(test_owner_may_go_at_once),
                 cmocka_unit_test(test_stop_inside_the_callback),
-                cmocka_unit_test(test_folder_that_goes_is_told),
+                cmocka_unit_test(the_removal_of_a_watched_folder_is_reported),
                 cmocka_unit_test(test_missing_folder),
                 cmocka_unit_test(test_folder_is_replaced),
                 cmocka_unit_test(test_parent_goes),
-                cmocka_unit_test(test_lost_events_are_told),
+                cmocka_unit_test(test_lost_inotify_events_are_reported),
                 cmocka_unit_test(test_two_in_one_folder),
         };
 

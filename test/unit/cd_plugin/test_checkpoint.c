@@ -111,6 +111,7 @@ static void empty_checkpoint(void **state) {
         checkpoint_done(&c);
 }
 
+/* failure: the checkpoint is one of another version -> it loads and is written unchanged [go] */
 static void golden_vector_loads_and_comes_out_the_same(void **state) {
         (void)state;
         struct checkpoint c = NONE;
@@ -136,6 +137,7 @@ static void golden_vector_loads_and_comes_out_the_same(void **state) {
         checkpoint_done(&c);
 }
 
+/* failure: the driver is downgraded to the Go driver -> its checkpoint has the Go driver's form [go] */
 static void our_own_entries_give_the_golden_vector(void **state) {
         (void)state;
         struct checkpoint golden = NONE, c = { .codec = &cd_device_codec, .boot_id = "boot-1" };
@@ -183,6 +185,7 @@ static void a_channels_id_is_not_the_number_of_its_device(void **state) {
         checkpoint_done(&old);
 }
 
+/* failure: a checkpoint has only the layout v1 -> it is read [go] */
 static void layout_with_v1_only(void **state) {
         (void)state;
         struct checkpoint c = NONE;
@@ -195,6 +198,7 @@ static void layout_with_v1_only(void **state) {
         checkpoint_done(&c);
 }
 
+/* failure: the checkpoint has the layout of Go driver 25.3.0-rc.2 -> it is read [go] */
 static void layout_of_25_3_0_rc2(void **state) {
         (void)state;
         struct checkpoint c = NONE, again = NONE;
@@ -228,6 +232,7 @@ static int decode_tail(const char *tail, struct checkpoint *c) {
         return checkpoint_decode(str_from(text), c, &e);
 }
 
+/* failure: a checkpoint has members of another version -> they are kept [go] */
 static void members_of_other_versions_survive(void **state) {
         (void)state;
         static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\","
@@ -287,6 +292,7 @@ static void trailing_newline_is_no_corruption(void **state) {
         checkpoint_done(&c);
 }
 
+/* failure: a checkpoint is truncated anywhere -> it is detected as corrupt */
 static void every_truncation_is_corruption(void **state) {
         (void)state;
         struct checkpoint c = NONE;
@@ -296,6 +302,7 @@ static void every_truncation_is_corruption(void **state) {
         }
 }
 
+/* failure: any byte of a checkpoint changes -> it is detected as corrupt */
 static void every_changed_byte_is_corruption(void **state) {
         (void)state;
         struct checkpoint c = NONE;
@@ -355,6 +362,8 @@ static void status_is(const char *json, const char *want) {
 }
 
 /* A Go driver that is installed again verifies its checksums over the members that its types have. */
+/* failure: a newer API server adds fields to a claim's status -> the checkpoint omits them, and the Go driver
+ * accepts it [go] */
 static void members_of_a_newer_api_server_are_not_recorded(void **state) {
         static const char known[] =
                 "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\",\"pool\":"

@@ -36,6 +36,7 @@ static void ready_channel_is_prepared_at_once(void **state) {
 }
 
 /* Runtimes bind it into a container in a user namespace, where nobody can make one. */
+/* failure: a pod has a user namespace -> the host has the device node of its channel [host] */
 static void host_has_the_device_node_of_a_prepared_channel(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -56,6 +57,8 @@ static void host_has_the_device_node_of_a_prepared_channel(void **state) {
 }
 
 /* Most pods have no user namespace, and need none. */
+/* failure: the device node of a channel cannot be created on the host -> the channel is still prepared [host]
+ * */
 static void channel_is_prepared_where_no_device_node_can_be_made(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -93,6 +96,7 @@ static void daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains
         }
 }
 
+/* failure: a channel waits for its daemon -> the daemon claim is prepared meanwhile */
 static void a_waiting_channel_does_not_hold_up_its_own_daemon(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -117,7 +121,8 @@ static void all_channels(void **state) {
         assert_null(strstr(cdi, "/dev/nvidia-caps-imex-channels/channel2048\""));
 }
 
-static void node_without_fabric_runs_the_pod_without_a_channel_and_says_so(void **state) {
+/* failure: a node has no fabric -> the pod starts without a CDI file, and an Event reports it [host] */
+static void on_a_node_without_fabric_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
@@ -144,7 +149,8 @@ static const char *channel_claim(const char *meta) {
         return json;
 }
 
-static void a_claim_that_no_pod_owns_says_that_it_is_of_one_node(void **state) {
+/* failure: a claim is not owned by a pod -> an Event reports that all its pods must run on one node */
+static void a_claim_that_no_pod_owns_is_reported_as_bound_to_one_node(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_claim_json("user", "c1", channel_claim(""));
@@ -167,6 +173,7 @@ static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
 }
 
 /* As kubelets before k/k #140212 do when a pod ends whose own Prepare had not come so far. */
+/* failure: the kubelet unprepares a shared claim under a running pod -> the claim can be prepared again */
 static void a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 }, next = { 0 };
@@ -180,6 +187,7 @@ static void a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again(void **
         assert_string_equal(next.devices, op.devices);
 }
 
+/* failure: a claim has devices of other drivers too -> the plugin prepares only its own */
 static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -203,6 +211,7 @@ static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
 }
 
+/* failure: the kubelet repeats Prepare of a prepared claim -> it is answered without the API server */
 static void prepared_claim_is_answered_again_without_the_api_server(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -237,7 +246,8 @@ static void lost_cdi_file_of_a_prepared_claim_is_written_again(void **state) {
 
 /* ---- waiting ---- */
 
-static void deadline_answers_with_the_daemons_words(void **state) {
+/* failure: a Prepare reaches its deadline -> the error contains the daemon's reason */
+static void at_the_deadline_the_error_has_the_daemons_reason(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 400 };
         daemon_ready();
@@ -271,7 +281,8 @@ static void deadline_with_the_api_server_away_says_that(void **state) {
 }
 
 /* One request each, which the client repeats in its own measure: none of ours on top. */
-static void api_server_that_refuses_for_a_while_is_not_asked_more_often(void **state) {
+/* failure: the API server refuses requests -> a waiting Prepare sends no additional requests [api-server] */
+static void api_server_that_refuses_gets_no_additional_requests(void **state) {
         (void)state;
         struct dra_op op = { 0 }, late = { .timeout_ms = 100 };
         daemon_ready();
@@ -305,7 +316,8 @@ static void api_version_unknown_at_first(void **state) {
 }
 
 /* The client lives on for the last Events when the plugin ends. */
-static void plugin_that_ended_is_not_told_the_api_version(void **state) {
+/* failure: the plugin stops while it waits for API discovery -> no freed memory is used */
+static void a_stopped_plugin_gets_no_late_api_version(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         world_stop(w.claims);
@@ -320,6 +332,8 @@ static void plugin_that_ended_is_not_told_the_api_version(void **state) {
         assert_int_equal(op.answer, PENDING);
 }
 
+/* failure: the GPUs register with the fabric late -> a waiting Prepare succeeds at once when they have
+ * registered [host] */
 static void fabric_registration_that_completes_late(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -338,6 +352,7 @@ static void fabric_registration_that_completes_late(void **state) {
         assert_false(w.hurried);
 }
 
+/* failure: a ComputeDomain is deleted while a claim waits -> the Prepare fails with that reason */
 static void domain_deleted_while_a_channel_waits(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -353,6 +368,8 @@ static void domain_deleted_while_a_channel_waits(void **state) {
 }
 
 /* The watch was begun for another claim, before the domain was made, and has lost touch since. */
+/* failure: the watch of ComputeDomains lags -> the plugin asks the API server before it fails a Prepare
+ * [api-server] */
 static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -410,6 +427,8 @@ static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         assert_non_null(strstr(none.msg, DOMAIN_A));
 }
 
+/* failure: the GPUs never register with the fabric -> Prepare fails at its deadline with that reason [host]
+ * */
 static void fabric_registration_that_never_completes_is_named_at_the_deadline(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
@@ -423,6 +442,7 @@ static void fabric_registration_that_never_completes_is_named_at_the_deadline(vo
         assert_null(world_cdi(CLAIM_1));
 }
 
+/* failure: the API server's cache lacks a new ComputeDomain -> the plugin reads it from etcd [api-server] */
 static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -454,6 +474,8 @@ static void claim_with_hint(const char *hint) {
 }
 
 /* Users write annotations, too: a name is believed only with the UID of the claim's configuration. */
+/* failure: a claim's annotation names another ComputeDomain -> only the UID in the claim's configuration
+ * counts [tenants] */
 static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
         static const struct {
                 const char *hint;
@@ -478,6 +500,8 @@ static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
 }
 
 /* By a role that allows lists only, as of a chart before. */
+/* failure: an older role does not allow get of ComputeDomains -> the plugin finds the ComputeDomain by a list
+ * [upgrade] */
 static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **state) {
         struct dra_op op = { 0 };
         daemon_ready();
@@ -488,6 +512,8 @@ static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **
         assert_int_equal(api.lists, 1);
 }
 
+/* failure: the API server is down during Prepare -> Prepare waits and succeeds, and Unprepare succeeds
+ * meanwhile [api-server] */
 static void api_server_away_for_a_while_during_prepare(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unprepared = { 0 };
@@ -505,6 +531,7 @@ static void api_server_away_for_a_while_during_prepare(void **state) {
 
 /* ---- unpreparing ---- */
 
+/* failure: the claim no longer exists or the API server is down -> Unprepare succeeds */
 static void unprepare_needs_no_api_server_and_no_claim(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 }, daemon_gone = { 0 };
@@ -536,7 +563,9 @@ static void unprepare_of_the_unknown_succeeds(void **state) {
 
 /* A pod that was deleted by force: the next one of its DaemonSet is prepared before the kubelet unprepares
  * the first. */
-static void folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late(void **state) {
+/* failure: a force-deleted daemon is unprepared after its successor was prepared -> the shared folder remains
+ * [go] */
+static void the_folder_stays_when_an_earlier_daemon_is_unprepared_late(void **state) {
         (void)state;
         static const char second[] = "d0000000-0000-4000-8000-000000000002";
         struct dra_op op = { 0 }, gone = { 0 }, last = { 0 };
@@ -561,6 +590,7 @@ static bool aborted(const char *uid) {
 
 /* They only keep a late request of the kubelet from succeeding; entries without a time are of a version that
  * wrote none. */
+/* failure: a Prepare was aborted -> its checkpoint entry expires */
 static void aborted_claims_are_forgotten_after_their_time(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -585,6 +615,7 @@ static void aborted_claims_are_forgotten_after_their_time(void **state) {
 }
 
 /* As versions before the strict checks recorded them, and without an allocation. */
+/* failure: a recorded configuration would be refused today -> the claim can still be unprepared */
 static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
@@ -610,7 +641,8 @@ static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
         assert_int_equal(world_entry(w.claims, CLAIM_2)->state, CHECKPOINT_ABORTED);
 }
 
-static void pod_deleted_during_prepare_a_late_success_does_not_take_the_channel(void **state) {
+/* failure: a pod is deleted during Prepare -> a late Prepare fails, and the channel is free */
+static void a_prepare_after_its_unprepare_does_not_take_the_channel(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 }, late = { 0 }, next = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -640,6 +672,7 @@ static void another_allocation_of_an_aborted_claim_is_prepared(void **state) {
         world_wait(&again, PREPARED);
 }
 
+/* failure: pod and claim are deleted before Prepare completed -> the entry is unprepared and removed */
 static void claims_whose_object_is_gone_are_unprepared(void **state) {
         (void)state;
         struct dra_op op = { 0 }, two = { 0 };
@@ -667,7 +700,8 @@ static void series(const char *line) {
 }
 
 /* Whose dashboards were made for the Go driver reads attempts; how long a pod waited has names of its own. */
-static void waiting_is_no_attempt_and_no_part_of_one(void **state) {
+/* failure: a Prepare waits -> the Go driver's metrics do not count the wait as an attempt [go] */
+static void waiting_is_not_counted_as_an_attempt(void **state) {
         (void)state;
         struct dra_op op = { 0 };
 #define SERIES(name, value)                                                                                  \
@@ -693,23 +727,23 @@ int main(void) {
                 T(ready_channel_is_prepared_at_once),
                 T(host_has_the_device_node_of_a_prepared_channel),
                 T(channel_is_prepared_where_no_device_node_can_be_made),
-                T(waiting_is_no_attempt_and_no_part_of_one),
+                T(waiting_is_not_counted_as_an_attempt),
                 T(daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains),
                 T(a_waiting_channel_does_not_hold_up_its_own_daemon),
                 T(all_channels),
-                T(node_without_fabric_runs_the_pod_without_a_channel_and_says_so),
-                T(a_claim_that_no_pod_owns_says_that_it_is_of_one_node),
+                T(on_a_node_without_fabric_the_pod_runs_without_a_channel_and_an_event_reports_it),
+                T(a_claim_that_no_pod_owns_is_reported_as_bound_to_one_node),
                 T(a_claim_of_one_pod_says_nothing_of_sharing),
                 T(a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again),
                 T(devices_of_other_drivers_in_the_same_claim_are_not_ours),
                 T(prepared_claim_is_answered_again_without_the_api_server),
                 T(lost_cdi_file_of_a_prepared_claim_is_written_again),
-                T(deadline_answers_with_the_daemons_words),
+                T(at_the_deadline_the_error_has_the_daemons_reason),
                 T(deadline_without_a_daemon_says_that),
                 T(deadline_with_the_api_server_away_says_that),
-                T(api_server_that_refuses_for_a_while_is_not_asked_more_often),
+                T(api_server_that_refuses_gets_no_additional_requests),
                 T(api_version_unknown_at_first),
-                T(plugin_that_ended_is_not_told_the_api_version),
+                T(a_stopped_plugin_gets_no_late_api_version),
                 T(fabric_registration_that_completes_late),
                 T(domain_deleted_while_a_channel_waits),
                 T(a_watch_that_does_not_show_the_domain_proves_nothing),
@@ -719,12 +753,12 @@ int main(void) {
                 T(domain_is_read_by_a_name_that_is_no_more_than_a_hint),
                 T(domain_that_may_not_be_read_by_its_name_is_found_in_the_list),
                 T(api_server_away_for_a_while_during_prepare),
-                T(folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late),
+                T(the_folder_stays_when_an_earlier_daemon_is_unprepared_late),
                 T(aborted_claims_are_forgotten_after_their_time),
                 T(unprepare_needs_no_api_server_and_no_claim),
                 T(unprepare_of_the_unknown_succeeds),
                 T(unprepare_of_a_recorded_claim_that_makes_no_sense),
-                T(pod_deleted_during_prepare_a_late_success_does_not_take_the_channel),
+                T(a_prepare_after_its_unprepare_does_not_take_the_channel),
                 T(another_allocation_of_an_aborted_claim_is_prepared),
                 T(claims_whose_object_is_gone_are_unprepared),
                 T(daemon_claim_without_annotations_finds_its_domain),

@@ -87,7 +87,8 @@ static void a_claim_waits_until_the_daemon_is_ready_in_its_domain(void **state) 
         world_wait(&op, PREPARED);
 }
 
-static void ready_in_another_domain_releases_nobody(void **state) {
+/* failure: a daemon is READY in another IMEX domain than the claim's -> the claim waits */
+static void ready_in_another_domain_prepares_no_claim(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         fabric_lists(1, ASSIGNED("3", "1"));
@@ -104,7 +105,9 @@ static void ready_without_an_assignment_releases_nobody(void **state) {
 }
 
 /* READY counts only with the assignment that the fabric's object lists now. */
-static void ready_with_an_assignment_that_the_fabric_does_not_list_releases_nobody(void **state) {
+/* failure: a daemon is READY with an assignment that the fabric object does not list -> no claim is prepared
+ * */
+static void ready_with_an_unlisted_assignment_prepares_no_claim(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
@@ -130,6 +133,8 @@ static void ready_with_an_assignment_that_the_fabric_does_not_list_releases_nobo
 }
 
 /* A new claim makes the controller take `Leaving` back. */
+/* failure: a claim comes while its node is leaving the IMEX domain -> it waits until the node stays or joins
+ * again */
 static void a_claim_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -146,6 +151,7 @@ static void a_claim_on_a_node_that_is_leaving_waits_until_it_stays(void **state)
 }
 
 /* The controller's rule has ended the epoch, and keeps the index for the next daemon of the node. */
+/* failure: a claim comes while the index of its node is reserved -> it waits for the next daemon */
 static void a_claim_on_a_node_whose_index_is_reserved_waits_for_its_new_daemon(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -167,7 +173,8 @@ static void a_claim_on_a_node_whose_index_is_reserved_waits_for_its_new_daemon(v
         world_wait(&op, PREPARED);
 }
 
-static void an_assignment_of_another_daemon_or_boot_or_of_an_unknown_state_releases_nobody(void **state) {
+/* failure: an assignment names another daemon, boot or state -> no claim is prepared */
+static void an_assignment_of_another_daemon_boot_or_state_prepares_no_claim(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
@@ -179,7 +186,8 @@ static void an_assignment_of_another_daemon_or_boot_or_of_an_unknown_state_relea
         waits_with("c1", CLAIM_1, "has the state 'Paused', which this version of the driver does not know");
 }
 
-static void a_claim_on_a_node_without_a_daemon_waits_and_says_where_to_look(void **state) {
+/* failure: a node has no daemon -> the claim waits, and its message names the label and the DaemonSet */
+static void a_claim_on_a_node_without_a_daemon_waits_with_a_remedy(void **state) {
         (void)state;
         waits_with("c1", CLAIM_1,
                    "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
@@ -195,7 +203,8 @@ static void a_domain_of_another_mode_is_refused(void **state) {
                    "is driverManaged");
 }
 
-static void assignments_of_a_table_that_was_put_back_release_nobody(void **state) {
+/* failure: an old copy of the fabric object is restored -> its assignments prepare no claim [etcd] */
+static void assignments_of_a_copy_prepare_no_claim(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
@@ -209,7 +218,8 @@ static void assignments_of_a_table_that_was_put_back_release_nobody(void **state
         waits_with("c1", CLAIM_1, "yet: waiting for node-9");
 }
 
-static void a_fabric_with_too_many_domains_is_the_cause(void **state) {
+/* failure: a partition has too many IMEX domains -> the waiting claim names that as the cause */
+static void exhausted_domains_are_named_as_the_cause(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         api_fabric(CLIQUE, 1, "",
@@ -219,6 +229,7 @@ static void a_fabric_with_too_many_domains_is_the_cause(void **state) {
 }
 
 /* What was granted stays, whatever the fabric says then. */
+/* failure: the assignment disappears under a prepared claim -> the pod keeps its channel */
 static void a_pod_keeps_its_channel_when_the_assignment_is_gone(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -238,7 +249,8 @@ static void a_pod_keeps_its_channel_when_the_assignment_is_gone(void **state) {
 }
 
 /* A10: the daemon's Pod is older than what its node has. */
-static void a_driver_that_changed_is_in_the_cdi_file_under_the_same_ids_and_the_daemon_sees_it(void **state) {
+/* failure: the NVIDIA driver of a node changes -> the daemon sees new CDI edits under the same IDs */
+static void a_changed_driver_gets_new_edits_under_the_same_cdi_ids(void **state) {
         (void)state;
         struct dra_op again = { 0 };
         daemon_comes(DAEMON_1);
@@ -269,6 +281,8 @@ static void a_driver_that_changed_is_in_the_cdi_file_under_the_same_ids_and_the_
 
 /* Killed after the CDI file was written and before the daemon could see it; or while the API server was away.
  */
+/* failure: the plugin is killed between the CDI file and the daemon's notice -> the daemon sees the edits
+ * after its restart */
 static void a_daemon_sees_new_edits_after_a_restart_of_the_plugin(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -301,6 +315,7 @@ static void what_a_daemon_is_shown_is_removed_with_its_claim(void **state) {
         assert_true(is_shown("fabric") && is_shown("edits"));
 }
 
+/* failure: a tenant creates a daemon claim -> the plugin refuses it [tenants] */
 static void claims_of_other_namespaces_and_of_no_domain_are_refused(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unnamed = { 0 };
@@ -332,18 +347,18 @@ int main(void) {
                 T(the_daemon_gets_all_folders_the_cdi_files_and_the_clique_in_a_file),
                 T(a_daemon_that_terminates_serves_its_ComputeDomain),
                 T(a_claim_waits_until_the_daemon_is_ready_in_its_domain),
-                T(ready_in_another_domain_releases_nobody),
+                T(ready_in_another_domain_prepares_no_claim),
                 T(ready_without_an_assignment_releases_nobody),
-                T(ready_with_an_assignment_that_the_fabric_does_not_list_releases_nobody),
+                T(ready_with_an_unlisted_assignment_prepares_no_claim),
                 T(a_claim_on_a_node_that_is_leaving_waits_until_it_stays),
-                T(a_claim_on_a_node_without_a_daemon_waits_and_says_where_to_look),
+                T(a_claim_on_a_node_without_a_daemon_waits_with_a_remedy),
                 T(a_domain_of_another_mode_is_refused),
                 T(a_claim_on_a_node_whose_index_is_reserved_waits_for_its_new_daemon),
-                T(an_assignment_of_another_daemon_or_boot_or_of_an_unknown_state_releases_nobody),
-                T(assignments_of_a_table_that_was_put_back_release_nobody),
-                T(a_fabric_with_too_many_domains_is_the_cause),
+                T(an_assignment_of_another_daemon_boot_or_state_prepares_no_claim),
+                T(assignments_of_a_copy_prepare_no_claim),
+                T(exhausted_domains_are_named_as_the_cause),
                 T(a_pod_keeps_its_channel_when_the_assignment_is_gone),
-                T(a_driver_that_changed_is_in_the_cdi_file_under_the_same_ids_and_the_daemon_sees_it),
+                T(a_changed_driver_gets_new_edits_under_the_same_cdi_ids),
                 T(a_daemon_sees_new_edits_after_a_restart_of_the_plugin),
                 T(what_a_daemon_is_shown_is_removed_with_its_claim),
                 T(claims_of_other_namespaces_and_of_no_domain_are_refused),

@@ -12,7 +12,9 @@
 #include "base/file.h"
 #include "faults.h"
 
-static void full_disk_while_journaling(void **state) {
+/* failure: the disk is full while a claim is recorded -> Prepare fails, and a retry succeeds when there is
+ * room */
+static void a_full_disk_fails_prepare_and_a_retry_succeeds(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         struct rlimit unlimited, small = { 0 };
@@ -46,6 +48,7 @@ static void moved(int in, struct buf *out) {
         }
 }
 
+/* failure: a channel is prepared -> it costs three durable writes and three API requests */
 static void a_ready_channel_costs_three_durable_writes_and_three_requests(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -100,7 +103,7 @@ static void claims_of_one_call_share_the_writes(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(full_disk_while_journaling),
+                T(a_full_disk_fails_prepare_and_a_retry_succeeds),
                 T(a_ready_channel_costs_three_durable_writes_and_three_requests),
                 T(claims_of_one_call_share_the_writes),
         };

@@ -53,6 +53,7 @@ static void its_domain_is_found_in_whatever_namespace(void **state) {
 #define TEMPLATE "domains/" DOMAIN_A "/imexd.cfg.tmpl"
 
 /* Without it that daemon does not start; the Go driver's plugin writes it at each Prepare. */
+/* failure: the plugin prepares a daemon of the Go driver -> that daemon gets its configuration template */
 static void its_daemon_gets_the_template_of_its_configuration(void **state) {
         (void)state;
         go_prepared();
@@ -61,6 +62,7 @@ static void its_daemon_gets_the_template_of_its_configuration(void **state) {
         assert_non_null(strstr(text, "\nIMEX_CMD_BIND_INTERFACE_IP={{.IMEXCmdBindInterfaceIP}}\n"));
 }
 
+/* failure: the Go driver's configuration template already exists -> the plugin leaves it unchanged */
 static void a_template_of_the_Go_driver_stays(void **state) {
         (void)state;
         tree_put(w.plugin_dir, TEMPLATE, "KEY=of the Go driver\n");
@@ -122,6 +124,8 @@ static void the_clique_that_does_not_list_the_node_as_ready_releases_nobody(void
 #define REBOOTED "22222222-2222-4222-8222-222222222222"
 
 /* Its entry says Ready from before, until it has written its address and its state of now. */
+/* failure: after a reboot a ComputeDomainClique still shows the Go driver's daemon as Ready -> claims wait
+ * for its new address */
 static void after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address(void **state) {
         struct dra_op op = { 0 };
         (void)state;
@@ -147,7 +151,8 @@ static void after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_add
 }
 
 /* It writes the file in place. */
-static void a_configuration_that_is_half_written_releases_nobody(void **state) {
+/* failure: the Go driver's daemon has written half of its configuration -> no claim is prepared */
+static void a_half_written_configuration_prepares_no_claim(void **state) {
         (void)state;
         go_prepared();
         api_clique(DOMAIN_A, "Ready");
@@ -263,7 +268,7 @@ int main(void) {
                 T(a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready),
                 T(the_clique_that_does_not_list_the_node_as_ready_releases_nobody),
                 T(after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address),
-                T(a_configuration_that_is_half_written_releases_nobody),
+                T(a_half_written_configuration_prepares_no_claim),
                 T(the_clique_is_read_again_while_a_pod_waits),
                 T(a_clique_that_cannot_be_read_releases_nobody),
                 T(a_channel_waits_for_its_daemon),

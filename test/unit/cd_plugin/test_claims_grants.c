@@ -35,7 +35,8 @@ static void fabric_lists(int rv, const char *state) {
         api_fabric_event();
 }
 
-static void claim_is_noted_as_waiting_until_it_is_granted_and_until_it_is_unprepared(void **state) {
+/* failure: a claim is prepared -> its grant exists from before Prepare until Unprepare */
+static void a_grant_exists_from_prepare_until_unprepare(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -65,7 +66,8 @@ static void release_it(void) {
 
 /* Between the note and the CDI file the daemon must not be able to stop IMEX unseen, so what it withdraws
  * before the note is on the disk must be seen after it. */
-static void readiness_that_is_withdrawn_before_the_note_is_on_the_disk_releases_nobody(void **state) {
+/* failure: readiness is withdrawn before the grant is on disk -> no claim is prepared */
+static void readiness_withdrawn_before_the_grant_is_durable_prepares_no_claim(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 20000 };
         daemon_comes(DAEMON_1);
@@ -90,7 +92,8 @@ static void readiness_that_is_withdrawn_before_the_note_is_on_the_disk_releases_
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
-static void claim_that_waits_is_noted_until_the_kubelet_gives_it_up(void **state) {
+/* failure: a Prepare reaches its deadline -> its grant stays until the kubelet unprepares the claim */
+static void a_waiting_grant_stays_until_unprepare(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 300 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -106,7 +109,8 @@ static void claim_that_waits_is_noted_until_the_kubelet_gives_it_up(void **state
 }
 
 /* A Prepare that was about to succeed. */
-static void claim_whose_Prepare_is_cancelled_or_fails_is_noted_as_waiting_again(void **state) {
+/* failure: a Prepare is cancelled or fails -> its grant is waiting again, so the daemon may stop IMEX */
+static void a_failed_or_cancelled_prepare_sets_its_grant_to_waiting(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 20000 }, failed = { 0 };
         struct err e;
@@ -146,7 +150,8 @@ static void claim_that_waits_for_another_claim_is_noted_as_waiting(void **state)
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
-static void claim_that_is_refused_is_not_noted(void **state) {
+/* failure: a claim is refused -> it gets no grant */
+static void a_refused_claim_gets_no_grant(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_B, w.plugin_dir);
@@ -158,7 +163,9 @@ static void claim_that_is_refused_is_not_noted(void **state) {
         assert_int_equal(access(dir, F_OK), -1);
 }
 
-static void notes_are_made_equal_to_the_checkpoint_at_the_start(void **state) {
+/* failure: a killed plugin leaves stray or missing grants -> the next plugin corrects them from the
+ * checkpoint */
+static void grants_match_the_checkpoint_after_a_restart(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         struct err e;
@@ -176,7 +183,8 @@ static void notes_are_made_equal_to_the_checkpoint_at_the_start(void **state) {
 }
 
 /* A process that was killed while it granted the claim. */
-static void claim_that_is_not_prepared_is_noted_as_waiting_at_the_start(void **state) {
+/* failure: the plugin is killed while it grants a claim -> the grant is waiting after the restart */
+static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 300 };
         prepare(&op, "c1", CLAIM_1);
@@ -189,7 +197,8 @@ static void claim_that_is_not_prepared_is_noted_as_waiting_at_the_start(void **s
         world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
 }
 
-static void claim_that_cannot_be_noted_is_not_prepared_until_it_can(void **state) {
+/* failure: a grant cannot be written -> the claim is not prepared until it can */
+static void a_claim_without_a_writable_grant_is_not_prepared(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         struct err e;
@@ -229,7 +238,8 @@ static void without_its_lock_the_plugin_grants_nothing(void **state) {
 
 /* ---- for the next daemon ---- */
 
-static void prepared_claims_are_noted_for_the_next_daemon_before_it_is_prepared(void **state) {
+/* failure: a daemon is replaced while claims are prepared -> the next daemon finds their grants */
+static void the_next_daemon_gets_the_grants_of_prepared_claims(void **state) {
         (void)state;
         struct dra_op op = { 0 }, late = { .timeout_ms = 20000 };
         _cleanup_(freep) char *note = xasprintf("%s/domains/" DOMAIN_A "/grants/" CLAIM_1, w.plugin_dir);
@@ -281,17 +291,17 @@ static void daemon_waits_for_notes_that_cannot_be_written(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(claim_is_noted_as_waiting_until_it_is_granted_and_until_it_is_unprepared),
-                T(readiness_that_is_withdrawn_before_the_note_is_on_the_disk_releases_nobody),
-                T(claim_that_waits_is_noted_until_the_kubelet_gives_it_up),
-                T(claim_whose_Prepare_is_cancelled_or_fails_is_noted_as_waiting_again),
+                T(a_grant_exists_from_prepare_until_unprepare),
+                T(readiness_withdrawn_before_the_grant_is_durable_prepares_no_claim),
+                T(a_waiting_grant_stays_until_unprepare),
+                T(a_failed_or_cancelled_prepare_sets_its_grant_to_waiting),
                 T(claim_that_waits_for_another_claim_is_noted_as_waiting),
-                T(claim_that_is_refused_is_not_noted),
-                T(notes_are_made_equal_to_the_checkpoint_at_the_start),
-                T(claim_that_is_not_prepared_is_noted_as_waiting_at_the_start),
-                T(claim_that_cannot_be_noted_is_not_prepared_until_it_can),
+                T(a_refused_claim_gets_no_grant),
+                T(grants_match_the_checkpoint_after_a_restart),
+                T(an_unprepared_claim_has_a_waiting_grant_after_a_restart),
+                T(a_claim_without_a_writable_grant_is_not_prepared),
                 T(without_its_lock_the_plugin_grants_nothing),
-                T(prepared_claims_are_noted_for_the_next_daemon_before_it_is_prepared),
+                T(the_next_daemon_gets_the_grants_of_prepared_claims),
                 T(daemon_waits_for_notes_that_cannot_be_written),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,18 +30,21 @@ static void not_released_by(const char *claim, const char *boot, bool held, cons
                 close(fd);
 }
 
+/* failure: a killed daemon left a READY state file -> the file does not count */
 static void ready_file_of_a_killed_daemon(void **state) {
         (void)state;
         not_released_by(DAEMON_1, BOOT, false,
                         "the IMEX daemon that wrote the state file is not running any more");
 }
 
+/* failure: a READY state file is from another boot -> the file does not count */
 static void ready_file_of_another_boot(void **state) {
         (void)state;
         not_released_by(DAEMON_1, "22222222-2222-4222-8222-222222222222", true,
                         "the state file is from before the last boot");
 }
 
+/* failure: a READY state file is from an earlier daemon -> the file does not count */
 static void ready_file_of_an_earlier_daemon_of_the_same_domain(void **state) {
         (void)state;
         not_released_by("d0000000-0000-4000-8000-000000000009", BOOT, true,

@@ -101,7 +101,8 @@ static bool kept(struct stat *ret) {
                strstr(name, "checkpoint.json.corrupt-") && lstat(name, ret) == 0;
 }
 
-static void what_cannot_be_a_checkpoint_is_kept_and_rebuilt(void **state) {
+/* failure: the checkpoint is too large, a folder or a FIFO -> it is set aside and rebuilt */
+static void an_impossible_checkpoint_is_kept_and_rebuilt(void **state) {
         static void (*const damages[])(void) = { is_garbage, is_too_large, is_a_folder, is_a_fifo };
         for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
                 struct stat before, after;
@@ -118,6 +119,7 @@ static void what_cannot_be_a_checkpoint_is_kept_and_rebuilt(void **state) {
         }
 }
 
+/* failure: the checkpoint is removed -> it is rebuilt from CDI files, and an Event reports it */
 static void checkpoint_that_was_removed_is_rebuilt(void **state) {
         is_removed();
         nothing_is_lost();
@@ -126,7 +128,8 @@ static void checkpoint_that_was_removed_is_rebuilt(void **state) {
 }
 
 /* Nobody would ever unprepare those. */
-static void files_of_nobody_knows_when_make_no_claim_when_there_is_no_checkpoint(void **state) {
+/* failure: there is no checkpoint and a CDI file has no boot ID -> the file creates no claim */
+static void cdi_files_of_unknown_age_create_no_claim_without_a_checkpoint(void **state) {
         struct err e;
         _cleanup_(freep) char *path =
                 xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
@@ -144,7 +147,8 @@ static void files_of_nobody_knows_when_make_no_claim_when_there_is_no_checkpoint
 
 /* ---- while the plugin runs ---- */
 
-static void damage_is_mended_while_the_plugin_runs(void **state) {
+/* failure: the checkpoint is damaged or removed under a running plugin -> the plugin repairs it */
+static void a_damaged_checkpoint_is_repaired_while_the_plugin_runs(void **state) {
         static void (*const damages[])(void) = { is_removed, is_garbage, is_too_large, is_a_folder };
         struct dra_op begun = { 0 };
         world_start(BOOT);
@@ -196,7 +200,8 @@ static void each_call_fails(void (*how)(void)) {
                         20, 200);
 }
 
-static void each_call_of_a_start_on_garbage_fails(void **state) {
+/* failure: any system call fails while a checkpoint is rebuilt -> no claim is lost */
+static void each_call_of_a_start_on_a_corrupt_checkpoint_fails(void **state) {
         each_call_fails(is_garbage);
 }
 
@@ -236,7 +241,8 @@ static void killed_at_each_call(void (*how)(void)) {
         assert_in_range(n, 20, 200);
 }
 
-static void killed_at_each_call_of_a_start_on_garbage(void **state) {
+/* failure: the plugin is killed at any call while it rebuilds a checkpoint -> no claim is lost */
+static void the_plugin_is_killed_at_each_call_of_a_start_on_a_corrupt_checkpoint(void **state) {
         killed_at_each_call(is_garbage);
 }
 
@@ -275,6 +281,7 @@ static void full_disk_at_a_start(void (*how)(void)) {
         w.claims = NULL;
 }
 
+/* failure: the disk is full while a checkpoint is rebuilt -> no claim is lost */
 static void full_disk_loses_no_claim(void **state) {
         full_disk_at_a_start(is_garbage);
         full_disk_at_a_start(is_a_folder);
@@ -284,7 +291,8 @@ static void full_disk_loses_no_claim(void **state) {
 
 /* The disk's own error is nothing to rebuild after: the file may be whole. It must reach somebody who can see
  * to the disk. */
-static void disk_that_cannot_be_read_is_told_with_the_remedy(void **state) {
+/* failure: the checkpoint cannot be read from its disk -> an Event names the disk, and nothing is rebuilt */
+static void an_unreadable_disk_is_reported_with_the_remedy(void **state) {
         struct claims *c;
         struct err e;
         faults_at("pread64", 1);
@@ -300,18 +308,18 @@ static void disk_that_cannot_be_read_is_told_with_the_remedy(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, with_two_claims, without)
         const struct CMUnitTest tests[] = {
-                T(what_cannot_be_a_checkpoint_is_kept_and_rebuilt),
+                T(an_impossible_checkpoint_is_kept_and_rebuilt),
                 T(checkpoint_that_was_removed_is_rebuilt),
-                T(files_of_nobody_knows_when_make_no_claim_when_there_is_no_checkpoint),
-                T(damage_is_mended_while_the_plugin_runs),
-                T(each_call_of_a_start_on_garbage_fails),
+                T(cdi_files_of_unknown_age_create_no_claim_without_a_checkpoint),
+                T(a_damaged_checkpoint_is_repaired_while_the_plugin_runs),
+                T(each_call_of_a_start_on_a_corrupt_checkpoint_fails),
                 T(each_call_of_a_start_on_a_folder_fails),
                 T(each_call_of_a_start_without_a_checkpoint_fails),
-                T(killed_at_each_call_of_a_start_on_garbage),
+                T(the_plugin_is_killed_at_each_call_of_a_start_on_a_corrupt_checkpoint),
                 T(killed_at_each_call_of_a_start_on_a_folder),
                 T(killed_at_each_call_of_a_start_without_a_checkpoint),
                 T(full_disk_loses_no_claim),
-                T(disk_that_cannot_be_read_is_told_with_the_remedy),
+                T(an_unreadable_disk_is_reported_with_the_remedy),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

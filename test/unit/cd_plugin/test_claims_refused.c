@@ -9,12 +9,15 @@
 #include "base/file.h"
 #include "base/log.h"
 
+/* failure: a claim's configuration has an unknown field -> the claim is refused with the field's name
+ * [tenants] */
 static void unknown_field(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"unexpected\":1");
         refused_at_once("c1", CLAIM_1, "strict decoding error: unknown field \"unexpected\"");
 }
 
+/* failure: a claim's configuration has the wrong kind -> the claim is refused [tenants] */
 static void wrong_kind(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", DAEMON, DOMAIN_A, "");
@@ -23,6 +26,7 @@ static void wrong_kind(void **state) {
         refused_at_once("c1", CLAIM_1, "GpuConfig");
 }
 
+/* failure: domainID is empty, not a UID, or a path -> the claim is refused [tenants] */
 static void bad_domain_ids(void **state) {
         (void)state;
         static const char *const bad[] = { "", "../../etc", "x", DOMAIN_A "/..",
@@ -39,6 +43,7 @@ static void unknown_allocation_mode(void **state) {
         refused_at_once("c1", CLAIM_1, "allocationMode");
 }
 
+/* failure: a claim names a ComputeDomain of another namespace -> the claim is refused [tenants] */
 static void domain_of_another_namespace(void **state) {
         (void)state;
         api_domain("other", "theirs", DOMAIN_B, false);
@@ -47,7 +52,8 @@ static void domain_of_another_namespace(void **state) {
 }
 
 /* The claim is of the first one: its UID counts, not its name. */
-static void domain_deleted_and_made_again_with_the_same_name(void **state) {
+/* failure: a ComputeDomain is recreated under its name -> a claim of the old one is refused */
+static void domain_recreated_with_the_same_name(void **state) {
         (void)state;
         api_remove_domain(DOMAIN_A);
         api_domain("user", "cd", DOMAIN_B, false);
@@ -90,6 +96,7 @@ static void daemon_claim_made_by_hand_in_a_users_namespace(void **state) {
         assert_int_equal(access(dir, F_OK), -1);
 }
 
+/* failure: the capability file of fabric-imex-mgmt is garbage -> Prepare fails and names the file [host] */
 static void garbage_in_the_capability_file(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -105,6 +112,8 @@ static void garbage_in_the_capability_file(void **state) {
 }
 
 /* An earlier installation was in another namespace, and its domains go on. */
+/* failure: daemons of an earlier installation run in an additional namespace -> their claims are prepared
+ * there only [go] */
 static void daemon_claim_in_an_additional_namespace(void **state) {
         struct dra_op op = { 0 };
         world_stop(w.claims);
@@ -118,7 +127,8 @@ static void daemon_claim_in_an_additional_namespace(void **state) {
 }
 
 /* Two configurations, one good and one bad, in both orders: nothing is applied. */
-static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **state) {
+/* failure: one of two configurations of a claim is bad -> neither is applied [tenants] */
+static void one_bad_configuration_refuses_the_claim_in_any_order(void **state) {
         (void)state;
         static const char good[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" DAEMON
                                    "\",\"domainID\":\"" DOMAIN_A "\"}";
@@ -185,6 +195,7 @@ static void fail_for_a_while(void) {
         world_wait(&op, FAILED);
 }
 
+/* failure: a claim is refused permanently -> the log has the reason at default verbosity */
 static void a_permanent_refusal_is_in_the_log(void **state) {
 #define OF_CLAIM " claim=\"user/c1\" uid=\"" CLAIM_1 "\" err=\""
         const char *log = log_of(refuse_for_its_configuration);
@@ -206,7 +217,7 @@ int main(void) {
                 T(bad_domain_ids),
                 T(unknown_allocation_mode),
                 T(domain_of_another_namespace),
-                T(domain_deleted_and_made_again_with_the_same_name),
+                T(domain_recreated_with_the_same_name),
                 T(domain_that_is_being_deleted),
                 T(claim_that_does_not_exist_or_is_another_now),
                 T(claim_without_allocation),
@@ -214,7 +225,7 @@ int main(void) {
                 T(daemon_claim_made_by_hand_in_a_users_namespace),
                 T(daemon_claim_in_an_additional_namespace),
                 T(garbage_in_the_capability_file),
-                T(one_bad_configuration_spoils_the_claim_whatever_the_order),
+                T(one_bad_configuration_refuses_the_claim_in_any_order),
                 T(a_permanent_refusal_is_in_the_log),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

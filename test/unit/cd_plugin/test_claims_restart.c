@@ -21,6 +21,7 @@ static void restart_keeps_what_is_prepared(void **state) {
         assert_string_equal(again.devices, op.devices);
 }
 
+/* failure: the plugin restarts while a Prepare waits -> the repeated Prepare succeeds */
 static void restart_while_a_prepare_waits(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -33,7 +34,8 @@ static void restart_while_a_prepare_waits(void **state) {
         world_wait(&again, PREPARED);
 }
 
-static void reboot_forgets_claims_and_their_files(void **state) {
+/* failure: a node reboots -> the plugin removes the claims and CDI files of the boot before [rebooted] */
+static void a_reboot_removes_claims_and_their_files(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
@@ -51,6 +53,7 @@ static void reboot_forgets_claims_and_their_files(void **state) {
         assert_int_equal(access(dir, F_OK), -1);
 }
 
+/* failure: the checkpoint is corrupt -> it is set aside and rebuilt from CDI files */
 static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **state) {
         (void)state;
         struct dra_op op = { 0 }, other = { 0 }, gone = { 0 };
@@ -101,6 +104,7 @@ static char *checkpoint_with_a_channel(const char *path) {
 }
 
 /* As a full disk or a lost cache of a disk leaves it. */
+/* failure: the checkpoint is truncated anywhere -> it is set aside and rebuilt */
 static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
         (void)state;
         struct err e;
@@ -117,6 +121,7 @@ static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
         }
 }
 
+/* failure: one byte of the checkpoint changes -> no claim is lost */
 static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
         (void)state;
         struct err e;
@@ -139,6 +144,7 @@ static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
 
 /* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the
  * id is there. */
+/* failure: a checkpoint has no boot ID -> it counts as of this boot, and running claims stay [go] */
 static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
         (void)state;
         struct dra_op gone = { 0 };
@@ -160,7 +166,8 @@ static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
 }
 
 /* The pod went while the plugin was away, so no Unprepare will ever come for what it had begun. */
-static void begun_claim_whose_object_went_meanwhile_is_not_kept(void **state) {
+/* failure: a claim is deleted while the plugin is down -> its started entry is removed */
+static void a_started_claim_whose_object_was_deleted_is_removed(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -207,12 +214,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(restart_keeps_what_is_prepared),
                 T(restart_while_a_prepare_waits),
-                T(reboot_forgets_claims_and_their_files),
+                T(a_reboot_removes_claims_and_their_files),
                 T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
                 T(checkpoint_cut_anywhere_is_set_aside_and_rebuilt),
                 T(checkpoint_with_one_wrong_character_loses_no_claim),
                 T(checkpoint_without_a_boot_id_is_of_this_boot),
-                T(begun_claim_whose_object_went_meanwhile_is_not_kept),
+                T(a_started_claim_whose_object_was_deleted_is_removed),
                 T(orphan_files_are_swept_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 
+/* failure: two claims have the same channel device -> the second one waits */
 static void second_claim_for_the_channel_waits_for_the_first(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
@@ -21,6 +22,7 @@ static void second_claim_for_the_channel_waits_for_the_first(void **state) {
         world_wait(&two, PREPARED);
 }
 
+/* failure: a channel stays in use until the deadline -> the error names the claim that holds it */
 static void at_the_deadline_the_holder_is_named(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { .timeout_ms = 200 };
@@ -32,6 +34,7 @@ static void at_the_deadline_the_holder_is_named(void **state) {
         assert_non_null(strstr(two.msg, "n0: device 'channel-0' is still held by claim 'user/c1'"));
 }
 
+/* failure: another tenant holds the channel -> the error does not name its claim [tenants] */
 static void holder_of_another_namespace_is_not_named(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { .timeout_ms = 200 };
@@ -60,6 +63,7 @@ static void two_claims_for_the_channel_in_one_call(void **state) {
         assert_null(world_cdi(CLAIM_2));
 }
 
+/* failure: a claim has admin access -> it does not take the channel */
 static void admin_access_does_not_take_the_channel(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
@@ -86,6 +90,8 @@ static void admin_access_does_not_take_the_channel(void **state) {
         world_wait(&third, PREPARED);
 }
 
+/* failure: the daemon is in another ComputeDomain -> a claim waits, and does not name that ComputeDomain
+ * [tenants] */
 static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
@@ -103,6 +109,7 @@ static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
 
 /* ---- two plugin processes during an update ---- */
 
+/* failure: another plugin process unprepares a claim that this one prepares -> this Prepare fails */
 static void other_process_unprepares_what_this_one_waits_for(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
@@ -118,6 +125,7 @@ static void other_process_unprepares_what_this_one_waits_for(void **state) {
         world_stop(other);
 }
 
+/* failure: another plugin process frees the channel -> a Prepare that waits for it succeeds */
 static void other_process_frees_the_channel(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
@@ -134,6 +142,7 @@ static void other_process_frees_the_channel(void **state) {
         world_stop(other);
 }
 
+/* failure: another plugin process holds the node lock -> Prepare waits, and everything else continues */
 static void lock_held_by_another_process_delays_and_blocks_nothing_else(void **state) {
         (void)state;
         struct dra_op op = { 0 };

@@ -42,7 +42,8 @@ static void loop_goes_on(void) {
         world_turn();
 }
 
-static void loop_goes_on_while_the_disk_hangs(void **state) {
+/* failure: an fsync takes long -> probes and requests without a disk write are answered */
+static void the_loop_continues_while_the_disk_hangs(void **state) {
         (void)state;
         struct dra_op op = { 0 }, wrong = { 0 }, gone = { 0 };
         daemon_ready();
@@ -69,7 +70,8 @@ static void loop_goes_on_while_the_disk_hangs(void **state) {
 }
 
 /* What comes while the disk hangs is one batch, with one write before the side effects and one after. */
-static void what_came_meanwhile_shares_the_next_writes(void **state) {
+/* failure: requests arrive while the disk hangs -> they share the next writes */
+static void requests_during_a_slow_write_share_the_next_one(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, three = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
@@ -93,6 +95,8 @@ static void what_came_meanwhile_shares_the_next_writes(void **state) {
         assert_int_equal(faults_calls(), 8);
 }
 
+/* failure: the kubelet hangs up while the disk hangs -> Prepare completes, and its repetition is answered
+ * from the checkpoint */
 static void kubelet_hangs_up_while_the_disk_hangs(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -112,6 +116,7 @@ static void kubelet_hangs_up_while_the_disk_hangs(void **state) {
         world_wait(&again, PREPARED);
 }
 
+/* failure: a Prepare reaches its deadline while the disk hangs -> the error names the disk */
 static void deadline_while_the_disk_hangs_names_the_disk(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 }, again = { 0 };
@@ -129,6 +134,7 @@ static void deadline_while_the_disk_hangs_names_the_disk(void **state) {
         world_wait(&again, PREPARED);
 }
 
+/* failure: a pod is deleted while the disk hangs -> its claim is unprepared afterwards */
 static void pod_deleted_while_the_disk_hangs(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
@@ -145,6 +151,7 @@ static void pod_deleted_while_the_disk_hangs(void **state) {
 }
 
 /* The successor comes when the thread has ended: nothing is half written under its eyes. */
+/* failure: the plugin stops while the disk hangs -> it keeps the node lock until the write has ended */
 static void plugin_ends_while_the_disk_hangs(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -172,7 +179,7 @@ static void plugin_ends_while_the_disk_hangs(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(loop_goes_on_while_the_disk_hangs),     T(what_came_meanwhile_shares_the_next_writes),
+                T(the_loop_continues_while_the_disk_hangs),     T(requests_during_a_slow_write_share_the_next_one),
                 T(kubelet_hangs_up_while_the_disk_hangs), T(deadline_while_the_disk_hangs_names_the_disk),
                 T(pod_deleted_while_the_disk_hangs),      T(plugin_ends_while_the_disk_hangs),
         };

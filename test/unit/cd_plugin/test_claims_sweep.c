@@ -35,6 +35,7 @@ static void gone(const char *uid) {
         assert_false(world_recorded(uid));
 }
 
+/* failure: a claim is missing in one check only -> it stays prepared [api-server] */
 static void claim_that_is_missing_once_stays_prepared(void **state) {
         (void)state;
         prepared_channel();
@@ -50,6 +51,7 @@ static void claim_that_is_missing_once_stays_prepared(void **state) {
         still_prepared(CLAIM_1); /* what was found before it was seen again does not count */
 }
 
+/* failure: a claim is missing for a full period -> it is unprepared */
 static void claim_that_is_missing_for_a_period_is_unprepared(void **state) {
         (void)state;
         struct dra_op two = { 0 };
@@ -64,7 +66,8 @@ static void claim_that_is_missing_for_a_period_is_unprepared(void **state) {
         still_prepared(DAEMON_1);
 }
 
-static void claim_of_the_same_name_with_another_uid_counts_likewise(void **state) {
+/* failure: a prepared claim is deleted and recreated under its name -> the old one is unprepared */
+static void a_claim_recreated_under_its_name_is_unprepared(void **state) {
         (void)state;
         prepared_channel();
         api_claim("user", "c1", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
@@ -86,7 +89,8 @@ static void wait_long(struct dra_op *op, enum answer want) {
 }
 
 /* A claim made by name that is allocated on another node now, while its kubelet was reset. */
-static void claim_that_is_allocated_elsewhere_counts_likewise(void **state) {
+/* failure: a claim that the kubelet forgot is allocated on another node -> this node unprepares it */
+static void a_claim_allocated_on_another_node_is_unprepared(void **state) {
         static const char *const allocations[] = {
                 "null",
                 "{}",
@@ -117,6 +121,7 @@ static void claim_that_is_allocated_elsewhere_counts_likewise(void **state) {
         still_prepared(DAEMON_1);
 }
 
+/* failure: one device of a claim is still allocated on this node -> the claim stays prepared */
 static void claim_that_has_one_of_its_devices_left_stays_prepared(void **state) {
         prepared_channel();
         api_claim_json("user", "c1",
@@ -130,6 +135,8 @@ static void claim_that_has_one_of_its_devices_left_stays_prepared(void **state) 
 }
 
 /* The scheduler has given its device to another claim: two looks are enough, within one Prepare. */
+/* failure: a node was reset without a reboot and a claim waits -> the deleted holder is unprepared within
+ * that Prepare */
 static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state) {
         for (unsigned i = 0; i < 2; i++) {
                 struct dra_op two = { 0 }, un = { 0 };
@@ -161,6 +168,7 @@ static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state
         }
 }
 
+/* failure: the holder of a device exists or returns -> it keeps the device */
 static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
         struct dra_op two = { 0 }, again = { 0 };
         prepared_channel();
@@ -186,7 +194,9 @@ static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
 
 /* Of two claims one is answered by something that is no API server: no word of that round counts, nor the
  * earlier ones. */
-static void api_server_in_trouble_makes_no_claim_gone(void **state) {
+/* failure: something else answers one of the plugin's checks -> no claim of that round is unprepared
+ * [api-server] */
+static void an_api_server_in_trouble_proves_no_claim_missing(void **state) {
         (void)state;
         prepared_channel();
         api_remove_claim("user", "c1");
@@ -210,6 +220,7 @@ static void api_server_in_trouble_makes_no_claim_gone(void **state) {
         gone(CLAIM_1);
 }
 
+/* failure: the claim of a running daemon is deleted -> it stays prepared until the daemon has ended */
 static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
         (void)state;
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
@@ -226,6 +237,8 @@ static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
 }
 
 /* A copy of the folder was put back, or an empty checkpoint: the files of this boot know better. */
+/* failure: an older or empty checkpoint is restored -> claims whose CDI files are of this boot stay prepared
+ * */
 static void claims_that_a_restored_checkpoint_does_not_know_are_kept(void **state) {
         (void)state;
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
@@ -239,6 +252,7 @@ static void claims_that_a_restored_checkpoint_does_not_know_are_kept(void **stat
         assert_non_null(strstr(api.events, "Node/n0 CheckpointIncomplete"));
 }
 
+/* failure: a checkpoint of another boot is restored -> claims of this boot stay prepared */
 static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state) {
         (void)state;
         struct err e;
@@ -258,7 +272,8 @@ static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state
 }
 
 /* No entry stands for it, but somebody lives in it. */
-static void folder_of_a_daemon_that_lives_is_not_swept(void **state) {
+/* failure: a restored checkpoint lacks a running daemon -> its folder is not removed */
+static void the_folder_of_a_running_daemon_is_not_removed(void **state) {
         (void)state;
         struct err e;
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
@@ -282,16 +297,16 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(claim_that_is_missing_once_stays_prepared),
                 T(claim_that_is_missing_for_a_period_is_unprepared),
-                T(claim_of_the_same_name_with_another_uid_counts_likewise),
-                T(claim_that_is_allocated_elsewhere_counts_likewise),
+                T(a_claim_recreated_under_its_name_is_unprepared),
+                T(a_claim_allocated_on_another_node_is_unprepared),
                 T(claim_that_has_one_of_its_devices_left_stays_prepared),
                 T(holder_that_is_gone_is_unprepared_while_a_prepare_waits),
                 T(holder_that_exists_or_comes_back_keeps_its_device),
-                T(api_server_in_trouble_makes_no_claim_gone),
+                T(an_api_server_in_trouble_proves_no_claim_missing),
                 T(claim_of_a_daemon_that_lives_stays_prepared),
                 T(claims_that_a_restored_checkpoint_does_not_know_are_kept),
                 T(claims_of_this_boot_outlive_a_checkpoint_of_another_one),
-                T(folder_of_a_daemon_that_lives_is_not_swept),
+                T(the_folder_of_a_running_daemon_is_not_removed),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

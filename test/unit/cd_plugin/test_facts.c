@@ -59,7 +59,8 @@ static void node_without_fabric_offers_its_devices(void **state) {
         assert_string_equal(f.fabric.clique_id, "");
 }
 
-static void why_nothing_is_offered(void **state) {
+/* failure: NVML fails or the driver has no IMEX channels -> the node reports why it withholds its devices */
+static void the_reason_for_withheld_devices_is_reported(void **state) {
         (void)state;
         in.nvml = NULL;
         assert_string_equal(judged().reason, "DriverNotFound");
@@ -87,6 +88,7 @@ static void an_old_driver_matters_only_where_we_run_imex(void **state) {
         assert_true(judged().usable);
 }
 
+/* failure: the fabric registration of a GPU failed -> with strict discovery the devices are withheld */
 static void fabric_in_error_withholds_the_devices_only_when_strict(void **state) {
         (void)state;
         gpu.fabric_state = 2;
@@ -115,7 +117,8 @@ static void on_changed(void *u) {
         seen->last = *facts_get(seen->s);
 }
 
-static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void **state) {
+/* failure: the NVIDIA driver is missing -> the node withholds its devices until the driver is installed */
+static void a_missing_driver_is_reported_and_found_later(void **state) {
         (void)state;
         char *dir = tree_new();
         struct seen seen = { 0 };
@@ -212,7 +215,8 @@ static void run_for(struct node *n, uint64_t ms) {
         loop_timer_done(&t);
 }
 
-static void an_nvml_that_does_not_answer_takes_nothing_away_for_a_while(void **state) {
+/* failure: NVML hangs or crashes -> the last known state counts for five minutes */
+static void the_last_state_counts_for_a_while_when_nvml_does_not_answer(void **state) {
         static const char *const bad[] = { "CRASH=1\n", "HANG=1\n" };
         (void)state;
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -238,7 +242,8 @@ static void an_nvml_that_does_not_answer_takes_nothing_away_for_a_while(void **s
         }
 }
 
-static void what_nvml_says_itself_counts_at_once(void **state) {
+/* failure: NVML reports that the driver is not loaded -> the devices are withheld at once */
+static void an_answer_of_nvml_counts_at_once(void **state) {
         struct node n;
         (void)state;
         node_begin(&n);
@@ -251,6 +256,7 @@ static void what_nvml_says_itself_counts_at_once(void **state) {
         node_end(&n);
 }
 
+/* failure: /proc/devices is garbage -> the reason names it */
 static void garbage_in_proc_devices_is_named(void **state) {
         (void)state;
         char *dir = tree_new();
@@ -296,13 +302,13 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(fabric_node),
                 T(node_without_fabric_offers_its_devices),
-                T(why_nothing_is_offered),
+                T(the_reason_for_withheld_devices_is_reported),
                 T(an_old_driver_matters_only_where_we_run_imex),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),
                 T(garbage_in_proc_devices_is_named),
-                T(an_nvml_that_does_not_answer_takes_nothing_away_for_a_while),
-                T(what_nvml_says_itself_counts_at_once),
-                T(driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes),
+                T(the_last_state_counts_for_a_while_when_nvml_does_not_answer),
+                T(an_answer_of_nvml_counts_at_once),
+                T(a_missing_driver_is_reported_and_found_later),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

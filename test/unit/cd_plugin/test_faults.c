@@ -53,6 +53,7 @@ static void journal_is_whole(void *u, const char *call, bool worked) {
         journal_done(&j);
 }
 
+/* failure: any call fails while the checkpoint is written -> it has the old or the new content */
 static void journal_is_the_old_or_the_new_one_and_never_set_aside(void **state) {
         struct journal j;
         enum journal_event event;
@@ -86,6 +87,7 @@ static void cdi_is_whole(void *u, const char *call, bool worked) {
         assert_true(text && streq(text + strlen(text) - 2, "}\n"));
 }
 
+/* failure: any call fails while a CDI file is written -> it has the old or the new content */
 static void cdi_file_is_the_old_or_the_new_one(void **state) {
         const struct faults f = { .op = write_cdi,
                                   .check = cdi_is_whole,
@@ -248,13 +250,15 @@ static void each_call_of_a_claim(const char *ns, const char *name, const char *u
         is_gone();
 }
 
+/* failure: any call fails while a channel claim is prepared -> Prepare fails cleanly, and a retry succeeds */
 static void channel_survives_each_failing_call(void **state) {
         daemon_ready();
         each_call_of_a_claim("user", "c1", CLAIM_1, 25);
 }
 
 /* fs.inotify.max_user_watches is used up when the daemon is prepared. */
-static void readiness_that_could_not_be_watched_is_noticed_all_the_same(void **state) {
+/* failure: inotify has no watch left -> the plugin still notices that the daemon is READY */
+static void readiness_is_noticed_without_inotify(void **state) {
         struct dra_op op = { 0 };
         api_assigned(DOMAIN_A);
         prepare(&op, "c1", CLAIM_1);
@@ -273,6 +277,7 @@ static void readiness_that_could_not_be_watched_is_noticed_all_the_same(void **s
                 uv_run(&w.loop, UV_RUN_ONCE);
 }
 
+/* failure: any call fails while a daemon claim is prepared -> Prepare fails cleanly, and a retry succeeds */
 static void daemon_survives_each_failing_call(void **state) {
         api_daemon_claim("driver", DAEMON_1, "");
         each_call_of_a_claim("driver", "daemon-claim", DAEMON_1, 30);
@@ -294,7 +299,7 @@ int main(void) {
                 T(channel_survives_each_failing_call),
                 T(daemon_survives_each_failing_call),
                 T(daemon_of_the_go_driver_survives_each_failing_call),
-                T(readiness_that_could_not_be_watched_is_noticed_all_the_same),
+                T(readiness_is_noticed_without_inotify),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

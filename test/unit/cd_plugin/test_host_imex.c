@@ -272,7 +272,8 @@ static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
 }
 
 /* As seen by whoever decides whether the node's devices are offered. */
-static void its_own_word_is_known_before_its_domains_and_silence_is_none(void **state) {
+/* failure: the host's nvidia-imex does not answer twice -> it counts as not READY */
+static void two_missing_answers_mean_not_ready(void **state) {
         (void)state;
         start_with("READY", UP);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_ASKED);
@@ -289,14 +290,16 @@ static void its_own_word_is_known_before_its_domains_and_silence_is_none(void **
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
 }
 
-static void nobody_to_ask_is_not_known(void **state) {
+/* failure: the host's nvidia-imex cannot be queried -> its state is unknown */
+static void a_missing_host_imex_has_an_unknown_state(void **state) {
         (void)state;
         start();
         becomes(HOST_IMEX_UNKNOWN);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_KNOWN);
 }
 
-static void one_silence_at_the_start_is_not_its_end(void **state) {
+/* failure: the host's nvidia-imex does not answer once -> its devices are not withheld */
+static void one_missing_answer_at_the_start_is_not_a_failure(void **state) {
         (void)state;
         start_with("", UP);
         answered_times(1);
@@ -305,7 +308,8 @@ static void one_silence_at_the_start_is_not_its_end(void **state) {
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
 }
 
-static void what_has_to_last_is_asked_for_at_short_intervals(void **state) {
+/* failure: the host's nvidia-imex changes its state -> it is queried at short intervals until that lasts */
+static void a_state_that_must_last_is_queried_at_short_intervals(void **state) {
         (void)state;
         ctl_says("READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
@@ -406,7 +410,8 @@ static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
 
 /* Where IMEX runs in pods, that of the host matters only when there is one: nobody is asked, and nothing
  * looked at, until its socket comes, with all the folders on the way to it. */
-static void without_a_socket_nobody_is_asked_where_pods_run_imex(void **state) {
+/* failure: the host has no nvidia-imex where daemons run IMEX -> it is not queried until its socket exists */
+static void without_a_socket_the_host_imex_is_not_queried(void **state) {
         (void)state;
         ctl_says("READY", "");
         tree_put(root, "imex/config.cfg", "");
@@ -444,16 +449,16 @@ int main(void) {
                 cmocka_unit_test(whatever_is_not_READY_is_down),
                 T(host_without_imex_is_unknown_until_there_is_one),
                 T(without_a_socket_the_configuration_says_where_to_ask),
-                T(without_a_socket_nobody_is_asked_where_pods_run_imex),
+                T(without_a_socket_the_host_imex_is_not_queried),
                 T(socket_in_the_driver_root_is_asked_from_inside_of_it),
                 T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
                 T(silence_where_a_socket_should_be_is_the_end),
                 T(the_state_follows_the_daemon),
                 T(a_domain_that_cannot_be_asked_is_not_healed_by_that),
-                T(its_own_word_is_known_before_its_domains_and_silence_is_none),
-                T(nobody_to_ask_is_not_known),
-                T(one_silence_at_the_start_is_not_its_end),
-                T(what_has_to_last_is_asked_for_at_short_intervals),
+                T(two_missing_answers_mean_not_ready),
+                T(a_missing_host_imex_has_an_unknown_state),
+                T(one_missing_answer_at_the_start_is_not_a_failure),
+                T(a_state_that_must_last_is_queried_at_short_intervals),
                 T(a_domain_nobody_can_ask_for_is_unknown),
                 T(a_daemon_that_hangs_is_not_READY_any_more),
                 T(recovery_is_told_when_all_of_it_is_known),

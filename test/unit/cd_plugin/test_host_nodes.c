@@ -89,6 +89,7 @@ static void a_node_that_is_right_stays(void **state) {
 }
 
 /* After the driver was loaded again, its devices may have another major, and the old one another driver. */
+/* failure: the driver is reloaded with another device major -> the device nodes of channels are replaced */
 static void a_node_of_other_numbers_or_mode_is_replaced(void **state) {
         (void)state;
         make(240, 5, 1);

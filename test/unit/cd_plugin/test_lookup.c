@@ -90,7 +90,8 @@ static void look_up(struct world *w) {
         assert_false(w->failed);
 }
 
-static void a_list_that_is_too_large_is_asked_for_in_pages(void **state) {
+/* failure: a list of ComputeDomains is too large -> the plugin requests it in pages */
+static void a_list_that_is_too_large_is_requested_in_pages(void **state) {
         struct world *w = *state;
         w->largest = 500;
         look_up(w);
@@ -99,7 +100,8 @@ static void a_list_that_is_too_large_is_asked_for_in_pages(void **state) {
         assert_non_null(lookup_find(w->list, "2"));
 }
 
-static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
+/* failure: a page of ComputeDomains is too large -> the plugin halves the page size */
+static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         struct world *w = *state;
         w->largest = 300;
         look_up(w);
@@ -107,7 +109,8 @@ static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
         assert_non_null(lookup_find(w->list, "2"));
 }
 
-static void one_object_that_is_too_large_is_told(void **state) {
+/* failure: one ComputeDomain is too large to read -> the error names its position */
+static void one_object_that_is_too_large_is_reported(void **state) {
         struct world *w = *state;
         look_up(w);
         assert_string_equal(buf_str(&w->asked), "all 500 250 125 62 31 15 7 3 1 ");
@@ -118,9 +121,9 @@ static void one_object_that_is_too_large_is_told(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(a_list_that_is_too_large_is_asked_for_in_pages),
-                T(a_page_that_is_too_large_is_asked_for_by_halves),
-                T(one_object_that_is_too_large_is_told),
+                T(a_list_that_is_too_large_is_requested_in_pages),
+                T(a_page_that_is_too_large_is_requested_in_halves),
+                T(one_object_that_is_too_large_is_reported),
         };
         return cmocka_run_group_tests_name("lookup", tests, NULL, NULL);
 }

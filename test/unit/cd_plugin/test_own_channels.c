@@ -120,6 +120,7 @@ static void several_pods_and_ComputeDomains_share_a_node(void **state) {
                                "'user/c1': wait for that pod to end"));
 }
 
+/* failure: no channel is assigned yet -> the claim waits with that reason */
 static void a_pod_waits_until_a_channel_is_assigned(void **state) {
         struct dra_op op = { 0 };
         waits_with("c1", CLAIM_1,
@@ -137,7 +138,8 @@ static void a_pod_waits_until_a_channel_is_assigned(void **state) {
 }
 
 /* A7: its channel may be another's by now. */
-static void an_id_never_comes_from_an_older_cache(void **state) {
+/* failure: the plugin's watch of the fabric object hangs -> no channel is read from the old object */
+static void a_channel_is_never_read_from_an_older_cache(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_fabric_event();
@@ -155,7 +157,8 @@ static void an_id_never_comes_from_an_older_cache(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
-static void what_the_server_answers_is_newer_than_the_watch(void **state) {
+/* failure: the watch shows another channel than the API server -> the API server's answer counts */
+static void an_answer_of_the_server_counts_more_than_the_watch(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_fabric_event();
@@ -166,6 +169,7 @@ static void what_the_server_answers_is_newer_than_the_watch(void **state) {
 
 /* It was not there when the server was asked, and the watch does not tell: whoever waits for long asks again.
  */
+/* failure: a channel is assigned while the watch hangs -> the waiting claim still gets it */
 static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(8, DOMAIN_B), 5);
@@ -178,7 +182,8 @@ static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) 
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
-static void a_channel_that_is_being_taken_back_is_waited_for(void **state) {
+/* failure: a channel is being released -> the claim waits until it is assigned again */
+static void a_claim_waits_while_its_channel_is_being_released(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY_OF(7, DOMAIN_A, RELEASING), 5);
         waits_with("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being taken back");
@@ -191,7 +196,8 @@ static void a_channel_that_is_being_taken_back_is_waited_for(void **state) {
         has_channel(CLAIM_1, NODE_OF(7));
 }
 
-static void why_nobody_gets_a_channel_is_said_in_the_controllers_words(void **state) {
+/* failure: channels are exhausted, or their list is lost -> the claim reports the controller's reason */
+static void the_reason_for_no_channel_is_that_of_the_controller(void **state) {
         api_fabric(CLIQUE, 5, "",
                    ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"True\",\"reason\":\"x\","
                    "\"message\":\"all 2047 are in use\"}]");
@@ -203,7 +209,8 @@ static void why_nobody_gets_a_channel_is_said_in_the_controllers_words(void **st
         waits_with("c1", CLAIM_1, "on rack-7 yet: node-3 has not reported");
 }
 
-static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
+/* failure: the assigned channel does not exist on a node -> the claim waits with the number of channels */
+static void a_channel_that_the_driver_does_not_have_is_not_prepared(void **state) {
         static const char *const wrong[] = { ENTRY(16, DOMAIN_A), ENTRY(0, DOMAIN_A), ENTRY(-1, DOMAIN_A),
                                              ENTRY(2048, DOMAIN_A) };
         w.facts.channel_count = 16;
@@ -214,7 +221,8 @@ static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
         }
 }
 
-static void a_fabric_that_cannot_be_read_is_the_cause(void **state) {
+/* failure: RBAC or a missing definition hides the fabric object -> the claim names that as the cause */
+static void an_unreadable_fabric_object_is_named_as_the_cause(void **state) {
         struct dra_op op = { .timeout_ms = 200 }, denied = { 0 };
         api.fails_for = CLIQUE;
         api.fails_with = ERR_DENIED;
@@ -231,7 +239,8 @@ static void a_fabric_that_cannot_be_read_is_the_cause(void **state) {
 
 /* ---- what is refused ---- */
 
-static void a_claim_of_the_other_isolation_is_refused_in_words(void **state) {
+/* failure: a claim has the other isolation -> it is refused with a remedy */
+static void a_claim_of_the_other_isolation_is_refused_with_a_remedy(void **state) {
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
         refused_at_once(
@@ -246,7 +255,8 @@ static void a_claim_of_the_other_isolation_is_refused_in_words(void **state) {
                         "unknown field \"isolation\": the claim is for a channel of its ComputeDomain's own");
 }
 
-static void All_would_be_the_channels_of_all_others(void **state) {
+/* failure: a claim has allocationMode All -> it is refused [tenants] */
+static void allocation_mode_All_is_refused(void **state) {
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, OWN ",\"allocationMode\":\"All\"");
         refused_at_once(
@@ -254,7 +264,8 @@ static void All_would_be_the_channels_of_all_others(void **state) {
                 "allocationMode \"All\" is not possible where each ComputeDomain has a channel of its own");
 }
 
-static void a_node_without_a_clique_has_no_channel_of_ones_own(void **state) {
+/* failure: a node has no partition -> claims for an assigned channel are refused */
+static void a_node_without_a_partition_has_no_assigned_channel(void **state) {
         struct dra_op op = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
         world_facts();
@@ -264,7 +275,8 @@ static void a_node_without_a_clique_has_no_channel_of_ones_own(void **state) {
 }
 
 /* A25: places may have been more when the claim was allocated. */
-static void a_place_of_any_number_is_taken(void **state) {
+/* failure: a claim has a channel device that the node does not offer now -> it gets its assigned channel */
+static void a_channel_device_of_any_number_is_accepted(void **state) {
         static const char *const none[] = { "channel-2048", "channel-01", "channel-", "channel-x",
                                             "channel--1" };
         struct dra_op op = { 0 };
@@ -280,7 +292,8 @@ static void a_place_of_any_number_is_taken(void **state) {
 
 /* ---- what lasts ---- */
 
-static void unprepare_needs_no_server_and_is_told(void **state) {
+/* failure: the API server is down at Unprepare -> the claim is unprepared, and that is reported afterwards */
+static void unprepare_needs_no_server_and_is_reported(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
@@ -293,7 +306,8 @@ static void unprepare_needs_no_server_and_is_told(void **state) {
         told(HELD(CLIQUE, FABRIC, ""));
 }
 
-static void a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics(void **state) {
+/* failure: the checkpoint is lost -> it is rebuilt with each claim's channel and partition */
+static void a_lost_checkpoint_is_rebuilt_with_channels_and_partitions(void **state) {
         struct dra_op op = { 0 };
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
         struct err e;
@@ -312,7 +326,9 @@ static void a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics(void **state) {
         told(HOLD(1, DOMAIN_B) "," HOLD(10, DOMAIN_A));
 }
 
-static void a_restart_tells_all_again_and_changes_nothing(void **state) {
+/* failure: the plugin restarts while the list of channels is empty -> it reports its channels, and claims
+ * keep them */
+static void a_restart_reports_all_channels_again_and_changes_nothing(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
@@ -328,7 +344,8 @@ static void a_restart_tells_all_again_and_changes_nothing(void **state) {
 }
 
 /* Whatever has become of the table and of the node's clique. */
-static void a_claim_keeps_its_channel_though_the_clique_of_the_node_changes(void **state) {
+/* failure: a node's partition changes under a prepared channel -> the claim keeps its channel */
+static void a_claim_keeps_its_channel_when_the_partition_changes(void **state) {
         struct dra_op op = { 0 };
         _cleanup_(freep) char *file =
                 xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
@@ -353,7 +370,8 @@ static void a_claim_keeps_its_channel_though_the_clique_of_the_node_changes(void
         told(HOLD(4, DOMAIN_A));
 }
 
-static void a_clique_that_changes_while_a_claim_waits_is_asked_for_anew(void **state) {
+/* failure: a node's partition changes while a claim waits -> it gets a channel of the new partition */
+static void a_waiting_claim_uses_the_changed_partition(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(8, DOMAIN_B), 5);
         prepare(&op, "c1", CLAIM_1);
@@ -366,7 +384,8 @@ static void a_clique_that_changes_while_a_claim_waits_is_asked_for_anew(void **s
         has_channel(CLAIM_1, NODE_OF(4));
 }
 
-static void a_new_object_of_the_fabric_is_told_all(void **state) {
+/* failure: the fabric object is recreated under prepared channels -> the plugin reports all of them to it */
+static void a_recreated_fabric_object_gets_all_channels(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
@@ -389,7 +408,8 @@ static bool offered(const char *reason) {
         return true;
 }
 
-static void nothing_is_said_before_IMEX_has_been_asked(void **state) {
+/* failure: the plugin has just started -> it changes nothing until nvidia-imex has answered */
+static void nothing_is_decided_before_the_first_answer_of_IMEX(void **state) {
         assert_false(offered(""));
         w.host_own = HOST_IMEX_READY;
         assert_true(offered(""));
@@ -398,7 +418,9 @@ static void nothing_is_said_before_IMEX_has_been_asked(void **state) {
         assert_true(offered(""));
 }
 
-static void an_IMEX_that_is_not_READY_offers_no_places_and_the_fabric_is_told(void **state) {
+/* failure: the host's nvidia-imex is not READY -> the channels are withheld, and the fabric object shows it
+ * */
+static void channels_are_withheld_and_reported_while_IMEX_is_not_READY(void **state) {
         assigned("", 5);
         api_fabric_event();
         w.host_own = HOST_IMEX_NOT_READY;
@@ -416,6 +438,7 @@ static void an_IMEX_that_is_not_READY_offers_no_places_and_the_fabric_is_told(vo
         assert_false(w.host_settles);
 }
 
+/* failure: channels are withheld under prepared claims -> the claims stay prepared */
 static void a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
@@ -433,7 +456,8 @@ static void a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered(vo
         told(HOLD(7, DOMAIN_A));
 }
 
-static void an_IMEX_of_another_version_than_the_fabrics_offers_no_places(void **state) {
+/* failure: IMEX of a node has another version than its partition -> the channels are withheld */
+static void channels_are_withheld_while_IMEX_has_another_version(void **state) {
         api_fabric(CLIQUE, 5, "", ",\"imexVersion\":\"580.2\"");
         api_fabric_event();
         w.host_own = HOST_IMEX_READY;
@@ -445,7 +469,8 @@ static void an_IMEX_of_another_version_than_the_fabrics_offers_no_places(void **
 
 /* ---- the report ---- */
 
-static void what_is_held_of_a_fabric_that_nobody_knows_is_taken_for_the_nodes(void **state) {
+/* failure: the partition of a held channel is unknown -> the node's partition is assumed */
+static void a_held_channel_of_an_unknown_partition_counts_for_the_nodes(void **state) {
         struct arena *a = arena_new(512);
         const struct holding held[] = { { NULL, 9, DOMAIN_A },
                                         { OTHER_CLIQUE, 3, DOMAIN_B },
@@ -474,28 +499,28 @@ int main(void) {
                 T(pod_gets_the_channel_that_its_ComputeDomain_was_assigned),
                 T(several_pods_and_ComputeDomains_share_a_node),
                 T(a_pod_waits_until_a_channel_is_assigned),
-                T(an_id_never_comes_from_an_older_cache),
-                T(what_the_server_answers_is_newer_than_the_watch),
+                T(a_channel_is_never_read_from_an_older_cache),
+                T(an_answer_of_the_server_counts_more_than_the_watch),
                 T(a_watch_that_hangs_does_not_keep_a_channel_from_a_pod),
-                T(a_channel_that_is_being_taken_back_is_waited_for),
-                T(why_nobody_gets_a_channel_is_said_in_the_controllers_words),
-                T(an_id_that_this_driver_does_not_have_is_not_given),
-                T(a_fabric_that_cannot_be_read_is_the_cause),
-                T(a_claim_of_the_other_isolation_is_refused_in_words),
-                T(nothing_is_said_before_IMEX_has_been_asked),
-                T(an_IMEX_that_is_not_READY_offers_no_places_and_the_fabric_is_told),
+                T(a_claim_waits_while_its_channel_is_being_released),
+                T(the_reason_for_no_channel_is_that_of_the_controller),
+                T(a_channel_that_the_driver_does_not_have_is_not_prepared),
+                T(an_unreadable_fabric_object_is_named_as_the_cause),
+                T(a_claim_of_the_other_isolation_is_refused_with_a_remedy),
+                T(nothing_is_decided_before_the_first_answer_of_IMEX),
+                T(channels_are_withheld_and_reported_while_IMEX_is_not_READY),
                 T(a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered),
-                T(an_IMEX_of_another_version_than_the_fabrics_offers_no_places),
-                T(All_would_be_the_channels_of_all_others),
-                T(a_node_without_a_clique_has_no_channel_of_ones_own),
-                T(a_place_of_any_number_is_taken),
-                T(unprepare_needs_no_server_and_is_told),
-                T(a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics),
-                T(a_restart_tells_all_again_and_changes_nothing),
-                T(a_claim_keeps_its_channel_though_the_clique_of_the_node_changes),
-                T(a_clique_that_changes_while_a_claim_waits_is_asked_for_anew),
-                T(a_new_object_of_the_fabric_is_told_all),
-                cmocka_unit_test(what_is_held_of_a_fabric_that_nobody_knows_is_taken_for_the_nodes),
+                T(channels_are_withheld_while_IMEX_has_another_version),
+                T(allocation_mode_All_is_refused),
+                T(a_node_without_a_partition_has_no_assigned_channel),
+                T(a_channel_device_of_any_number_is_accepted),
+                T(unprepare_needs_no_server_and_is_reported),
+                T(a_lost_checkpoint_is_rebuilt_with_channels_and_partitions),
+                T(a_restart_reports_all_channels_again_and_changes_nothing),
+                T(a_claim_keeps_its_channel_when_the_partition_changes),
+                T(a_waiting_claim_uses_the_changed_partition),
+                T(a_recreated_fabric_object_gets_all_channels),
+                cmocka_unit_test(a_held_channel_of_an_unknown_partition_counts_for_the_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,9 @@ static void the_next_process_reports_it_again_on_its_own_Pod(void **state) {
         reported(DAEMON_1);
 }
 
-static void it_is_written_again_when_a_restore_of_etcd_has_removed_it(void **state) {
+/* failure: a restore of etcd removes the plugin's report of unprepared daemon claims -> it is written again
+ * [etcd] */
+static void a_report_that_a_restore_has_removed_is_written_again(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         daemon_goes(DAEMON_1);
@@ -110,6 +112,7 @@ static void it_is_written_when_the_API_server_answers_again(void **state) {
 
 /* ---- what proves nothing ---- */
 
+/* failure: the checkpoint is lost -> a daemon claim that it lacks is not reported as unprepared */
 static void a_claim_that_a_lost_checkpoint_does_not_have_is_not_reported(void **state) {
         (void)state;
         _cleanup_(freep) char *cdi = cdi_path(w.cdi_root, CD_CDI_KIND_CLAIM, DAEMON_1);
@@ -133,6 +136,7 @@ static void a_claim_that_was_rebuilt_from_its_CDI_file_is_reported(void **state)
         reported(DAEMON_1);
 }
 
+/* failure: a daemon claim is of an earlier boot -> it is not reported as unprepared */
 static void a_claim_of_an_earlier_boot_is_not_reported(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -170,6 +174,7 @@ static void a_file_that_is_no_list_of_claims_says_nothing(void **state) {
 }
 
 /* Killed between the list and the checkpoint. */
+/* failure: the plugin is killed while it unprepares a daemon claim -> a prepared claim is not reported */
 static void a_claim_that_is_still_prepared_is_not_reported(void **state) {
         (void)state;
         struct err e;
@@ -183,7 +188,9 @@ static void a_claim_that_is_still_prepared_is_not_reported(void **state) {
 }
 
 /* Its Pod was deleted by force, so the kubelet unprepares the claim while the container goes on. */
-static void a_claim_whose_daemon_lives_is_neither_unprepared_nor_reported(void **state) {
+/* failure: a force-deleted or cut-off daemon still runs -> its claim is neither unprepared nor reported
+ * [force-deleted] */
+static void a_claim_of_a_force_deleted_daemon_that_lives_is_neither_unprepared_nor_reported(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_comes(DAEMON_1);
@@ -225,6 +232,7 @@ static void refused(const char *uid) {
         assert_null(world_cdi(uid));
 }
 
+/* failure: a daemon claim was reported as unprepared -> it is never prepared again in this boot */
 static void a_claim_that_was_reported_is_never_prepared_again_in_this_boot(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -241,6 +249,7 @@ static void a_claim_that_was_reported_is_never_prepared_again_in_this_boot(void 
         daemon_comes(DAEMON_1);
 }
 
+/* failure: another plugin process unprepares a daemon claim -> this one refuses it and reports it, too */
 static void what_another_process_unprepared_is_refused_and_reported_by_this_one(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -297,7 +306,7 @@ int main(void) {
                 T(a_claim_that_is_asked_for_again_is_the_newest),
                 T(it_is_reported_where_the_hosts_run_IMEX_now),
                 T(the_next_process_reports_it_again_on_its_own_Pod),
-                T(it_is_written_again_when_a_restore_of_etcd_has_removed_it),
+                T(a_report_that_a_restore_has_removed_is_written_again),
                 T(it_is_written_when_the_API_server_answers_again),
                 T(a_claim_that_a_lost_checkpoint_does_not_have_is_not_reported),
                 T(a_claim_that_was_rebuilt_from_its_CDI_file_is_reported),
@@ -305,7 +314,7 @@ int main(void) {
                 T(a_report_that_nobody_remembers_is_removed),
                 T(a_file_that_is_no_list_of_claims_says_nothing),
                 T(a_claim_that_is_still_prepared_is_not_reported),
-                T(a_claim_whose_daemon_lives_is_neither_unprepared_nor_reported),
+                T(a_claim_of_a_force_deleted_daemon_that_lives_is_neither_unprepared_nor_reported),
                 T(a_daemon_of_the_Go_driver_has_no_assignment_and_is_not_reported),
                 T(a_claim_that_was_reported_is_never_prepared_again_in_this_boot),
                 T(what_another_process_unprepared_is_refused_and_reported_by_this_one),

@@ -101,7 +101,8 @@ static void with_racks_on_the_devices_state_the_rack_in_every_mode(void **state)
         rendered("v1", NULL, &host_rack, HOST_SLICE("\"rack\":{\"string\":\"s0-011\"},"));
 }
 
-static void with_channels_of_their_own_a_node_has_sixteen_places(void **state) {
+/* failure: several pods of a node need channels -> the node offers sixteen channel devices [channels] */
+static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **state) {
         (void)state;
         assert_int_equal(own_channels.n_devices, 16);
         assert_string_equal(own_channels.annotation.value, CLIQUE);
@@ -180,7 +181,8 @@ static void what_was_written_matches_and_nothing_else_does(void **state) {
         }
 }
 
-static void drift_is_seen(void **state) {
+/* failure: a slice differs from the node's state -> the difference is noticed */
+static void a_difference_in_a_slice_is_noticed(void **state) {
         (void)state;
         struct arena *a = arena_new(4096);
         struct own_slice s;
@@ -250,13 +252,15 @@ static unsigned writes_of_two_in(uint64_t ms) {
         return writes;
 }
 
-static void two_processes_of_different_content_write_ever_more_rarely(void **state) {
+/* failure: two plugin processes publish different devices -> they write with growing delays */
+static void two_processes_of_different_content_write_with_growing_delays(void **state) {
         unsigned minute = writes_of_two_in(60000), hour = writes_of_two_in(3600000);
         assert_in_range(minute, 4, 20);
         assert_in_range(hour, minute, 60);
 }
 
-static void what_somebody_changed_once_is_repaired_at_once(void **state) {
+/* failure: somebody changes a slice once -> it is restored at once */
+static void a_single_foreign_change_is_repaired_at_once(void **state) {
         struct slice_floor f = { 0 };
         assert_int_equal(slice_floor_wait(&f, 5), 0);
         slice_floor_wrote(&f, 5);
@@ -269,17 +273,17 @@ static void what_somebody_changed_once_is_repaired_at_once(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(two_processes_of_different_content_write_ever_more_rarely),
-                cmocka_unit_test(what_somebody_changed_once_is_repaired_at_once),
+                cmocka_unit_test(two_processes_of_different_content_write_with_growing_delays),
+                cmocka_unit_test(a_single_foreign_change_is_repaired_at_once),
                 cmocka_unit_test(new_slice_of_a_fabric_node),
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
-                cmocka_unit_test(with_channels_of_their_own_a_node_has_sixteen_places),
+                cmocka_unit_test(with_channel_isolation_a_node_has_sixteen_channel_devices),
                 cmocka_unit_test(
                         where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
-                cmocka_unit_test(drift_is_seen),
+                cmocka_unit_test(a_difference_in_a_slice_is_noticed),
                 cmocka_unit_test(update_keeps_name_version_and_generation),
                 cmocka_unit_test(the_newer_generation_stays_then_the_older_slice),
         };

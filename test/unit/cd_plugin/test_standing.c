@@ -103,7 +103,8 @@ static void two_ComputeDomains_have_channels_of_the_one_domain_that_stands(void 
         assert_true(noted(uid, CLAIM_2));
 }
 
-static void a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY(void **state) {
+/* failure: daemon, assignment or READY is missing -> the claim waits and names which */
+static void a_claim_waits_for_daemon_assignment_and_READY(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         fabric_lists(1, "");
@@ -130,7 +131,8 @@ static void a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY(void **s
 }
 
 /* A claim may be allocated on a node that had a place, and has none any more. */
-static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(void **state) {
+/* failure: the standing domain has no index for a node -> a waiting claim names the remedy */
+static void a_claim_on_a_node_without_an_index_names_the_remedy(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         domain_is_full();
@@ -140,6 +142,7 @@ static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(vo
 }
 
 /* A new claim makes the controller take `Leaving` back. */
+/* failure: a claim comes while its node is leaving -> it waits until the node stays or joins again */
 static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         struct dra_op op = { 0 };
         (void)state;
@@ -159,7 +162,8 @@ static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         world_wait(&op, PREPARED);
 }
 
-static void a_daemon_of_the_Go_driver_is_waited_for(void **state) {
+/* failure: a daemon of the Go driver is still on a node -> claims wait until it has left [go] */
+static void a_claim_waits_for_a_daemon_of_the_Go_driver_to_leave(void **state) {
         (void)state;
         go_comes();
         fabric_lists(1, "");
@@ -167,7 +171,8 @@ static void a_daemon_of_the_Go_driver_is_waited_for(void **state) {
                    "n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still");
 }
 
-static void what_is_prepared_stays_whatever_the_fabric_and_the_daemon_say(void **state) {
+/* failure: assignment and daemon disappear under a prepared claim -> the claim stays prepared */
+static void prepared_claims_stay_whatever_fabric_object_and_daemon_report(void **state) {
         struct dra_op again = { 0 };
         (void)state;
         joined();
@@ -197,7 +202,8 @@ static void moves_under_a_claim(char ret[static 37]) {
 }
 
 /* The claim is of the fabric that its channel is of. */
-static void a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in(void **state) {
+/* failure: a node gets another partition under a claim -> the grant stays in the old standing domain */
+static void a_moved_node_keeps_the_grants_of_its_old_partition(void **state) {
         char moved[37];
         (void)state;
         moves_under_a_claim(moved);
@@ -217,7 +223,8 @@ static bool has_folder(const char *domain) {
 }
 
 /* Its daemon stays where the claim is, and joins nothing there. */
-static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(void **state) {
+/* failure: a node has another partition for a while -> no folder of the other remains */
+static void a_node_that_returns_to_its_partition_leaves_no_folder_of_the_other(void **state) {
         char moved[37];
         (void)state;
         moves_under_a_claim(moved);
@@ -228,7 +235,8 @@ static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(v
 }
 
 /* A daemon of before the change must not end what is in use, and must not wait for ever either. */
-static void over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims(void **state) {
+/* failure: the mode is changed under prepared claims -> their grants stay until Unprepare */
+static void grants_stay_over_a_change_of_the_mode_until_unprepare(void **state) {
         void (*const modes[])(void) = { world_mode_own_channels, NULL };
         (void)state;
         joined();
@@ -267,7 +275,8 @@ static void withheld(const char *reason, const char *part) {
         assert_non_null(strstr(o.message, part));
 }
 
-static void a_node_offers_its_places_from_its_join_to_its_leaving(void **state) {
+/* failure: a daemon has not joined yet -> the node withholds its channels and reports why */
+static void a_node_offers_its_channels_while_it_is_in_the_domain(void **state) {
         (void)state;
         world_turn();
         withheld("IMEXNotJoined", "no IMEX daemon runs on this node");
@@ -285,7 +294,8 @@ static void a_node_offers_its_places_from_its_join_to_its_leaving(void **state) 
         assert_true(offered().offered); /* at once, again */
 }
 
-static void a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices(void **state) {
+/* failure: the standing domain has no index for a node -> the node withholds its devices and reports why */
+static void a_node_without_an_index_withholds_its_devices(void **state) {
         (void)state;
         domain_is_full();
         api_fabric_event();
@@ -317,7 +327,8 @@ static void the_next_daemon_comes(void) {
 }
 
 /* Or the folder would never be empty, and the daemon would never end. */
-static void a_daemon_that_terminates_gets_no_new_pods(void **state) {
+/* failure: a daemon's Pod is deleted while pods keep coming -> new pods wait for the next daemon */
+static void a_terminating_daemon_gets_no_new_pods(void **state) {
         struct dra_op op = { .timeout_ms = 400 }, again = { 0 };
         (void)state;
         joined();
@@ -342,7 +353,8 @@ static void a_daemon_that_terminates_gets_no_new_pods(void **state) {
         assert_string_not_equal(world_note(uid, CLAIM_2), "granting"); /* it does not hold the daemon */
 }
 
-static void a_daemon_that_has_terminated_offers_nothing_until_the_next_one_is_READY(void **state) {
+/* failure: a terminating daemon has ended -> channels are withheld until the next one is READY */
+static void after_a_terminated_daemon_nothing_is_offered_until_the_next_one_is_READY(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         joined();
@@ -366,7 +378,8 @@ static void a_daemon_that_has_terminated_offers_nothing_until_the_next_one_is_RE
 }
 
 /* It was killed, and its Pod is still there. */
-static void a_terminating_daemon_that_died_offers_nothing_either(void **state) {
+/* failure: a terminating daemon dies -> channels are withheld until the next container is READY */
+static void a_terminating_daemon_that_died_offers_nothing(void **state) {
         (void)state;
         joined();
         assert_true(offered().offered);
@@ -381,6 +394,7 @@ static void a_terminating_daemon_that_died_offers_nothing_either(void **state) {
         assert_true(offered().offered);
 }
 
+/* failure: the plugin restarts while a daemon terminates -> channels stay withheld */
 static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void **state) {
         struct offering o;
         (void)state;
@@ -396,7 +410,8 @@ static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void *
 }
 
 /* What an earlier daemon wrote says nothing of the present one. */
-static void what_another_daemon_wrote_terminates_nothing(void **state) {
+/* failure: an earlier daemon was terminating -> that does not count for the present one */
+static void the_state_of_an_earlier_daemon_terminates_nothing(void **state) {
         (void)state;
         joined();
         daemon_gets_SIGTERM();
@@ -408,6 +423,7 @@ static void what_another_daemon_wrote_terminates_nothing(void **state) {
 }
 
 /* What fails where it was well must fail for a while, so that a restart takes nothing from anybody. */
+/* failure: IMEX of a node restarts -> its channels are not withheld */
 static void an_IMEX_that_restarts_withholds_nothing(void **state) {
         (void)state;
         joined();
@@ -418,6 +434,7 @@ static void an_IMEX_that_restarts_withholds_nothing(void **state) {
         assert_true(offered().offered);
 }
 
+/* failure: the plugin has just started -> nothing is withheld until its prepared claims are known */
 static void nothing_is_decided_before_the_prepared_claims_are_known(void **state) {
         struct standing s;
         (void)state;
@@ -437,21 +454,21 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(two_ComputeDomains_have_channels_of_the_one_domain_that_stands),
-                T(a_pod_waits_for_the_daemon_for_its_assignment_and_for_READY),
-                T(a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy),
+                T(a_claim_waits_for_daemon_assignment_and_READY),
+                T(a_claim_on_a_node_without_an_index_names_the_remedy),
                 T(a_pod_on_a_node_that_is_leaving_waits_until_it_stays),
-                T(a_daemon_of_the_Go_driver_is_waited_for),
-                T(what_is_prepared_stays_whatever_the_fabric_and_the_daemon_say),
-                T(a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in),
-                T(a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other),
-                T(over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims),
-                T(a_node_offers_its_places_from_its_join_to_its_leaving),
-                T(a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices),
-                T(a_daemon_that_terminates_gets_no_new_pods),
-                T(a_daemon_that_has_terminated_offers_nothing_until_the_next_one_is_READY),
-                T(a_terminating_daemon_that_died_offers_nothing_either),
+                T(a_claim_waits_for_a_daemon_of_the_Go_driver_to_leave),
+                T(prepared_claims_stay_whatever_fabric_object_and_daemon_report),
+                T(a_moved_node_keeps_the_grants_of_its_old_partition),
+                T(a_node_that_returns_to_its_partition_leaves_no_folder_of_the_other),
+                T(grants_stay_over_a_change_of_the_mode_until_unprepare),
+                T(a_node_offers_its_channels_while_it_is_in_the_domain),
+                T(a_node_without_an_index_withholds_its_devices),
+                T(a_terminating_daemon_gets_no_new_pods),
+                T(after_a_terminated_daemon_nothing_is_offered_until_the_next_one_is_READY),
+                T(a_terminating_daemon_that_died_offers_nothing),
                 T(a_plugin_that_restarts_still_knows_that_the_daemon_terminates),
-                T(what_another_daemon_wrote_terminates_nothing),
+                T(the_state_of_an_earlier_daemon_terminates_nothing),
                 T(an_IMEX_that_restarts_withholds_nothing),
                 T(nothing_is_decided_before_the_prepared_claims_are_known),
         };

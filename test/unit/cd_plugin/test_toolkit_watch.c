@@ -73,7 +73,8 @@ static void remove_below(const char *path) {
         tree_remove(there);
 }
 
-static void each_change_is_seen_wherever_the_file_comes_from(void **state) {
+/* failure: the container toolkit's configuration changes in any place -> the change is noticed */
+static void each_change_of_a_toolkit_configuration_is_noticed(void **state) {
         (void)state;
         const char *why;
         assert_int_equal(toolkit_watch_get(watch, &why), TOOLKIT_NOT_FOUND);
@@ -110,7 +111,7 @@ static void what_says_the_same_is_no_change(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(each_change_is_seen_wherever_the_file_comes_from),
+                T(each_change_of_a_toolkit_configuration_is_noticed),
                 T(what_says_the_same_is_no_change),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,8 @@ static void withheld(const char *reason, const char *part) {
         assert_true(listed || !facts.usable);
 }
 
+/* failure: the container toolkit gives channels to any container -> channels are withheld, unless the values
+ * trust it */
 static void a_toolkit_that_gives_channels_withholds_them(void **state) {
         (void)state;
         withheld("", "");
@@ -51,13 +53,15 @@ static void a_toolkit_that_gives_channels_withholds_them(void **state) {
         withheld("", "");
 }
 
+/* failure: a node has no container toolkit -> its channels are offered */
 static void without_a_toolkit_devices_are_offered(void **state) {
         (void)state;
         in.toolkit = TOOLKIT_NOT_FOUND;
         withheld("", "");
 }
 
-static void a_node_that_differs_from_its_fabric_withholds(void **state) {
+/* failure: a node has another number of channels than its partition -> it withholds them */
+static void a_node_with_another_channel_count_than_its_partition_withholds(void **state) {
         (void)state;
         in.counts_differ = true;
         facts.channel_count = 4096;
@@ -66,6 +70,7 @@ static void a_node_that_differs_from_its_fabric_withholds(void **state) {
                  "nodes of its fabric have 2048");
 }
 
+/* failure: the host's nvidia-imex is not READY -> the reason is on the Node */
 static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
         (void)state;
         in.imex_down = true;
@@ -74,6 +79,8 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
                                   "channels here; the driver does not start it");
 }
 
+/* failure: a node's daemon has not joined the standing domain -> the channels are withheld with that reason
+ * [standing] */
 static void a_node_whose_daemon_has_not_joined_withholds(void **state) {
         (void)state;
         in.of_daemon = in.apart = in.terminating = true;
@@ -93,7 +100,8 @@ static void a_node_whose_daemon_has_not_joined_withholds(void **state) {
                  "log of the Pod of DaemonSet compute-domain-daemon");
 }
 
-static void a_node_whose_IMEX_is_of_another_version_withholds(void **state) {
+/* failure: IMEX of a node has another version than most -> the reason names both versions */
+static void a_node_whose_IMEX_has_another_version_withholds(void **state) {
         (void)state;
         in.versions_differ = true;
         in.imex_version = "575.1";
@@ -103,7 +111,8 @@ static void a_node_whose_IMEX_is_of_another_version_withholds(void **state) {
                  "its fabric of version 580.2");
 }
 
-static void without_a_clique_or_channels_there_is_nothing_to_isolate_with(void **state) {
+/* failure: a node has no partition, or only channel 0 -> it withholds its channels with that reason */
+static void without_a_partition_or_channels_a_node_withholds(void **state) {
         (void)state;
         facts.channel_count = 1;
         withheld("NoOwnIMEXChannels", "the driver has 1 IMEX channels");
@@ -129,6 +138,7 @@ static void what_the_driver_lacks_comes_first(void **state) {
         withheld("DriverNotFound", "");
 }
 
+/* failure: the majority of a partition flaps -> a change counts only when it has lasted */
 static void a_majority_that_turns_counts_when_it_has_lasted(void **state) {
         (void)state;
         struct withhold_steady s = { 0 };
@@ -156,6 +166,7 @@ static void a_majority_that_turns_counts_when_it_has_lasted(void **state) {
         assert_int_equal(changes, 0);
 }
 
+/* failure: IMEX of a node flaps -> channels are withheld soon, and offered when it is stable */
 static void an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable(void **state) {
         (void)state;
         struct withhold_steady s = { .true_ms = WITHHOLD_DOWN_MS };
@@ -183,12 +194,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_toolkit_that_gives_channels_withholds_them),
                 T(without_a_toolkit_devices_are_offered),
-                T(a_node_that_differs_from_its_fabric_withholds),
+                T(a_node_with_another_channel_count_than_its_partition_withholds),
                 T(a_node_whose_IMEX_is_not_READY_withholds),
                 T(a_node_whose_daemon_has_not_joined_withholds),
-                T(a_node_whose_IMEX_is_of_another_version_withholds),
+                T(a_node_whose_IMEX_has_another_version_withholds),
                 T(an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable),
-                T(without_a_clique_or_channels_there_is_nothing_to_isolate_with),
+                T(without_a_partition_or_channels_a_node_withholds),
                 T(where_all_share_channel_0_nothing_of_it_counts),
                 T(what_the_driver_lacks_comes_first),
                 T(a_majority_that_turns_counts_when_it_has_lasted),

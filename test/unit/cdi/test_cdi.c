@@ -33,6 +33,7 @@ static const struct cdi_device channel_device = { .name = CLAIM "-channel-0",
                                                   .edits = { .nodes = &channel0, .n_nodes = 1 } };
 static const struct cdi_spec channel_spec = { .kind = KIND, .devices = &channel_device, .n_devices = 1 };
 
+/* failure: a channel is prepared -> its CDI file has device nodes only, and mounts no /dev */
 static void channel_claim_renders_as_the_reference(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
@@ -48,6 +49,7 @@ static void channel_claim_renders_as_the_reference(void **state) {
         buf_done(&b);
 }
 
+/* failure: a daemon claim is prepared -> its CDI file has the device fabric-imex-mgmt and no hooks */
 static void daemon_claim_renders_as_the_reference(void **state) {
         (void)state;
         struct cdi_node cap = { "/dev/nvidia-caps/nvidia-cap5", 236, 5, 0400 };
@@ -143,6 +145,7 @@ static void list_finds_its_own_kind_only(void **state) {
         buf_done(&ids);
 }
 
+/* failure: a CDI ID is a path -> no file is written or removed outside of the folder [tenants] */
 static void an_id_never_leaves_the_folder(void **state) {
         (void)state;
         static const char *const bad[] = { "", "../x", "a/b", ".", "..", "-", "a\n", "a\xc3\xa4z" };

@@ -15,6 +15,7 @@
 
 /* ---- who is assigned ---- */
 
+/* failure: a node is assigned to an IMEX domain -> its address is that of the daemon's Pod */
 static void a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
@@ -37,6 +38,7 @@ static void a_daemon_that_has_not_reported_gets_no_assignment(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
 }
 
+/* failure: the report of a daemon cannot be read -> the daemon gets no assignment */
 static void a_report_that_cannot_be_read_gets_no_assignment(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
@@ -48,7 +50,8 @@ static void a_report_that_cannot_be_read_gets_no_assignment(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
 }
 
-static void an_assignment_has_to_leave_when_the_server_itself_shows_no_claim(void **state) {
+/* failure: a cache does not show a claim -> its assignment leaves only after confirmation */
+static void an_assignment_leaves_only_after_confirmation_that_no_claim_exists(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         world_has_reported(w, RUNS("3", "7"));
@@ -57,7 +60,8 @@ static void an_assignment_has_to_leave_when_the_server_itself_shows_no_claim(voi
         assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
 }
 
-static void a_domain_that_is_gone_is_asked_for_before_its_assignments_end(void **state) {
+/* failure: a cache does not show a ComputeDomain -> its assignments end only after confirmation */
+static void assignments_end_only_after_confirmation_that_the_domain_is_deleted(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->domains = "";
@@ -68,6 +72,8 @@ static void a_domain_that_is_gone_is_asked_for_before_its_assignments_end(void *
 }
 
 /* The DaemonSet controller is about to delete the daemon's Pod. */
+/* failure: the label of a daemon's Node is removed while a claim is allocated -> the label is restored before
+ * an assignment */
 static void a_daemon_whose_node_has_lost_its_label_gets_no_assignment(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
@@ -81,7 +87,8 @@ static void a_daemon_whose_node_has_lost_its_label_gets_no_assignment(void **sta
 
 #define TERMINATES "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\","
 
-static void a_daemon_that_terminates_gets_no_assignment_and_its_index_waits_for_the_next(void **state) {
+/* failure: a daemon is terminating -> it gets no assignment, and its index is reserved for the next */
+static void a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->claims = A_CLAIM;
@@ -99,7 +106,8 @@ static void a_daemon_that_terminates_gets_no_assignment_and_its_index_waits_for_
 /* ---- what ends an assignment ---- */
 
 /* A Pod that was deleted by force may run on a node that is cut off. */
-static void a_daemon_that_is_gone_from_the_api_frees_nothing_while_its_node_exists(void **state) {
+/* failure: the Pod of a daemon disappears while its Node exists -> the index stays taken [force-deleted] */
+static void a_force_deleted_daemon_keeps_its_index_while_its_node_exists(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         leading_start(&w->l);
@@ -114,6 +122,7 @@ static void a_daemon_that_is_gone_from_the_api_frees_nothing_while_its_node_exis
         assert_null(strstr(w->fabric, "Reserved"));
 }
 
+/* failure: a daemon reports that it has left an epoch -> its index is free */
 static void what_a_daemon_has_left_is_free(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
@@ -126,6 +135,8 @@ static void what_a_daemon_has_left_is_free(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
 }
 
+/* failure: the plugin reports a daemon claim as unprepared -> its index is free, or reserved while claims
+ * remain */
 static void a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
@@ -156,7 +167,8 @@ static void stays_free(struct world *w) {
         assert_true(w->n_fabric_writes <= n + 1);
 }
 
-static void another_boot_of_the_node_frees_only_when_the_server_itself_shows_it(void **state) {
+/* failure: a cache shows another boot of a node -> its index is free only after confirmation [rebooted] */
+static void another_boot_frees_an_index_only_after_confirmation(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->assignments = LEAVING;
@@ -180,6 +192,8 @@ static void another_boot_of_the_node_frees_only_when_the_server_itself_shows_it(
         stays_free(w);
 }
 
+/* failure: a node reboots under a pod -> it gets a new epoch with the same index when its daemon reports
+ * [rebooted] */
 static void a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_reported(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
@@ -200,7 +214,9 @@ static void a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_
         "\"taints\":[{\"key\":\"node.kubernetes.io/"                                                         \
         "out-of-service\",\"value\":\"x\",\"effect\":\"NoExecute\"}]"
 
-static void a_node_out_of_service_frees_only_when_the_server_itself_shows_it(void **state) {
+/* failure: a cache shows the out-of-service taint -> the index is free only after confirmation [powered-off]
+ * */
+static void a_powered_off_node_that_is_out_of_service_frees_its_index_only_after_confirmation(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->assignments = LEAVING;
@@ -220,7 +236,8 @@ static void a_node_out_of_service_frees_only_when_the_server_itself_shows_it(voi
 
 /* ---- what counts more than the object ---- */
 
-static void a_daemon_that_terminates_keeps_what_it_runs_though_the_object_was_lost(void **state) {
+/* failure: the fabric object is lost while a daemon terminates -> what it runs is entered again [etcd] */
+static void a_terminating_daemon_keeps_what_it_runs_after_the_object_was_lost(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, RUNS("3", "7"));
@@ -230,7 +247,9 @@ static void a_daemon_that_terminates_keeps_what_it_runs_though_the_object_was_lo
         assert_null(strstr(w->fabric, "\"state\":"));
 }
 
-static void a6_what_a_daemon_runs_is_entered_with_its_index_and_names(void **state) {
+/* failure: the fabric object lacks what a daemon runs -> it is entered with the daemon's index and epoch
+ * [etcd] */
+static void what_a_daemon_runs_is_entered_with_its_index_and_names(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, RUNS("5", "9"));
@@ -244,7 +263,9 @@ static void a6_what_a_daemon_runs_is_entered_with_its_index_and_names(void **sta
 
 #define ANSWERS(recount) REPORT(",\"seen\":4,\"recount\":" recount)
 
-static void a6_nothing_is_assigned_while_a_daemon_watches_another_object(void **state) {
+/* failure: a daemon still reports an earlier fabric object -> nothing is assigned, and a condition names its
+ * node [etcd] */
+static void nothing_is_assigned_while_a_daemon_watches_another_object(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, REPORT_IN(BOOT, "00000000-0000-4000-8000-000000000009", ",\"seen\":4"));
@@ -262,7 +283,9 @@ static void a6_nothing_is_assigned_while_a_daemon_watches_another_object(void **
 }
 
 /* etcd was restored: what was assigned since is not in the object, and its daemon runs it. */
-static void a_version_of_the_object_that_goes_back_starts_a_recount(void **state) {
+/* failure: the version of the fabric object goes back -> a recount starts before anything is assigned [etcd]
+ * */
+static void an_older_version_of_the_fabric_object_starts_a_recount(void **state) {
         struct world *w = *state;
         w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
         w->epoch = "4";
@@ -307,6 +330,7 @@ what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_not
 
 /* The object of the partition that it was in was put back after it had gone: no daemon would ever report that
  * it has left an assignment there. */
+/* failure: the fabric object is restored after a node has moved -> its old assignments are removed [etcd] */
 static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
@@ -320,7 +344,9 @@ static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void 
 }
 
 /* It may still run what it has here. */
-static void a_daemon_that_does_not_watch_the_other_partitions_object_has_left_nothing(void **state) {
+/* failure: a moved node's daemon does not yet watch its new fabric object -> its old assignment stays [etcd]
+ * */
+static void a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->assignments = LEAVING;
@@ -364,7 +390,9 @@ static void stands(struct world *w, const char *gates, const char *isolation) {
         w->epoch = "7";
 }
 
-static void a2_a_node_joins_the_domain_of_its_partition_before_anybody_wants_it(void **state) {
+/* failure: a node starts, with channel isolation -> it joins the standing domain before any claim [standing]
+ * */
+static void a_node_joins_the_standing_domain_before_any_claim(void **state) {
         struct world *w = *state;
         char uid[37];
         fabric_standing_uid(CLIQUE, uid);
@@ -383,7 +411,9 @@ static void a2_a_node_joins_the_domain_of_its_partition_before_anybody_wants_it(
         assert_int_equal(w->n_domain_lists, 1);
 }
 
-static void a10_a_cordoned_node_leaves_the_domain_of_its_partition(void **state) {
+/* failure: a node without claims is cordoned, with channel isolation -> it leaves the standing domain
+ * [cordoned] */
+static void a_cordoned_node_leaves_the_standing_domain(void **state) {
         struct world *w = *state;
         stands(w, BY_DAEMONS, "channel");
         w->node_spec = "\"unschedulable\":true";
@@ -392,7 +422,9 @@ static void a10_a_cordoned_node_leaves_the_domain_of_its_partition(void **state)
         assert_null(strstr(w->node, CD_LABEL_DAEMON)); /* its daemon stays, and holds nothing */
 }
 
-static void a10_a_cordoned_node_with_a_claim_stays_in_the_domain(void **state) {
+/* failure: a node with a claim is cordoned, with channel isolation -> it stays in the standing domain
+ * [cordoned] */
+static void a_cordoned_node_with_a_claim_stays_in_the_standing_domain(void **state) {
         struct world *w = *state;
         stands(w, BY_DAEMONS, "channel");
         w->node_spec = "\"unschedulable\":true";
@@ -418,7 +450,7 @@ static const char *health_of(struct world *w) {
         size_t i, n;
         text[0] = '\0';
         yyjson_arr_foreach (list, i, n, condition)
-                if (streq(yyjson_get_str(yyjson_obj_get(condition, "type")), HOST_HEALTH_OF_DAEMONS))
+                if (streq(yyjson_get_str(yyjson_obj_get(condition, "type")), CONDITION_IMEX_HEALTHY))
                         snprintf(text, sizeof text, "%s %s",
                                  yyjson_get_str(yyjson_obj_get(condition, "status")),
                                  yyjson_get_str(yyjson_obj_get(condition, "message")));
@@ -426,6 +458,8 @@ static const char *health_of(struct world *w) {
         return text;
 }
 
+/* failure: the isolation changes to channel -> IMEXHealthy does not count daemons of old IMEX domains
+ * [standing] */
 static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void **state) {
         struct world *w = *state;
         stands(w, BY_DAEMONS, "channel");
@@ -443,6 +477,8 @@ static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void
 }
 
 /* The workload ends it: the API alone ends nothing. */
+/* failure: the mode is changed while pods use the standing domain -> nodes leave only after their pods
+ * [standing] */
 static void after_a_change_of_the_mode_a_node_leaves_and_is_not_forced(void **state) {
         struct world *w = *state;
         stands(w, BY_HOSTS, NULL);
@@ -468,7 +504,9 @@ static void after_a_change_of_the_mode_a_node_leaves_and_is_not_forced(void **st
         "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN         \
         "\"},\"releasing\":\"2026-01-02T00:00:00Z\"}"
 
-static void after_isolation_by_channel_the_entry_of_a_deleted_domain_goes(void **state) {
+/* failure: the isolation changes from channel to domain -> channels of deleted ComputeDomains are freed
+ * [channels] */
+static void after_channel_isolation_the_entry_of_a_deleted_domain_is_removed(void **state) {
         struct world *w = *state;
         w->channels = A_RELEASED_CHANNEL;
         world_has_reported(w, IDLE);
@@ -478,7 +516,8 @@ static void after_isolation_by_channel_the_entry_of_a_deleted_domain_goes(void *
         assert_true(w->n_lease_lists >= 2);
 }
 
-static void after_isolation_by_channel_an_entry_stays_while_a_claim_is_there(void **state) {
+/* failure: the isolation changes from channel to domain -> a channel stays while a claim exists [channels] */
+static void after_channel_isolation_an_entry_stays_while_a_claim_exists(void **state) {
         struct world *w = *state;
         w->channels = A_CHANNEL;
         world_has_reported(w, IDLE);
@@ -492,7 +531,9 @@ static void after_isolation_by_channel_an_entry_stays_while_a_claim_is_there(voi
         assert_null(strstr(w->fabric, "\"channels\":[]"));
 }
 
-static void a6_what_daemons_run_is_entered_though_the_object_was_deleted(void **state) {
+/* failure: the fabric object with a standing domain is deleted -> its nodes are entered again unchanged
+ * [etcd] */
+static void what_daemons_run_is_entered_after_the_object_was_deleted(void **state) {
         struct world *w = *state;
         stands(w, BY_DAEMONS, "channel");
         w->assignments = "";
@@ -510,31 +551,31 @@ int main(void) {
                 TEST(a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address),
                 TEST(a_daemon_that_has_not_reported_gets_no_assignment),
                 TEST(a_report_that_cannot_be_read_gets_no_assignment),
-                TEST(an_assignment_has_to_leave_when_the_server_itself_shows_no_claim),
-                TEST(a_domain_that_is_gone_is_asked_for_before_its_assignments_end),
+                TEST(an_assignment_leaves_only_after_confirmation_that_no_claim_exists),
+                TEST(assignments_end_only_after_confirmation_that_the_domain_is_deleted),
                 TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
-                TEST(a_daemon_that_terminates_gets_no_assignment_and_its_index_waits_for_the_next),
-                TEST(a_daemon_that_is_gone_from_the_api_frees_nothing_while_its_node_exists),
+                TEST(a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved),
+                TEST(a_force_deleted_daemon_keeps_its_index_while_its_node_exists),
                 TEST(what_a_daemon_has_left_is_free),
                 TEST(a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment),
-                TEST(another_boot_of_the_node_frees_only_when_the_server_itself_shows_it),
+                TEST(another_boot_frees_an_index_only_after_confirmation),
                 TEST(a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_reported),
-                TEST(a_node_out_of_service_frees_only_when_the_server_itself_shows_it),
-                TEST(a_daemon_that_terminates_keeps_what_it_runs_though_the_object_was_lost),
-                TEST(a6_what_a_daemon_runs_is_entered_with_its_index_and_names),
-                TEST(a6_nothing_is_assigned_while_a_daemon_watches_another_object),
-                TEST(a_version_of_the_object_that_goes_back_starts_a_recount),
+                TEST(a_powered_off_node_that_is_out_of_service_frees_its_index_only_after_confirmation),
+                TEST(a_terminating_daemon_keeps_what_it_runs_after_the_object_was_lost),
+                TEST(what_a_daemon_runs_is_entered_with_its_index_and_names),
+                TEST(nothing_is_assigned_while_a_daemon_watches_another_object),
+                TEST(an_older_version_of_the_fabric_object_starts_a_recount),
                 TEST(what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_nothing),
                 TEST(a_node_whose_daemon_serves_another_partition_has_left_this_one),
-                TEST(a_daemon_that_does_not_watch_the_other_partitions_object_has_left_nothing),
-                TEST(a2_a_node_joins_the_domain_of_its_partition_before_anybody_wants_it),
-                TEST(a10_a_cordoned_node_leaves_the_domain_of_its_partition),
-                TEST(a10_a_cordoned_node_with_a_claim_stays_in_the_domain),
+                TEST(a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment),
+                TEST(a_node_joins_the_standing_domain_before_any_claim),
+                TEST(a_cordoned_node_leaves_the_standing_domain),
+                TEST(a_cordoned_node_with_a_claim_stays_in_the_standing_domain),
                 TEST(a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists),
                 TEST(after_a_change_of_the_mode_a_node_leaves_and_is_not_forced),
-                TEST(after_isolation_by_channel_the_entry_of_a_deleted_domain_goes),
-                TEST(after_isolation_by_channel_an_entry_stays_while_a_claim_is_there),
-                TEST(a6_what_daemons_run_is_entered_though_the_object_was_deleted),
+                TEST(after_channel_isolation_the_entry_of_a_deleted_domain_is_removed),
+                TEST(after_channel_isolation_an_entry_stays_while_a_claim_exists),
+                TEST(what_daemons_run_is_entered_after_the_object_was_deleted),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,8 @@ static bool claim_absent(struct world *w, const char *uid, const char *node) {
 
 /* ---- the answer ---- */
 
-static void what_the_server_does_not_show_is_absent(void **state) {
+/* failure: a cache does not show an object -> only a list from the API server confirms its absence */
+static void only_a_list_of_the_server_confirms_absence(void **state) {
         struct world *w = *state;
         w->items = DOMAIN(2);
         assert_false(domain_absent(w, UID(1), "d/1"));
@@ -178,14 +179,16 @@ static void what_the_server_does_not_show_is_absent(void **state) {
 }
 
 /* A cache of the API server may lag behind the store, as our own does. */
-static void the_store_is_asked(void **state) {
+/* failure: the API server's own cache lags -> confirmations are read from etcd */
+static void a_confirmation_is_read_from_etcd(void **state) {
         struct world *w = *state;
         domain_absent(w, UID(1), "d/1");
         RUN_UNTIL(&w->loop, w->n_queued == 1);
         assert_int_equal(w->cached, 0);
 }
 
-static void what_the_server_shows_is_there_and_is_learned(void **state) {
+/* failure: a list shows an object that the cache lacks -> it exists, and the cache learns it */
+static void an_object_that_the_server_shows_exists_and_is_learned(void **state) {
         struct world *w = *state;
         begin(w, 1);
         w->items = DOMAIN(1);
@@ -196,7 +199,8 @@ static void what_the_server_shows_is_there_and_is_learned(void **state) {
         RUN_UNTIL(&w->loop, w->n_queued); /* who asked looks again, when the caches know */
 }
 
-static void it_may_be_on_the_second_page(void **state) {
+/* failure: a list has several pages -> absence is confirmed only after the last page */
+static void an_object_on_the_second_page_exists(void **state) {
         struct world *w = *state;
         w->items = DOMAIN(2);
         w->more = DOMAIN(1);
@@ -210,7 +214,8 @@ static void it_may_be_on_the_second_page(void **state) {
         assert_int_equal(w->lists, 2 * 2); /* the second question came when the first list had begun */
 }
 
-static void claims_are_asked_for_by_domain_and_node(void **state) {
+/* failure: a claim of another node is in the list -> it does not count for this node */
+static void claims_are_confirmed_by_domain_and_node(void **state) {
         struct world *w = *state;
         w->items = CLAIM(1, "n1") "," CLAIM(2, "n2");
         assert_false(claim_absent(w, UID(1), "n1"));
@@ -231,7 +236,8 @@ static bool node_absent(struct world *w, const char *node, const char *boot_id, 
         return confirm_absent(w->confirm, CONFIRM_NODE, NULL, buf_str(&key), tag);
 }
 
-static void a_node_is_asked_for_by_its_name_and_its_boot(void **state) {
+/* failure: a Node is in another boot -> the boot before is confirmed as ended [rebooted] */
+static void a_node_is_confirmed_by_its_name_and_its_boot(void **state) {
         struct world *w = *state;
         w->items = NODE("n1", BOOT_2, "");
         assert_false(node_absent(w, "n1", BOOT_1, "5"));
@@ -249,7 +255,8 @@ static void a_node_is_asked_for_by_its_name_and_its_boot(void **state) {
         assert_int_equal(w->cached, 0);
 }
 
-static void a_node_that_is_out_of_service_counts_as_absent(void **state) {
+/* failure: a powered-off node has the out-of-service taint -> it counts as absent [powered-off] */
+static void a_powered_off_node_with_the_out_of_service_taint_counts_as_absent(void **state) {
         struct world *w = *state;
         w->items = NODE("n1", BOOT_1, "");
         assert_false(node_absent(w, "n1", NULL, "5"));
@@ -267,7 +274,8 @@ static void a_node_that_is_out_of_service_counts_as_absent(void **state) {
         assert_false(node_absent(w, "n1", BOOT_1, "5"));
 }
 
-static void an_answer_about_a_node_holds_for_no_other_tag(void **state) {
+/* failure: a confirmation about a node is old -> it does not count for a later case */
+static void a_confirmation_about_a_node_counts_for_one_case_only(void **state) {
         struct world *w = *state;
         assert_false(node_absent(w, "n1", NULL, "5"));
         RUN_UNTIL(&w->loop, w->n_queued == 1);
@@ -279,7 +287,8 @@ static void an_answer_about_a_node_holds_for_no_other_tag(void **state) {
         assert_true(node_absent(w, "n1", BOOT_1, "5"));
 }
 
-static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
+/* failure: a page is too large -> the controller halves the page size */
+static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         struct world *w = *state;
         w->items = CLAIM(1, "n1");
         w->more = CLAIM(2, "n2");
@@ -301,7 +310,8 @@ static void release(struct world *w) {
 }
 
 /* A list that began before the question knows nothing of what was so afterwards. */
-static void a_list_under_way_does_not_answer_for_what_came_later(void **state) {
+/* failure: a question arrives while a list is under way -> it waits for the next list */
+static void a_list_under_way_does_not_answer_a_later_question(void **state) {
         struct world *w = *state;
         w->holds = true;
         assert_false(domain_absent(w, UID(1), "d/1"));
@@ -343,7 +353,8 @@ static void questions_share_a_list(void **state) {
 
 /* ---- no answer ---- */
 
-static void a_refusal_says_nothing(void **state) {
+/* failure: the API server refuses a list -> nothing is confirmed, and it is retried */
+static void a_refused_list_confirms_nothing(void **state) {
         struct world *w = *state;
         w->refuses = true;
         assert_false(domain_absent(w, UID(1), "d/1"));
@@ -359,7 +370,8 @@ static void a_refusal_says_nothing(void **state) {
 }
 
 /* It may be the one that is asked for. */
-static void what_cannot_be_read_may_be_it(void **state) {
+/* failure: a listed object cannot be read -> absence is not confirmed */
+static void an_unreadable_object_confirms_nothing(void **state) {
         struct world *w = *state;
         w->items = "{\"metadata\":{\"name\":\"odd\",\"namespace\":\"u\",\"uid\":\"u\",\"resourceVersion\":"
                    "\"1\"},"
@@ -377,7 +389,8 @@ static void what_cannot_be_read_may_be_it(void **state) {
         assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
 }
 
-static void an_answer_does_not_hold_for_ever(void **state) {
+/* failure: a confirmation is old -> it is requested again */
+static void a_confirmation_expires(void **state) {
         struct world *w = *state;
         begin(w, 1);
         assert_false(domain_absent(w, UID(1), "d/1"));
@@ -392,7 +405,8 @@ static void an_answer_does_not_hold_for_ever(void **state) {
 
 /* ---- what is kept ---- */
 
-static void answers_that_hold_no_longer_are_dropped_with_their_lists(void **state) {
+/* failure: thousands of ComputeDomains come and go -> expired confirmations are dropped from memory */
+static void expired_confirmations_are_dropped(void **state) {
         struct world *w = *state;
         begin(w, 1);
         w->items = DOMAIN(1);
@@ -413,7 +427,8 @@ static void answers_that_hold_no_longer_are_dropped_with_their_lists(void **stat
         RUN_UNTIL(&w->loop, w->lists == 50 + 3);
 }
 
-static void an_answer_is_kept_as_long_as_it_holds(void **state) {
+/* failure: a confirmation is still valid -> it is kept */
+static void a_confirmation_is_kept_until_it_expires(void **state) {
         struct world *w = *state;
         assert_false(domain_absent(w, UID(1), "d/1"));
         RUN_UNTIL(&w->loop, w->n_queued == 1);
@@ -422,6 +437,7 @@ static void an_answer_is_kept_as_long_as_it_holds(void **state) {
         assert_int_equal(confirm_remembered(w->confirm), 2);
 }
 
+/* failure: a confirmation is pending -> it is kept until its list is answered */
 static void a_question_that_waits_for_its_list_is_kept(void **state) {
         struct world *w = *state;
         begin(w, 1);
@@ -436,7 +452,8 @@ static void a_question_that_waits_for_its_list_is_kept(void **state) {
         RUN_UNTIL(&w->loop, !confirm_remembered(w->confirm));
 }
 
-static void a_question_that_nobody_asks_again_after_a_failure_is_dropped(void **state) {
+/* failure: a failed confirmation is not requested again -> it is dropped */
+static void a_failed_question_that_is_not_repeated_is_dropped(void **state) {
         struct world *w = *state;
         begin(w, 1);
         w->refuses = true;
@@ -461,24 +478,24 @@ static void it_may_be_freed_while_it_asks(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(what_the_server_does_not_show_is_absent),
-                T(the_store_is_asked),
-                T(what_the_server_shows_is_there_and_is_learned),
-                T(it_may_be_on_the_second_page),
-                T(claims_are_asked_for_by_domain_and_node),
-                T(a_node_is_asked_for_by_its_name_and_its_boot),
-                T(a_node_that_is_out_of_service_counts_as_absent),
-                T(an_answer_about_a_node_holds_for_no_other_tag),
-                T(a_page_that_is_too_large_is_asked_for_by_halves),
-                T(a_list_under_way_does_not_answer_for_what_came_later),
+                T(only_a_list_of_the_server_confirms_absence),
+                T(a_confirmation_is_read_from_etcd),
+                T(an_object_that_the_server_shows_exists_and_is_learned),
+                T(an_object_on_the_second_page_exists),
+                T(claims_are_confirmed_by_domain_and_node),
+                T(a_node_is_confirmed_by_its_name_and_its_boot),
+                T(a_powered_off_node_with_the_out_of_service_taint_counts_as_absent),
+                T(a_confirmation_about_a_node_counts_for_one_case_only),
+                T(a_page_that_is_too_large_is_requested_in_halves),
+                T(a_list_under_way_does_not_answer_a_later_question),
                 T(questions_share_a_list),
-                T(a_refusal_says_nothing),
-                T(what_cannot_be_read_may_be_it),
-                T(an_answer_does_not_hold_for_ever),
-                T(answers_that_hold_no_longer_are_dropped_with_their_lists),
-                T(an_answer_is_kept_as_long_as_it_holds),
+                T(a_refused_list_confirms_nothing),
+                T(an_unreadable_object_confirms_nothing),
+                T(a_confirmation_expires),
+                T(expired_confirmations_are_dropped),
+                T(a_confirmation_is_kept_until_it_expires),
                 T(a_question_that_waits_for_its_list_is_kept),
-                T(a_question_that_nobody_asks_again_after_a_failure_is_dropped),
+                T(a_failed_question_that_is_not_repeated_is_dropped),
                 T(it_may_be_freed_while_it_asks),
         };
         return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);

@@ -33,6 +33,7 @@ static void each_node_of_a_partition_gets_a_daemon(void **state) {
 
 #define OLD_HASH "0123456789abcdef"
 
+/* failure: an idle daemon has an old template -> it is marked before its Pod is deleted [upgrade] */
 static void an_idle_daemon_of_an_old_template_is_marked_before_its_pod_is_deleted(void **state) {
         struct world *w = *state;
         w->has_set = w->hold_fabric = w->hold_deletes = true;
@@ -50,6 +51,8 @@ static void an_idle_daemon_of_an_old_template_is_marked_before_its_pod_is_delete
         assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"p1\""));
 }
 
+/* failure: a node is not ready during a rollout -> its idle daemon is replaced when the node is ready
+ * [upgrade] */
 static void an_idle_daemon_of_an_old_template_is_replaced_when_its_node_becomes_ready(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *text = world_template_text("\"uid\":\"r\",\"resourceVersion\":\"1\",");
@@ -65,6 +68,7 @@ static void an_idle_daemon_of_an_old_template_is_replaced_when_its_node_becomes_
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
 }
 
+/* failure: a daemon in use has an old template -> it is replaced only when it is idle [upgrade] */
 static void a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle(void **state) {
         struct world *w = *state;
         w->has_set = w->hold_deletes = true;
@@ -88,6 +92,7 @@ static void a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle(void
 }
 
 /* Its assignment stays until there is proof that it does not run. */
+/* failure: IMEX of an old daemon was never READY -> the daemon counts as idle and is replaced [upgrade] */
 static void a_daemon_whose_imex_was_never_ready_is_idle(void **state) {
         struct world *w = *state;
         w->has_set = w->hold_deletes = true;
@@ -101,7 +106,9 @@ static void a_daemon_whose_imex_was_never_ready_is_idle(void **state) {
         assert_non_null(strstr(w->object, "\"index\":3,\"epoch\":7," THE_DAEMON));
 }
 
-static void a_marked_daemon_gets_no_assignment_and_is_deleted_though_its_template_is_current(void **state) {
+/* failure: a node joins while its daemon is marked -> the daemon is deleted and gets no assignment [upgrade]
+ * */
+static void a_marked_daemon_gets_no_assignment_and_is_deleted(void **state) {
         struct world *w = *state;
         char hash[17];
         w->has_set = w->hold_deletes = true;
@@ -124,7 +131,9 @@ static void a_marked_daemon_gets_no_assignment_and_is_deleted_though_its_templat
         assert_true(!*w->fabric || strstr(w->object, MARKED));
 }
 
-static void a_mark_goes_when_another_pod_of_the_node_has_reported(void **state) {
+/* failure: a marked daemon was replaced -> the mark is removed, and the next daemon gets assignments
+ * [upgrade] */
+static void a_mark_is_removed_when_the_next_pod_of_the_node_reports(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, IDLE);
@@ -150,6 +159,8 @@ static void a_claim_template_of_this_version_stays(void **state) {
         assert_null(strpbrk(w->order, "dc"));
 }
 
+/* failure: a new version changes the daemons' claim template -> the template is replaced before the DaemonSet
+ * [upgrade] */
 static void a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated(void **state) {
         struct world *w = *state;
         w->daemon_template = A_TEMPLATE("");
@@ -160,6 +171,8 @@ static void a_claim_template_of_another_version_is_replaced_before_the_daemonset
         assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"r\""));
 }
 
+/* failure: the leader crashes while it replaces the daemons' claim template -> the next leader completes that
+ * [upgrade] */
 static void after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it(void **state) {
         struct world *w = *state;
         w->daemon_template = A_TEMPLATE("");
@@ -176,6 +189,8 @@ static void after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_
 }
 
 /* Nor is the DaemonSet updated: new Pods would take the old template. */
+/* failure: a finalizer keeps the old claim template of the daemons -> an error names it, and the DaemonSet
+ * stays [upgrade] */
 static void a_claim_template_that_a_finalizer_keeps_is_an_error(void **state) {
         struct world *w = *state;
         w->daemon_template = A_TEMPLATE(",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",\"finalizers\":["
@@ -225,6 +240,7 @@ static void the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is
         assert_true(w->n_claim_lists >= 3); /* once for each cache, once to be sure */
 }
 
+/* failure: no node has the Go driver's label any more -> that driver's objects are deleted [go] */
 static void the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label(void **state) {
         struct world *w = *state;
         is_claimed_of_go(w, GO_LABEL);
@@ -236,6 +252,8 @@ static void the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label(
         RUN_UNTIL(&w->l.loop, w->n_go_deletes);
 }
 
+/* failure: the Go driver claims a node with an idle daemon -> the daemon is marked before it is removed [go]
+ * */
 static void an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver(void **state) {
         struct world *w = *state;
         is_claimed_of_go(w, LABELLED "," GO_LABEL);
@@ -253,6 +271,8 @@ static void an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver(
 }
 
 /* Its claims are none that give a channel of the ComputeDomain's own. */
+/* failure: a daemon of the Go driver is on a node -> the node keeps it until its ComputeDomain is deleted
+ * [go] */
 static void a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_DAEMONS, "channel");
@@ -271,6 +291,7 @@ static void a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted(void 
 
 #define ANOTHER_DOMAIN "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
+/* failure: the Go driver claims a node whose daemon is in use -> the daemon keeps the node [go] */
 static void a_daemon_that_is_in_a_domain_keeps_the_node(void **state) {
         struct world *w = *state;
         is_claimed_of_go(w, LABELLED "," GO_LABEL);
@@ -282,7 +303,8 @@ static void a_daemon_that_is_in_a_domain_keeps_the_node(void **state) {
         assert_null(strstr(w->fabric, MARKED));
 }
 
-static void switched_off_an_idle_daemon_goes_and_one_in_use_stays(void **state) {
+/* failure: IMEX becomes host-managed -> idle daemons are removed, and daemons in use stay [host-managed] */
+static void switched_off_an_idle_daemon_is_removed_and_one_in_use_stays(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_HOSTS, NULL);
         world_has_reported(w, IDLE);
@@ -320,6 +342,8 @@ static void keeps_the_set(struct world *w) {
         assert_int_equal(w->n_set_deletes, 0);
 }
 
+/* failure: the last Node loses its label after a change to host-managed -> the DaemonSet is deleted
+ * [host-managed] */
 static void switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label(void **state) {
         struct world *w = *state;
         keeps_the_set(w);
@@ -327,6 +351,8 @@ static void switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_l
         RUN_UNTIL(&w->l.loop, w->n_set_deletes);
 }
 
+/* failure: the last labelled Node is deleted after a change to host-managed -> the DaemonSet is deleted
+ * [host-managed] */
 static void switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted(void **state) {
         struct world *w = *state;
         keeps_the_set(w);
@@ -364,7 +390,9 @@ static void a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_r
         assert_non_null(strstr(w->object, MARKED));
 }
 
-static void a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_is(void **state) {
+/* failure: a daemon of an old template never reports -> it is replaced, even where a claim exists [upgrade]
+ * */
+static void a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists(void **state) {
         struct world *w = *state;
         w->has_set = true;
         world_is_claimed(w);
@@ -392,7 +420,8 @@ static void a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_re
         }
 }
 
-static void a_daemon_that_crashes_goes_when_daemons_are_switched_off(void **state) {
+/* failure: a daemon crashes while IMEX becomes host-managed -> it is removed [host-managed] */
+static void a_crashing_daemon_is_removed_when_daemons_are_switched_off(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_HOSTS, NULL);
         w->has_set = true;
@@ -422,7 +451,8 @@ static void a_node_between_two_pods_counts_as_one_that_tries_the_template(void *
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
 }
 
-static void a_template_that_crashes_reaches_one_of_eight_idle_nodes(void **state) {
+/* failure: a new version of the daemons crashes -> only one of eight idle daemons gets it [upgrade] */
+static void a_crashing_template_reaches_one_of_eight_idle_nodes(void **state) {
         struct world *w = *state;
         w->has_set = true;
         world_has_reported(w, IDLE);
@@ -450,8 +480,8 @@ int main(void) {
                 TEST(an_idle_daemon_of_an_old_template_is_replaced_when_its_node_becomes_ready),
                 TEST(a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle),
                 TEST(a_daemon_whose_imex_was_never_ready_is_idle),
-                TEST(a_marked_daemon_gets_no_assignment_and_is_deleted_though_its_template_is_current),
-                TEST(a_mark_goes_when_another_pod_of_the_node_has_reported),
+                TEST(a_marked_daemon_gets_no_assignment_and_is_deleted),
+                TEST(a_mark_is_removed_when_the_next_pod_of_the_node_reports),
                 TEST(a_claim_template_of_this_version_stays),
                 TEST(a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated),
                 TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
@@ -461,17 +491,17 @@ int main(void) {
                 TEST(the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label),
                 TEST(an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver),
                 TEST(a_daemon_that_is_in_a_domain_keeps_the_node),
-                TEST(switched_off_an_idle_daemon_goes_and_one_in_use_stays),
+                TEST(switched_off_an_idle_daemon_is_removed_and_one_in_use_stays),
                 TEST(switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label),
                 TEST(switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted),
                 TEST(a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted),
                 TEST(a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
                 TEST(a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_ready),
-                TEST(a_daemon_that_runs_and_never_reports_is_replaced_also_where_a_claim_is),
+                TEST(a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists),
                 TEST(a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report),
-                TEST(a_daemon_that_crashes_goes_when_daemons_are_switched_off),
+                TEST(a_crashing_daemon_is_removed_when_daemons_are_switched_off),
                 TEST(a_node_between_two_pods_counts_as_one_that_tries_the_template),
-                TEST(a_template_that_crashes_reaches_one_of_eight_idle_nodes),
+                TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

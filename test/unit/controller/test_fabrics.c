@@ -170,7 +170,8 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void a_fabric_gets_its_object_and_a_domain_its_channel(void **state) {
+/* failure: two leaders write a fabric object -> the second reads it again, and one channel is assigned */
+static void a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict(void **state) {
         struct world *w = *state;
         w->domains = A_DOMAIN;
         w->claims = A_CLAIM(OWN);
@@ -189,7 +190,8 @@ static void a_fabric_gets_its_object_and_a_domain_its_channel(void **state) {
         assert_int_equal(w->n_patched, 2); /* nothing more to say */
 }
 
-static void a_claim_for_the_shared_channel_gets_none(void **state) {
+/* failure: a claim is for the shared channel -> no assigned channel is reserved for it */
+static void a_claim_for_the_shared_channel_gets_no_assigned_channel(void **state) {
         struct world *w = *state;
         w->domains = A_DOMAIN;
         w->claims = A_CLAIM("");
@@ -198,7 +200,8 @@ static void a_claim_for_the_shared_channel_gets_none(void **state) {
         assert_non_null(strstr(w->patched, "\"channels\":[]"));
 }
 
-static void what_a_node_holds_is_entered_though_nobody_wants_it(void **state) {
+/* failure: the list of channels is empty, and a node holds one -> it is entered without a claim [etcd] */
+static void a_held_channel_is_entered_without_a_claim(void **state) {
         struct world *w = *state;
         w->held = "\\\"2\\\":\\\"" OTHER "\\\"";
         leading_start(&w->l);
@@ -211,7 +214,8 @@ static void what_a_node_holds_is_entered_though_nobody_wants_it(void **state) {
         "{\"id\":1,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN         \
         "\"},\"releasing\":\"2026-01-02T00:00:00Z\"}"
 
-static void a_channel_is_taken_back_when_leases_and_the_server_have_been_asked(void **state) {
+/* failure: a channel is released -> it is free after confirmation and a new Lease of each node */
+static void a_channel_is_freed_after_leases_and_confirmations(void **state) {
         struct world *w = *state;
         w->channels = GONE;
         leading_start(&w->l);
@@ -222,7 +226,8 @@ static void a_channel_is_taken_back_when_leases_and_the_server_have_been_asked(v
 }
 
 /* The time in its Lease says nothing: only that another one follows does. */
-static void a_channel_stays_while_a_kubelet_shows_no_life_whatever_its_clock_says(void **state) {
+/* failure: a node's clock is wrong and its kubelet renews no Lease -> the channel stays taken */
+static void a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock(void **state) {
         struct world *w = *state;
         w->channels = GONE;
         w->is_cut = true;
@@ -233,6 +238,7 @@ static void a_channel_stays_while_a_kubelet_shows_no_life_whatever_its_clock_say
 }
 
 /* The plugin refuses a claim whose ComputeDomain is another namespace's, so it holds no channel. */
+/* failure: a claim of another namespace names a deleted ComputeDomain -> it keeps no channel [tenants] */
 static void a_claim_of_another_namespace_keeps_no_channel(void **state) {
         struct world *w = *state;
         w->channels = GONE;
@@ -241,7 +247,9 @@ static void a_claim_of_another_namespace_keeps_no_channel(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
 }
 
-static void what_is_held_is_not_taken_back(void **state) {
+/* failure: a node holds a channel of a deleted ComputeDomain -> the channel is not freed, and a condition
+ * names the node */
+static void a_held_channel_is_not_freed(void **state) {
         struct world *w = *state;
         w->channels = GONE;
         w->held = "\\\"1\\\":\\\"" DOMAIN "\\\"";
@@ -254,19 +262,19 @@ static void what_is_held_is_not_taken_back(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_fabric_gets_its_object_and_a_domain_its_channel, setup,
+                cmocka_unit_test_setup_teardown(a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_none, setup, teardown),
-                cmocka_unit_test_setup_teardown(what_a_node_holds_is_entered_though_nobody_wants_it, setup,
+                cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_channel_is_taken_back_when_leases_and_the_server_have_been_asked, setup, teardown),
+                        a_channel_is_freed_after_leases_and_confirmations, setup, teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_channel_stays_while_a_kubelet_shows_no_life_whatever_its_clock_says, setup,
+                        a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock, setup,
                         teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(what_is_held_is_not_taken_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

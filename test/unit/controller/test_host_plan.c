@@ -171,7 +171,8 @@ static void ready_means_that_the_template_is_there(void **state) {
 }
 
 /* Also where the ComputeDomain has no status yet, which waits for the template. */
-static void a_template_that_anothers_finalizer_keeps_is_reported(void **state) {
+/* failure: a foreign finalizer keeps the claim template -> the ComputeDomain reports it */
+static void a_template_kept_by_a_foreign_finalizer_is_reported(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -195,7 +196,9 @@ static void a_template_that_anothers_finalizer_keeps_is_reported(void **state) {
 /* ---- health of the hosts ---- */
 
 /* Also before the first status: what is refused may be the template for which that waits. */
-static void a_write_that_keeps_failing_is_told_until_it_does_not(void **state) {
+/* failure: the claim template cannot be written, with host-managed IMEX -> the status reports it until it
+ * succeeds [host-managed] */
+static void a_failing_write_is_reported_until_it_succeeds(void **state) {
         static const char refused[] = "create ResourceClaimTemplate w/tpl: a webhook says no";
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -449,7 +452,8 @@ static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
 
 /* kubectl get -o yaml | kubectl apply -f -, in either mode: annotations and finalizers come along, status and
  * UID do not. */
-static void a_domain_made_of_an_exported_manifest_is_new(void **state) {
+/* failure: a ComputeDomain is restored from an export of another mode -> it is formed new [host-managed] */
+static void a_domain_from_an_exported_manifest_is_new(void **state) {
         static const struct {
                 const char *gates, *was, *is, *head;
         } rows[] = {
@@ -544,8 +548,8 @@ int main(void) {
                 T(the_template_has_the_allocation_mode_of_the_ComputeDomain),
                 T(a_template_of_the_Go_driver_stays_as_it_is),
                 T(ready_means_that_the_template_is_there),
-                T(a_template_that_anothers_finalizer_keeps_is_reported),
-                T(a_write_that_keeps_failing_is_told_until_it_does_not),
+                T(a_template_kept_by_a_foreign_finalizer_is_reported),
+                T(a_failing_write_is_reported_until_it_succeeds),
                 T(a_joining_node_costs_no_write),
                 T(host_imex_health_is_told_and_changes_nothing_else),
                 T(host_imex_recovery_is_told_also_when_nobody_knew_in_between),
@@ -554,7 +558,7 @@ int main(void) {
                 T(a_domain_of_hosts_without_a_recorded_mode),
                 T_DRIVER(back_in_its_own_mode_a_domain_goes_on),
                 T_DRIVER(a_domain_without_a_recorded_mode),
-                T(a_domain_made_of_an_exported_manifest_is_new),
+                T(a_domain_from_an_exported_manifest_is_new),
                 T_DRIVER(remains_of_a_driver_managed_domain_are_swept),
                 T(through_all_modes_nothing_is_left),
         };

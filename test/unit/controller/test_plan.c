@@ -60,7 +60,8 @@ static void a_domain_forms_and_goes(void **state) {
         arena_free(a);
 }
 
-static void deletion_waits_for_daemons_but_not_for_ever(void **state) {
+/* failure: a daemon of a deleted ComputeDomain does not end -> the deletion waits for a limited time */
+static void deletion_waits_for_daemons_for_a_limited_time(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -106,7 +107,8 @@ static void remove_foreign_finalizer(struct world *w) {
         buf_done(&b);
 }
 
-static void a_deleted_domain_that_another_controller_holds_runs_on_where_claims_are(void **state) {
+/* failure: a foreign finalizer keeps a deleted ComputeDomain -> it continues where claims exist */
+static void a_deleted_domain_with_a_foreign_finalizer_continues_where_claims_exist(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         create_held_cd(w, "'example.com/keep'");
@@ -133,7 +135,8 @@ static void a_deleted_domain_that_another_controller_holds_runs_on_where_claims_
 }
 
 /* However long it was held, its daemons have their minute from then on. */
-static void a_domain_that_is_not_held_any_more_ends_as_any_other(void **state) {
+/* failure: a foreign finalizer is removed late -> the daemons still get their full minute to stop */
+static void a_domain_without_its_foreign_finalizer_ends_as_usual(void **state) {
         struct world *w = *state;
         create_held_cd(w, "'example.com/keep'");
         w->nodes[0].wanted = true;
@@ -151,7 +154,9 @@ static void a_domain_that_is_not_held_any_more_ends_as_any_other(void **state) {
 }
 
 /* "foregroundDeletion" goes only when the dependents have gone: to wait for it would be for ever. */
-static void the_garbage_collectors_finalizers_hold_nothing(void **state) {
+/* failure: a ComputeDomain is deleted in the foreground -> the garbage collector's finalizer does not block
+ * the deletion */
+static void the_garbage_collectors_finalizers_do_not_block(void **state) {
         struct world *w = *state;
         create_held_cd(w, "'foregroundDeletion','orphan'");
         w->nodes[0].wanted = true;
@@ -172,7 +177,8 @@ static void deletion_works_when_the_template_is_missing(void **state) {
         assert_int_equal(world_count(w), 0);
 }
 
-static void objects_of_a_domain_that_is_no_more_are_swept(void **state) {
+/* failure: a ComputeDomain disappears without its finalizer -> its objects are removed */
+static void objects_of_a_deleted_domain_are_removed(void **state) {
         struct world *w = *state;
         world_create_cd(w, SPEC);
         w->nodes[0].wanted = true;
@@ -203,6 +209,7 @@ static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
 
 /* ---- names, drift, settings ---- */
 
+/* failure: the name of the claim template is taken -> it is reported, and the foreign template stays */
 static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -235,7 +242,9 @@ static void our_template_without_its_label_is_taken_back(void **state) {
 }
 
 /* An admission webhook writes another device class into it. */
-static void a_template_that_a_webhook_changes_is_reported_and_not_recreated_for_ever(void **state) {
+/* failure: a webhook changes each claim template -> it is reported, and the template is not recreated in a
+ * loop */
+static void a_template_that_a_webhook_changes_is_reported_and_not_recreated(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -278,6 +287,7 @@ static bool takes_away(const struct plan *p) {
 }
 
 /* A new leader whose cache does not have the ComputeDomain yet, while its objects are there. */
+/* failure: a new leader's cache lacks a ComputeDomain -> its objects stay */
 static void a_domain_that_is_not_in_the_cache_loses_nothing(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -304,7 +314,8 @@ static void a_domain_that_is_not_in_the_cache_loses_nothing(void **state) {
         arena_free(a);
 }
 
-static void a_finalizer_goes_when_it_is_known_that_nothing_is_left(void **state) {
+/* failure: a ComputeDomain is deleted while a cache is stale -> its finalizer stays until nothing is left */
+static void a_finalizer_is_removed_only_when_nothing_is_left(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -327,7 +338,8 @@ static void a_finalizer_goes_when_it_is_known_that_nothing_is_left(void **state)
         arena_free(a);
 }
 
-static void a_deletion_that_waits_for_labels_says_why(void **state) {
+/* failure: a label cannot be removed during a deletion -> the ComputeDomain reports why */
+static void a_deletion_that_waits_for_labels_reports_why(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         struct plan_input in;
@@ -348,7 +360,8 @@ static void a_deletion_that_waits_for_labels_says_why(void **state) {
 }
 
 /* The claim template is deleted with the domain, and another controller has a finalizer on it. */
-static void a_deletion_that_waits_for_a_template_names_who_keeps_it(void **state) {
+/* failure: a foreign finalizer keeps an object during a deletion -> the ComputeDomain names it */
+static void a_deletion_that_waits_for_a_template_names_the_finalizer(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -381,7 +394,8 @@ static void view_ending(struct world *w, int64_t seconds, struct arena *a, struc
         assert_int_equal(in->n_rcts, 1);
 }
 
-static void a_deletion_that_is_refused_says_so_at_once(void **state) {
+/* failure: a webhook refuses a DELETE -> the ComputeDomain reports it at once */
+static void a_refused_deletion_is_reported_at_once(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         struct plan_input in;
@@ -400,6 +414,7 @@ static void a_deletion_that_is_refused_says_so_at_once(void **state) {
         arena_free(a);
 }
 
+/* failure: a deletion makes no progress for a minute -> the ComputeDomain names what is left */
 static void a_deletion_that_stands_still_for_a_minute_names_what_is_left(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -427,6 +442,7 @@ static void a_deletion_that_stands_still_for_a_minute_names_what_is_left(void **
         arena_free(a);
 }
 
+/* failure: our finalizer cannot be removed -> the ComputeDomain reports it */
 static void a_finalizer_that_cannot_be_removed_is_reported(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -454,7 +470,8 @@ static size_t occurrences(const char *text, const char *part) {
         return n;
 }
 
-static void a_write_that_keeps_failing_is_told_until_it_does_not(void **state) {
+/* failure: a write keeps failing -> the condition Ready reports it until it succeeds */
+static void a_failing_write_is_reported_until_it_succeeds(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         struct buf told = BUF_INIT(1 << 20);
@@ -481,7 +498,8 @@ static void a_write_that_keeps_failing_is_told_until_it_does_not(void **state) {
 }
 
 /* What a person can mend in the ComputeDomain itself is told before that. */
-static void a_taken_name_is_told_before_a_write_that_fails(void **state) {
+/* failure: the template's name is taken and writes fail -> what the user can fix is reported first */
+static void a_taken_name_is_reported_before_a_failing_write(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
@@ -497,7 +515,9 @@ static void a_taken_name_is_told_before_a_write_that_fails(void **state) {
 /* ---- other people's objects ---- */
 
 /* Whoever knows the UID, which is on every Node, can write the label on what is his. */
-static void a_template_of_another_namespace_holds_nothing_up(void **state) {
+/* failure: a tenant labels a claim template with another ComputeDomain -> it does not block the deletion
+ * [tenants] */
+static void a_template_of_another_namespace_does_not_block_a_deletion(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         static const char theirs[] =
@@ -584,6 +604,7 @@ static void something_happens(struct world *w) {
 
 /* Through random events, with writes lost at random: when the events end, everything becomes as it should be,
  * and after the deletion of the domain nothing is left. */
+/* failure: writes are lost at random -> everything settles, and nothing is left after the deletion */
 static void it_always_settles(void **state) {
         for (int life = 0; life < 250; life++) {
                 struct world w;
@@ -623,7 +644,8 @@ static void it_always_settles(void **state) {
  * that has just begun: while a claim is allocated on a node, the node keeps its label, and while the domain
  * is not being deleted, nothing of it goes. And when the caches are well again, all becomes as it should be.
  */
-static void nothing_is_removed_on_the_word_of_a_stale_cache(void **state) {
+/* failure: caches are stale or incomplete -> no label or object in use is removed */
+static void a_stale_cache_removes_nothing(void **state) {
         for (int life = 0; life < 250; life++) {
                 struct world w;
                 size_t removals = 0;
@@ -690,30 +712,30 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_new_domain_gets_all_in_one_pass),
                 T(a_domain_forms_and_goes),
-                T(deletion_waits_for_daemons_but_not_for_ever),
-                T(a_deleted_domain_that_another_controller_holds_runs_on_where_claims_are),
-                T(a_domain_that_is_not_held_any_more_ends_as_any_other),
-                T(the_garbage_collectors_finalizers_hold_nothing),
+                T(deletion_waits_for_daemons_for_a_limited_time),
+                T(a_deleted_domain_with_a_foreign_finalizer_continues_where_claims_exist),
+                T(a_domain_without_its_foreign_finalizer_ends_as_usual),
+                T(the_garbage_collectors_finalizers_do_not_block),
                 T(deletion_works_when_the_template_is_missing),
-                T(objects_of_a_domain_that_is_no_more_are_swept),
+                T(objects_of_a_deleted_domain_are_removed),
                 T(a_domain_without_spec_says_so_and_can_be_deleted),
                 T(a_taken_template_name_is_reported_and_not_taken_over),
                 T(our_template_without_its_label_is_taken_back),
-                T(a_template_that_a_webhook_changes_is_reported_and_not_recreated_for_ever),
+                T(a_template_that_a_webhook_changes_is_reported_and_not_recreated),
                 T(a_template_that_was_deleted_is_made_again),
                 T(it_always_settles),
                 T(a_domain_that_is_not_in_the_cache_loses_nothing),
-                T(a_finalizer_goes_when_it_is_known_that_nothing_is_left),
-                T(a_deletion_that_waits_for_labels_says_why),
-                T(a_deletion_that_waits_for_a_template_names_who_keeps_it),
-                T(a_deletion_that_is_refused_says_so_at_once),
+                T(a_finalizer_is_removed_only_when_nothing_is_left),
+                T(a_deletion_that_waits_for_labels_reports_why),
+                T(a_deletion_that_waits_for_a_template_names_the_finalizer),
+                T(a_refused_deletion_is_reported_at_once),
                 T(a_deletion_that_stands_still_for_a_minute_names_what_is_left),
                 T(a_finalizer_that_cannot_be_removed_is_reported),
-                T(a_write_that_keeps_failing_is_told_until_it_does_not),
-                T(a_taken_name_is_told_before_a_write_that_fails),
-                T(a_template_of_another_namespace_holds_nothing_up),
+                T(a_failing_write_is_reported_until_it_succeeds),
+                T(a_taken_name_is_reported_before_a_failing_write),
+                T(a_template_of_another_namespace_does_not_block_a_deletion),
                 T(a_status_that_is_too_large_is_not_written),
-                T(nothing_is_removed_on_the_word_of_a_stale_cache),
+                T(a_stale_cache_removes_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,7 @@ static int teardown(void **state) {
 }
 
 /* A group that needs several nodes stays unscheduled, and its claim unallocated. */
+/* failure: a PodGroup names a claim -> an Event reports that the group must run on one node */
 static void a_claim_of_a_group_is_reported_before_it_is_allocated(void **state) {
         struct world *w = *state;
         w->claims = CLAIM("team-a", OWNED_BY("scheduling.k8s.io/v1beta1", "PodGroup"), "");
@@ -113,7 +114,8 @@ static void a_claim_of_a_group_is_reported_before_it_is_allocated(void **state) 
         assert_non_null(strstr(w->event, "claim template train-channel"));
 }
 
-static void a_claim_made_by_name_is_reported_when_it_is_reserved_for_a_group(void **state) {
+/* failure: a named claim is reserved for a PodGroup -> an Event reports it */
+static void a_named_claim_is_reported_when_it_is_reserved_for_a_group(void **state) {
         struct world *w = *state;
         w->claims = CLAIM("team-a", "", "");
         leading_start(&w->l);
@@ -126,6 +128,7 @@ static void a_claim_made_by_name_is_reported_when_it_is_reserved_for_a_group(voi
         assert_non_null(strstr(w->event, "\"kind\":\"PodGroup\""));
 }
 
+/* failure: a claim belongs to a pod or another namespace -> no Event is created */
 static void a_claim_of_a_pod_or_of_another_namespace_reports_nothing(void **state) {
         static const char *const claims[] = {
                 CLAIM("team-a", OWNED_BY("v1", "Pod"), RESERVED_FOR("", "pods")),
@@ -146,7 +149,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_claim_of_a_group_is_reported_before_it_is_allocated, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_claim_made_by_name_is_reported_when_it_is_reserved_for_a_group, setup, teardown),
+                        a_named_claim_is_reported_when_it_is_reserved_for_a_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_a_pod_or_of_another_namespace_reports_nothing,
                                                 setup, teardown),
         };

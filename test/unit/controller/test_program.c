@@ -316,7 +316,8 @@ static void start(struct world *w) {
 
 /* ---- CustomResourceDefinitions ---- */
 
-static void a_webhook_that_refuses_the_schema_holds_back_nothing(void **state) {
+/* failure: a webhook refuses the CustomResourceDefinitions -> the controller continues, and retries */
+static void a_webhook_that_refuses_the_schema_blocks_nothing_else(void **state) {
         struct world *w = *state;
         w->webhook_is_down = true;
         start(w);
@@ -324,13 +325,15 @@ static void a_webhook_that_refuses_the_schema_holds_back_nothing(void **state) {
         RUN_UNTIL(&w->loop, w->applied > N_CRDS); /* and it is tried again */
 }
 
-static void the_leader_brings_the_schema_up_to_date(void **state) {
+/* failure: the CustomResourceDefinitions are old -> the leader updates them [upgrade] */
+static void the_leader_updates_the_schema(void **state) {
         struct world *w = *state;
         start(w);
         RUN_UNTIL(&w->loop, w->leases && w->applied == N_CRDS);
 }
 
-static void who_stands_by_changes_no_schema(void **state) {
+/* failure: replicas have two versions -> a standby does not change CustomResourceDefinitions [upgrade] */
+static void a_standby_changes_no_schema(void **state) {
         struct world *w = *state;
         w->taken = true;
         start(w);
@@ -340,7 +343,8 @@ static void who_stands_by_changes_no_schema(void **state) {
         assert_int_equal(w->looked, N_CRDS);
 }
 
-static void a_missing_schema_is_made_by_whoever_stands_by(void **state) {
+/* failure: the CustomResourceDefinitions are missing -> a standby creates them, too [upgrade] */
+static void a_standby_creates_a_missing_schema(void **state) {
         struct world *w = *state;
         w->taken = true;
         w->crds_exist = false;
@@ -351,6 +355,7 @@ static void a_missing_schema_is_made_by_whoever_stands_by(void **state) {
 
 /* ---- resource.k8s.io ---- */
 
+/* failure: the API server does not serve resource.k8s.io yet -> the controller waits for it [api-server] */
 static void a_server_without_our_api_is_waited_for(void **state) {
         struct world *w = *state;
         w->version = "v1alpha3";
@@ -369,6 +374,7 @@ static void ask_for_state(struct world *w) {
         assert_non_null(w->controller);
 }
 
+/* failure: SIGUSR2 is sent to a leader -> it prints its state and continues [programs] */
 static void sigusr2_prints_what_a_leader_knows_and_ends_nothing(void **state) {
         struct world *w = *state;
         start(w);
@@ -388,7 +394,8 @@ static void sigusr2_prints_what_a_leader_knows_and_ends_nothing(void **state) {
         assert_int_equal(w->exit_status, 0);
 }
 
-static void sigusr2_prints_what_holds_back_writes(void **state) {
+/* failure: writes fail -> SIGUSR2 prints which, and why [programs] */
+static void sigusr2_prints_why_writes_fail(void **state) {
         struct world *w = *state;
         w->refuses_writes = true;
         start(w);
@@ -398,7 +405,8 @@ static void sigusr2_prints_what_holds_back_writes(void **state) {
         assert_true(says(w, "no writes today"));
 }
 
-static void sigusr2_prints_whom_a_standby_waits_for(void **state) {
+/* failure: SIGUSR2 is sent to a standby -> it prints the leader that it waits for [programs] */
+static void sigusr2_prints_the_leader_that_a_standby_waits_for(void **state) {
         struct world *w = *state;
         w->taken = true;
         start(w);
@@ -410,6 +418,8 @@ static void sigusr2_prints_whom_a_standby_waits_for(void **state) {
 }
 
 /* Also when nothing has begun, for want of an answer. */
+/* failure: SIGUSR2 is sent before the API server has answered -> the controller prints its state [programs]
+ * */
 static void sigusr2_is_answered_before_the_start(void **state) {
         struct world *w = *state;
         w->version = "v1alpha3";
@@ -433,6 +443,7 @@ static void start_with_a_node_that_is_refused(struct world *w) {
         RUN_UNTIL(&w->loop, status_says(w, NODE_REFUSED));
 }
 
+/* failure: a webhook refuses a Node's label -> the ComputeDomain names the node until it succeeds */
 static void a_node_that_cannot_be_labelled_is_named_until_it_can(void **state) {
         struct world *w = *state;
         start_with_a_node_that_is_refused(w);
@@ -440,7 +451,8 @@ static void a_node_that_cannot_be_labelled_is_named_until_it_can(void **state) {
         RUN_UNTIL(&w->loop, !status_says(w, "WriteFailed"));
 }
 
-static void a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it(void **state) {
+/* failure: the claim of a node that cannot be labelled is deleted -> the node is named no longer */
+static void a_node_that_cannot_be_labelled_is_not_named_without_a_claim(void **state) {
         struct world *w = *state;
         start_with_a_node_that_is_refused(w);
         fake_chunk(w->claims, "{\"type\":\"DELETED\",\"object\":" CLAIM "}\n");
@@ -460,7 +472,8 @@ static void begin_again(struct world *w, unsigned generation) {
         run_for(&w->loop, 100);
 }
 
-static void a_new_leader_applies_no_daemonset_that_is_as_it_was_made(void **state) {
+/* failure: another controller becomes leader -> it applies only DaemonSets that have changed */
+static void a_new_leader_does_not_apply_an_unchanged_daemonset(void **state) {
         struct world *w = *state;
         w->keeps_domain = true;
         start(w);
@@ -473,7 +486,8 @@ static void a_new_leader_applies_no_daemonset_that_is_as_it_was_made(void **stat
 
 /* ---- Events ---- */
 
-static void an_event_is_told_when_the_status_is_taken(void **state) {
+/* failure: the API server refuses a status -> its Event is sent only after the status is written */
+static void an_event_is_sent_after_its_status_is_written(void **state) {
         enum { REFUSALS = 4 };
         struct world *w = *state;
         w->keeps_domain = w->node_claimed = true;
@@ -562,27 +576,27 @@ static void who_stands_by_tells_of_no_domain(void **state) {
 
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_holds_back_nothing, setup,
+                cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_blocks_nothing_else, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(the_leader_brings_the_schema_up_to_date, setup, teardown),
-                cmocka_unit_test_setup_teardown(who_stands_by_changes_no_schema, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_missing_schema_is_made_by_whoever_stands_by, setup,
+                cmocka_unit_test_setup_teardown(the_leader_updates_the_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_standby_changes_no_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_standby_creates_a_missing_schema, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_named_until_it_can, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_new_leader_applies_no_daemonset_that_is_as_it_was_made,
+                        a_node_that_cannot_be_labelled_is_not_named_without_a_claim, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_new_leader_does_not_apply_an_unchanged_daemonset,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(an_event_is_told_when_the_status_is_taken, setup, teardown),
+                cmocka_unit_test_setup_teardown(an_event_is_sent_after_its_status_is_written, setup, teardown),
                 cmocka_unit_test_setup_teardown(the_leader_tells_of_each_domain_until_it_is_gone, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(who_stands_by_tells_of_no_domain, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_server_without_our_api_is_waited_for, setup, teardown),
                 cmocka_unit_test_setup_teardown(sigusr2_prints_what_a_leader_knows_and_ends_nothing, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(sigusr2_prints_what_holds_back_writes, setup, teardown),
-                cmocka_unit_test_setup_teardown(sigusr2_prints_whom_a_standby_waits_for, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_why_writes_fail, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_the_leader_that_a_standby_waits_for, setup, teardown),
                 cmocka_unit_test_setup_teardown(sigusr2_is_answered_before_the_start, setup, teardown),
         };
         program = argc > 1 ? argv[1] : "compute-domain-controller";

@@ -158,7 +158,9 @@ static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_name
         "" name "\"}}}}"
 
 /* Racks that nobody states, of a node that states none. */
-static void a_tenants_computedomain_makes_none_in_other_namespaces(void **state) {
+/* failure: a tenant's ComputeDomain states a rack -> no ComputeDomain is created in other namespaces
+ * [tenants] */
+static void a_tenants_computedomain_creates_none_in_other_namespaces(void **state) {
         struct world *w = *state;
         w->also = ONE("team-b", "evil", "e", "no-such-rack", "cp") "," ONE("team-a", "evil", "f",
                                                                            "no-such-rack-either", "cp");
@@ -168,7 +170,9 @@ static void a_tenants_computedomain_makes_none_in_other_namespaces(void **state)
         assert_false(w->nobody_wants);
 }
 
-static void a_tenants_computedomain_does_not_name_those_of_a_rack(void **state) {
+/* failure: a tenant's ComputeDomain states the nodes and name of a rack -> the rack keeps its name [tenants]
+ * */
+static void a_tenants_computedomain_does_not_name_a_rack(void **state) {
         struct world *w = *state;
         w->also = ONE("team-b", "evil", "e", RACK, "n1");
         start(w, 0);
@@ -184,7 +188,8 @@ static void that_of_the_drivers_namespace_does(void **state) {
         assert_string_equal(w->name, "other");
 }
 
-static void those_of_tenants_do_not_use_up_the_limit(void **state) {
+/* failure: tenants create thousands of rack ComputeDomains -> they do not count for the limit [tenants] */
+static void computedomains_of_tenants_do_not_count_for_the_limit(void **state) {
         struct world *w = *state;
         w->of_a_tenant = true;
         start(w, RACKS_MOST);
@@ -197,10 +202,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there),
                 T(of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told),
-                T(a_tenants_computedomain_makes_none_in_other_namespaces),
-                T(a_tenants_computedomain_does_not_name_those_of_a_rack),
+                T(a_tenants_computedomain_creates_none_in_other_namespaces),
+                T(a_tenants_computedomain_does_not_name_a_rack),
                 T(that_of_the_drivers_namespace_does),
-                T(those_of_tenants_do_not_use_up_the_limit),
+                T(computedomains_of_tenants_do_not_count_for_the_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

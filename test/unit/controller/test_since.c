@@ -19,7 +19,8 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void the_time_begins_when_it_is_first_seen(void **state) {
+/* failure: a Node is deleted -> its minute begins when the controller first sees that [force-deleted] */
+static void force_deletion_of_a_node_counts_from_its_first_observation(void **state) {
         struct since *g = *state;
         assert_int_equal(since_first(g, "n0", NOW), NOW);
         assert_int_equal(since_first(g, "n0", NOW + 59), NOW);
@@ -28,7 +29,8 @@ static void the_time_begins_when_it_is_first_seen(void **state) {
 }
 
 /* A Node that was recreated and is deleted again has its own minute. */
-static void what_is_not_so_any_more_begins_again(void **state) {
+/* failure: a Node is recreated and deleted again -> a new minute begins [force-deleted] */
+static void a_node_that_is_force_deleted_again_gets_a_new_minute(void **state) {
         struct since *g = *state;
         since_first(g, "n0", NOW);
         since_first(g, "n1", NOW);
@@ -64,8 +66,8 @@ static void what_nobody_has_asked_about_for_an_hour_is_forgotten(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(the_time_begins_when_it_is_first_seen),
-                T(what_is_not_so_any_more_begins_again),
+                T(force_deletion_of_a_node_counts_from_its_first_observation),
+                T(a_node_that_is_force_deleted_again_gets_a_new_minute),
                 T(what_was_seen_last_decides_when_all_have_been_so_for_a_minute),
                 T(what_nobody_has_asked_about_for_an_hour_is_forgotten),
         };

@@ -45,7 +45,8 @@ static void on_api(void *u, const struct err *e) {
 }
 
 /* Its lists have left the heap full of holes as a leader's have. */
-static void who_stands_by_gives_back_what_its_lists_have_used(void **state) {
+/* failure: a standby has listed everything -> it returns that memory */
+static void a_standby_returns_the_memory_of_its_lists(void **state) {
         static const char *namespaces[] = { "driver" };
         struct config config = { .ns = "driver",
                                  .image = "i",
@@ -88,6 +89,6 @@ static void who_stands_by_gives_back_what_its_lists_have_used(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = { cmocka_unit_test(
-                who_stands_by_gives_back_what_its_lists_have_used) };
+                a_standby_returns_the_memory_of_its_lists) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,7 @@ static void the_controller_is_stopped_before_the_daemonset_is_deleted(void **sta
         assert_false(w->failed);
 }
 
+/* failure: the chart is uninstalled -> it waits for idle daemons only */
 static void daemons_that_are_not_in_use_are_awaited(void **state) {
         struct world *w = *state;
         w->daemons = NEW "," KEPT("1") "," FORMING "," FREE;
@@ -216,6 +217,7 @@ static char *logged(struct world *w) {
         return xstrdup(text);
 }
 
+/* failure: the chart is uninstalled under daemons in use -> the log names their nodes and ComputeDomains */
 static void the_log_names_nodes_in_use_with_their_computedomain(void **state) {
         struct world *w = *state;
         w->daemons = KEPT("1");

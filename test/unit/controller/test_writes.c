@@ -218,6 +218,7 @@ static void one_write_an_object_is_in_flight(void **state) {
 }
 
 /* What the one changes would make a conflict of the other. */
+/* failure: an object and its status both change -> the writes follow one another */
 static void an_object_and_its_status_are_written_one_after_the_other(void **state) {
         struct world *w = *state;
         w->hold = w->status_too = true;
@@ -231,6 +232,7 @@ static void an_object_and_its_status_are_written_one_after_the_other(void **stat
         }
 }
 
+/* failure: a status changes many times in a moment -> it is written once */
 static void a_burst_is_one_write(void **state) {
         struct world *w = *state;
         uint64_t begin = uv_hrtime();
@@ -285,7 +287,8 @@ static void a_failing_object_backs_off_and_tells_why(void **state) {
         until_written(w);
 }
 
-static void what_is_in_flight_is_not_forgotten(void **state) {
+/* failure: an object is forgotten during its write -> the write is awaited first */
+static void a_write_in_flight_is_not_dropped(void **state) {
         struct world *w = *state;
         w->hold = true;
         want(w, 1);
@@ -313,7 +316,8 @@ static void until_refused(struct world *w, unsigned n) {
 }
 
 /* A daemon was not ready, the clique could not be written; the daemon is ready again before it could be. */
-static void what_is_not_wanted_any_more_has_no_error(void **state) {
+/* failure: a failing write is not needed any more -> its error disappears */
+static void a_write_that_is_no_longer_wanted_has_no_error(void **state) {
         struct world *w = *state;
         w->refuse = 1000;
         want(w, 1);
@@ -330,7 +334,8 @@ static void what_is_not_wanted_any_more_has_no_error(void **state) {
         assert_int_equal(w->written, 1);
 }
 
-static void what_failed_while_it_was_given_up_is_no_error_either(void **state) {
+/* failure: a dropped write fails late -> no error remains */
+static void a_late_failure_of_a_dropped_write_is_no_error(void **state) {
         struct world *w = *state;
         w->refuse = 1000;
         want(w, 1);
@@ -357,7 +362,8 @@ static void who_listens_is_told_when_an_error_comes_and_goes(void **state) {
 }
 
 /* An API server that has just started refuses everybody for a moment. */
-static void an_object_that_is_too_large_is_an_error_until_it_is_not(void **state) {
+/* failure: an object is too large -> the error is reported until it fits */
+static void an_object_that_is_too_large_is_an_error_until_it_shrinks(void **state) {
         struct world *w = *state;
         w->impossible = "too large";
         want(w, 1);
@@ -406,7 +412,9 @@ static void objects_with_names_of_any_length_are_written_separately(void **state
         assert_int_equal(writes_remembered(w->writes), 3);
 }
 
-static void a_refusal_is_no_error_at_first(void **state) {
+/* failure: an API server that has just started refuses requests -> the first refusals are not reported
+ * [api-server] */
+static void the_first_refusals_are_not_reported(void **state) {
         struct world *w = *state;
         w->refuse = 1000;
         w->refuse_status = 403;
@@ -419,7 +427,8 @@ static void a_refusal_is_no_error_at_first(void **state) {
 }
 
 /* A status that cannot be written cannot say so, and when it can, it would not be true. */
-static void a_status_that_cannot_be_written_is_not_told_in_itself(void **state) {
+/* failure: a status cannot be written -> that is not reported in the status itself */
+static void a_failing_status_write_is_not_reported_in_the_status(void **state) {
         struct world *w = *state;
         w->refuse = 1000;
         w->subresource = "status";
@@ -437,15 +446,15 @@ int main(void) {
                 T(a_burst_is_one_write),
                 T(writes_of_one_object_keep_their_distance),
                 T(a_failing_object_backs_off_and_tells_why),
-                T(what_is_in_flight_is_not_forgotten),
-                T(what_is_not_wanted_any_more_has_no_error),
-                T(what_failed_while_it_was_given_up_is_no_error_either),
+                T(a_write_in_flight_is_not_dropped),
+                T(a_write_that_is_no_longer_wanted_has_no_error),
+                T(a_late_failure_of_a_dropped_write_is_no_error),
                 T(who_listens_is_told_when_an_error_comes_and_goes),
-                T(a_refusal_is_no_error_at_first),
-                T(an_object_that_is_too_large_is_an_error_until_it_is_not),
+                T(the_first_refusals_are_not_reported),
+                T(an_object_that_is_too_large_is_an_error_until_it_shrinks),
                 T(an_error_names_no_more_of_a_name_than_a_name_may_have),
                 T(objects_with_names_of_any_length_are_written_separately),
-                T(a_status_that_cannot_be_written_is_not_told_in_itself),
+                T(a_failing_status_write_is_not_reported_in_the_status),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,8 @@ static void written_by_all(struct world *w) {
         w->wanted = false;
 }
 
-static void what_was_written_is_remembered_for_its_pace_only(void **state) {
+/* failure: thousands of objects were written -> each is forgotten after its interval */
+static void a_written_object_is_remembered_for_its_interval_only(void **state) {
         struct world *w = *state;
         written_by_all(w);
         assert_int_equal(w->n_requests, DOMAINS * CLIQUES);
@@ -134,7 +135,8 @@ static void a_calm_forgets_what_nobody_looks_at(void **state) {
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
-static void what_is_refused_is_remembered_while_it_is_wanted(void **state) {
+/* failure: thousands of writes are refused -> each is remembered only while it is wanted */
+static void a_refused_write_is_remembered_while_it_is_wanted(void **state) {
         struct world *w = *state;
         w->refused = true;
         written_by_all(w);
@@ -147,7 +149,8 @@ static void what_is_refused_is_remembered_while_it_is_wanted(void **state) {
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
-static void nothing_is_remembered_of_a_domain_that_is_gone(void **state) {
+/* failure: thousands of ComputeDomains are deleted -> nothing is remembered of them */
+static void nothing_is_remembered_of_a_deleted_domain(void **state) {
         struct world *w = *state;
         written_by_all(w);
         w->gone = true;
@@ -159,10 +162,10 @@ static void nothing_is_remembered_of_a_domain_that_is_gone(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(what_was_written_is_remembered_for_its_pace_only),
+                T(a_written_object_is_remembered_for_its_interval_only),
                 T(a_calm_forgets_what_nobody_looks_at),
-                T(what_is_refused_is_remembered_while_it_is_wanted),
-                T(nothing_is_remembered_of_a_domain_that_is_gone),
+                T(a_refused_write_is_remembered_while_it_is_wanted),
+                T(nothing_is_remembered_of_a_deleted_domain),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -529,10 +529,12 @@ static void run_histories(bool restores) {
         }
 }
 
+/* failure: daemons, controllers and nodes fail at random -> no two nodes run IMEX with one index */
 static void random_histories_keep_every_promise(void **state) {
         run_histories(false);
 }
 
+/* failure: etcd is restored at random times -> no two nodes run IMEX with one index [etcd] */
 static void restores_of_etcd_keep_every_promise(void **state) {
         run_histories(true);
 }

@@ -106,6 +106,7 @@ static void serve(struct world *w) {
 
 /* ---- what it takes ---- */
 
+/* failure: an assignment names the daemon's claim and boot -> only this one starts IMEX */
 static void it_takes_the_assignment_that_names_its_claim_and_boot(void **state) {
         struct world *w = *state;
 
@@ -148,6 +149,7 @@ static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) 
 }
 
 /* Another node, which cannot report, may have what a controller gives that does not know of the restore. */
+/* failure: a daemon notices a restore of etcd -> it takes no assignment and demands a recount [etcd] */
 static void after_a_restore_it_takes_nothing_and_demands_a_recount(void **state) {
         struct world *w = *state;
 
@@ -186,7 +188,8 @@ static void after_a_restore_what_runs_goes_on(void **state) {
 }
 
 /* The object does not list it any more, so that it is not reported; then a restore brings it back. */
-static void what_was_reported_as_left_is_never_taken(void **state) {
+/* failure: a restore lists an epoch that the daemon has left -> the daemon never takes it again [etcd] */
+static void a_left_epoch_is_never_taken(void **state) {
         struct world *w = *state;
 
         w->in_a[0].state = FABRIC_LEAVING;
@@ -226,6 +229,8 @@ static void what_it_may_take_next_is_not_left(void **state) {
 }
 
 /* An object that is damaged, or made by hand. */
+/* failure: a damaged fabric object lists the running epoch in another IMEX domain -> it is never reported as
+ * left */
 static void the_epoch_that_runs_is_never_left(void **state) {
         struct world *w = *state;
 
@@ -252,7 +257,8 @@ static void a_report_has_room_for_so_many_epochs(void **state) {
         assert_int_equal(w->d.memory.closed, 10 + DAEMON_REPORT_LEFT_MAX + 9);
 }
 
-static void what_cannot_be_is_not_taken(void **state) {
+/* failure: an assignment has an impossible index, name or port -> the daemon does not take it */
+static void an_impossible_assignment_is_not_taken(void **state) {
         struct world *w = *state;
         struct fabric_domain good = w->domains[0];
 
@@ -333,7 +339,8 @@ static void without_the_object_nothing_begins_and_nothing_is_forgotten(void **st
         assert_string_equal(w->d.why, "the object of the partition is not there yet");
 }
 
-static void an_idle_node_reports_whether_there_is_no_index_or_no_need(void **state) {
+/* failure: a node is idle -> its daemon reports whether an index or a claim is missing [standing] */
+static void an_idle_node_reports_whether_it_lacks_an_index_or_a_claim(void **state) {
         struct world *w = *state;
         struct condition full = { .type = FABRIC_DOMAIN_FULL, .status = "True" };
 
@@ -363,11 +370,11 @@ static void a_recount_and_the_highest_epoch_are_remembered(void **state) {
 /* ---- what stops IMEX ---- */
 
 /* Whether it may leave, and how. */
-struct reason {
+struct unwanted {
         const char *name;
         bool leaves; /* without a claim; false: nothing stops it */
 };
-static const struct reason reasons[] = {
+static const struct unwanted reasons[] = {
         { "no object", false },
         { "an object that does not list it", false },
         { "an object that lists its epoch for another claim", false },
@@ -413,7 +420,8 @@ static void set_reason(struct world *w, size_t i) {
                         fail_msg("%s: step %d", reasons[i].name, step);                                      \
         } while (0)
 
-static void nothing_but_a_deletion_stops_an_imex_that_is_used(void **state) {
+/* failure: any reason to leave appears under a prepared claim -> IMEX continues, except after a deletion */
+static void only_a_deletion_stops_imex_in_use(void **state) {
         static const enum imex_use uses[] = { IMEX_USE_GRANTING, IMEX_USE_PREPARED, IMEX_USE_UNKNOWN };
         struct world *w = *state;
 
@@ -478,7 +486,8 @@ static void a_stop_is_not_taken_back(void **state) {
         assert_int_equal(decide(w), DECISION_STAY);
 }
 
-static void a_deleted_domain_stops_an_imex_that_is_used(void **state) {
+/* failure: a ComputeDomain is deleted under its pods -> its daemons leave although claims are prepared */
+static void a_deleted_domain_stops_imex_in_use(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -490,6 +499,7 @@ static void a_deleted_domain_stops_an_imex_that_is_used(void **state) {
         assert_int_equal(decide(w), DECISION_EXIT);
 }
 
+/* failure: IMEX ended uncleanly -> the node leaves only after its peers have recovered */
 static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **state) {
         struct world *w = *state;
 
@@ -601,6 +611,7 @@ static void an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_re
         assert_int_equal(decide(w), DECISION_EXIT);
 }
 
+/* failure: a daemon inherits an assignment of an earlier Pod -> it does not start IMEX with it */
 static void what_an_earlier_pod_had_is_forgotten(void **state) {
         struct world *w = *state;
 
@@ -674,7 +685,8 @@ static void a_container_is_renewed_where_its_domain_is_held(void **state) {
 
 /* ---- the others ---- */
 
-static void peers_are_those_with_an_index_and_who_leaves_has_no_address(void **state) {
+/* failure: a peer is leaving -> its address is not used any more */
+static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) {
         struct world *w = *state;
         struct imex_peer *peers;
         size_t n;
@@ -753,24 +765,24 @@ int main(void) {
                 T(what_is_not_for_it_runs_never_and_is_reported_as_left),
                 T(after_a_restore_it_takes_nothing_and_demands_a_recount),
                 T(after_a_restore_what_runs_goes_on),
-                T(what_was_reported_as_left_is_never_taken),
+                T(a_left_epoch_is_never_taken),
                 T(what_it_may_take_next_is_not_left),
                 T(the_epoch_that_runs_is_never_left),
                 T(a_report_has_room_for_so_many_epochs),
-                T(what_cannot_be_is_not_taken),
+                T(an_impossible_assignment_is_not_taken),
                 T(a_reserved_index_is_neither_taken_nor_left),
                 T(what_the_object_lists_no_more_need_not_be_reported),
                 T(of_two_assignments_it_takes_the_earlier),
                 T(what_it_enters_may_be_earlier_than_what_it_leaves),
                 T(without_the_object_nothing_begins_and_nothing_is_forgotten),
-                T(an_idle_node_reports_whether_there_is_no_index_or_no_need),
+                T(an_idle_node_reports_whether_it_lacks_an_index_or_a_claim),
                 T(a_recount_and_the_highest_epoch_are_remembered),
-                T(nothing_but_a_deletion_stops_an_imex_that_is_used),
+                T(only_a_deletion_stops_imex_in_use),
                 T(an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn),
                 T(a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn),
                 T(what_is_wanted_again_is_shown_again),
                 T(a_stop_is_not_taken_back),
-                T(a_deleted_domain_stops_an_imex_that_is_used),
+                T(a_deleted_domain_stops_imex_in_use),
                 T(peers_recover_from_an_unclean_end_before_the_domain_is_left),
                 T(a_terminated_daemon_serves_until_no_claim_is_prepared),
                 T(a_terminated_daemon_starts_an_imex_again_that_is_used),
@@ -780,7 +792,7 @@ int main(void) {
                 T(a_container_is_renewed_where_nobody_loses_anything),
                 T(an_idle_daemon_of_another_partition_ends),
                 T(a_container_is_renewed_where_its_domain_is_held),
-                T(peers_are_those_with_an_index_and_who_leaves_has_no_address),
+                T(peers_have_an_index_and_a_leaving_peer_has_no_address),
                 T(of_two_peers_with_one_index_or_name_the_first_counts),
                 T(what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_room),
         };

@@ -125,27 +125,34 @@ static void killed_at(const char *syscalls, unsigned at_least) {
                      syscalls, at_least);
 }
 
+/* failure: the daemon is killed before any rename -> the next one joins, changes or leaves correctly */
 static void daemon_killed_at_each_rename(void **state) {
         killed_at("?rename,?renameat,renameat2", 8);
 }
+/* failure: the daemon is killed before any removal or new folder -> the next one continues correctly */
 static void daemon_killed_at_each_removal_and_new_folder(void **state) {
         killed_at("?unlink,unlinkat,?mkdir,mkdirat,?rmdir", 8);
 }
+/* failure: the daemon is killed before any lock -> the next one continues correctly */
 static void daemon_killed_at_each_lock(void **state) {
         killed_at("fcntl,flock", 5);
 }
+/* failure: the daemon is killed before any new process -> the next one continues correctly */
 static void daemon_killed_at_each_new_process(void **state) {
         killed_at("clone,?clone3,?fork,?vfork", 3);
 }
+/* failure: the daemon is killed before any signal -> the next one continues correctly */
 static void daemon_killed_at_each_signal(void **state) {
         killed_at("kill,?pidfd_send_signal", 2);
 }
 static void daemon_killed_at_each_connection(void **state) {
         killed_at("connect", 1);
 }
+/* failure: the daemon is killed before any request -> the next one continues correctly */
 static void daemon_killed_at_each_request(void **state) {
         killed_at("sendto,sendmsg", 4);
 }
+/* failure: the daemon is killed before any write -> the next one continues correctly */
 static void daemon_killed_at_each_write(void **state) {
         killed_at("write,writev,pwrite64,ftruncate", 30);
 }

@@ -73,6 +73,7 @@ static void what_is_remembered_is_read_again(void **state) {
 }
 
 /* Its own IMEX has served nobody yet. */
+/* failure: the Pod of a daemon is replaced -> the next one inherits only the assignment */
 static void the_next_pod_inherits_the_assignment_only(void **state) {
         const struct memory_identity next = { "boot", "partition", "another" };
         struct memory m;

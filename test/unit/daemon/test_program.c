@@ -21,7 +21,8 @@ static struct outcome run(const char *const *env) {
         return o;
 }
 
-static void cdi_that_is_off_in_the_runtime_is_said_in_words(void **state) {
+/* failure: CDI is disabled in the container runtime -> the daemon's error names it and the remedy */
+static void cdi_that_is_off_in_the_runtime_is_reported(void **state) {
         struct outcome o = run(
                 (const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
         assert_non_null(strstr(
@@ -59,7 +60,7 @@ static void a_command_is_refused(void **state) {
 
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(cdi_that_is_off_in_the_runtime_is_said_in_words),
+                cmocka_unit_test(cdi_that_is_off_in_the_runtime_is_reported),
                 cmocka_unit_test(environment_that_makes_no_sense_is_named),
                 cmocka_unit_test(a_command_is_refused),
         };

@@ -41,7 +41,8 @@ static void lines_pass_as_they_are(void **state) {
 }
 
 /* The pipe is in blocking mode, as stderr is: a line too many would wait for ever. */
-static void a_reader_that_stands_still_stops_nobody(void **state) {
+/* failure: nothing reads the log that nvidia-imex prints to -> the daemon continues and counts lost lines */
+static void a_stalled_log_reader_does_not_block_the_daemon(void **state) {
         static char page[4096];
         struct relay r;
 
@@ -64,6 +65,7 @@ static void a_reader_that_stands_still_stops_nobody(void **state) {
         close(ends[0]);
 }
 
+/* failure: nvidia-imex prints a very long line -> the line is cut */
 static void a_long_line_is_cut(void **state) {
         static char page[8192];
         struct relay r;
@@ -76,7 +78,8 @@ static void a_long_line_is_cut(void **state) {
         close(ends[0]);
 }
 
-static void a_reader_that_is_gone_stops_nobody(void **state) {
+/* failure: the log's reader is gone -> the daemon continues */
+static void a_closed_log_does_not_end_the_daemon(void **state) {
         struct relay r;
 
         signal(SIGPIPE, SIG_IGN);
@@ -92,9 +95,9 @@ static void a_reader_that_is_gone_stops_nobody(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lines_pass_as_they_are),
-                cmocka_unit_test(a_reader_that_stands_still_stops_nobody),
+                cmocka_unit_test(a_stalled_log_reader_does_not_block_the_daemon),
                 cmocka_unit_test(a_long_line_is_cut),
-                cmocka_unit_test(a_reader_that_is_gone_stops_nobody),
+                cmocka_unit_test(a_closed_log_does_not_end_the_daemon),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

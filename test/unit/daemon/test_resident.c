@@ -133,7 +133,8 @@ static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
 
 /* ---- SIGTERM ---- */
 
-static void a_daemon_that_is_terminated_serves_until_no_claim_is_prepared(void **state) {
+/* failure: the Pod of a daemon is deleted under a pod -> the daemon serves until no claim is prepared */
+static void a_terminating_daemon_serves_until_no_claim_is_prepared(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -154,6 +155,7 @@ static void a_daemon_that_is_terminated_serves_until_no_claim_is_prepared(void *
         assert_false(there("imexd/" B));
 }
 
+/* failure: only waiting claims remain on a terminating daemon -> the daemon ends */
 static void a_claim_that_only_waits_keeps_no_daemon_alive(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -164,6 +166,7 @@ static void a_claim_that_only_waits_keeps_no_daemon_alive(void **state) {
         assert_int_equal(exit_status, 0);
 }
 
+/* failure: the Pod of a daemon whose IMEX was never READY is deleted -> the daemon ends at once */
 static void a_daemon_whose_imex_was_never_ready_ends_at_once(void **state) {
         put("status", "WAITING\n", 0644);
         set_object(IN_A);
@@ -185,7 +188,8 @@ static void a_daemon_without_an_assignment_ends_at_once(void **state) {
 }
 
 /* Its IMEX ends under a prepared claim while the Pod is deleted. */
-static void a_daemon_that_is_terminated_starts_its_imex_again(void **state) {
+/* failure: IMEX ends while its daemon terminates under a pod -> the daemon starts it again */
+static void a_terminating_daemon_starts_its_imex_again(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -230,6 +234,7 @@ static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(v
 }
 
 /* SIGTERM, and the Pod is not deleted. */
+/* failure: a daemon's container gets SIGTERM without a deletion -> the next container serves normally */
 static void a_container_that_starts_after_a_terminated_one_does_not_terminate(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -257,7 +262,9 @@ static void a_claim_that_only_waits_holds_no_domain(void **state) {
 }
 
 /* After a rollback to the Go driver: it removes the CDI file, and knows of no other file. */
-static void an_unprepare_by_another_driver_ends_the_hold(void **state) {
+/* failure: after a rollback the Go driver unprepares a claim -> its remaining grant does not block leaving
+ * [go] */
+static void an_unprepare_by_the_go_driver_ends_the_hold(void **state) {
         int lock = plugin_begins();
 
         set_object(IN_A);
@@ -277,7 +284,8 @@ static bool reported_granting(void) {
         return reported("a claim of it is about to be prepared on this node");
 }
 
-static void a_plugin_that_died_before_it_prepared_a_claim_holds_nothing(void **state) {
+/* failure: a plugin dies between grant and CDI file -> the grant does not block leaving */
+static void a_plugin_that_died_before_it_prepared_a_claim_blocks_nothing(void **state) {
         int lock = plugin_begins();
 
         set_object(IN_A);
@@ -295,7 +303,8 @@ static bool reported_unseen(void) {
         return reported("it cannot be seen whether a claim of it is prepared");
 }
 
-static void claims_that_cannot_be_seen_hold_it(void **state) {
+/* failure: the CDI folder cannot be read -> the daemon does not stop IMEX */
+static void claims_that_cannot_be_read_block_leaving(void **state) {
         _cleanup_(freep) char *cdi = in_dir("cdi"), *away = in_dir("away");
 
         set_object(IN_A);
@@ -316,6 +325,7 @@ static bool pod_watched(void) {
         return pod_watch != NULL;
 }
 
+/* failure: a restore of etcd rolls a daemon's report back -> the daemon writes it again [etcd] */
 static void a_report_that_a_restore_has_rolled_back_is_written_again(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -367,6 +377,8 @@ static bool reported_left_5(void) {
         return reported("\\\"left\\\":\\\"5\\\"");
 }
 
+/* failure: an assignment names the daemon claim of another Pod -> the daemon leaves it and does not take it
+ * */
 static void an_assignment_of_another_claim_is_left_and_not_taken(void **state) {
         set_object(DOMAIN(A, "aa", "51001", ASSIGNMENT("n0", "2", "5", "\"claimUID\":\"" USER "\"")));
         run_daemon();
@@ -374,6 +386,8 @@ static void an_assignment_of_another_claim_is_left_and_not_taken(void **state) {
         assert_int_equal(count("events", "start"), 0);
 }
 
+/* failure: an assignment names an earlier boot -> the rebooted daemon leaves it and does not start IMEX
+ * [rebooted] */
 static void an_assignment_of_another_boot_is_left_and_not_taken(void **state) {
         set_object(DOMAIN(A, "aa", "51001",
                           "{\"node\":\"n0\",\"index\":2,\"epoch\":5,\"bootID\":\"" USER "\"," OURS "}"));
@@ -382,6 +396,7 @@ static void an_assignment_of_another_boot_is_left_and_not_taken(void **state) {
         assert_int_equal(count("events", "start"), 0);
 }
 
+/* failure: the index of a node is reserved -> its daemon neither takes nor leaves it */
 static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         set_object(
                 DOMAIN(A, "aa", "51001", "{\"node\":\"n0\",\"index\":2,\"epoch\":5,\"state\":\"Reserved\"}"));
@@ -395,6 +410,7 @@ static bool reported_recount(void) {
         return reported("\\\"recount\\\":9");
 }
 
+/* failure: the controller starts a recount -> each daemon reports again [etcd] */
 static void a_recount_is_answered(void **state) {
         set_object("");
         run_daemon();
@@ -417,6 +433,7 @@ static int64_t oom_score_adj(int64_t pid) {
 }
 
 /* A21. */
+/* failure: memory is short on a node -> the kernel kills the daemon before its IMEX */
 static void the_kernel_ends_the_daemon_before_its_imex(void **state) {
         int64_t ours = oom_score_adj(getpid()), imex = 0;
 
@@ -472,6 +489,7 @@ static void what_stands_for_the_partition_is_no_label(void **state) {
 }
 
 /* Which of them is right the daemon cannot know; that it runs the first one is a fact. */
+/* failure: two IMEX domains list a node -> its daemon stays in the first one */
 static void two_domains_list_a_node_and_its_daemon_stays_in_the_first(void **state) {
         static const char *const objects[] = { IN_A "," IN_B, IN_B "," IN_A };
 
@@ -489,6 +507,7 @@ static void two_domains_list_a_node_and_its_daemon_stays_in_the_first(void **sta
         assert_true(left_a());
 }
 
+/* failure: the fabric object drops or changes an assignment under a pod -> IMEX continues until Unprepare */
 static void an_object_ends_nothing_while_a_claim_is_prepared(void **state) {
         static const char *const objects[] = {
                 LEAVING_A,
@@ -520,7 +539,8 @@ static void an_object_ends_nothing_while_a_claim_is_prepared(void **state) {
         watch = NULL;
 }
 
-static void a_domain_that_is_deleted_ends_although_a_claim_is_prepared(void **state) {
+/* failure: a ComputeDomain is deleted under a prepared claim -> IMEX ends */
+static void a_deleted_domain_ends_although_a_claim_is_prepared(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -532,7 +552,8 @@ static void a_domain_that_is_deleted_ends_although_a_claim_is_prepared(void **st
         assert_false(there("imexd/" A "/state.json"));
 }
 
-static void what_was_left_is_not_taken_again(void **state) {
+/* failure: a stale controller assigns a left epoch again -> the daemon does not take it */
+static void a_left_assignment_is_not_taken_again(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -547,6 +568,7 @@ static void what_was_left_is_not_taken_again(void **state) {
         assert_string_equal(seen.assignment, FABRIC "/" A "/2/4");
 }
 
+/* failure: a daemon is killed while the API server is down -> it continues its assignment */
 static void a_killed_daemon_takes_up_its_assignment_without_the_api(void **state) {
         set_object(IN_A_WITH_A_PEER);
         run_daemon();
@@ -563,7 +585,8 @@ static void a_killed_daemon_takes_up_its_assignment_without_the_api(void **state
 }
 
 /* While no Pod was there, the controller may have given it to another node. */
-static void a_new_pod_does_not_take_up_the_assignment_of_the_one_before(void **state) {
+/* failure: a daemon's Pod is deleted -> the next one does not continue its assignment */
+static void a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -587,7 +610,8 @@ static void a_new_pod_does_not_take_up_the_assignment_of_the_one_before(void **s
 }
 
 /* Its peers may map this node's memory and do not know that it has gone. */
-static void an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left(void **state) {
+/* failure: IMEX does not stop and must be killed -> it starts again to recover before the node leaves */
+static void imex_that_was_killed_starts_again_before_the_domain_is_left(void **state) {
         set_object(IN_A_WITH_A_PEER);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -611,7 +635,9 @@ static bool started_again(void) {
 
 /* A9: after an unclean end the node takes no other domain until each importer is accounted for, even where
  * the ComputeDomain is being deleted. */
-static void peers_recover_from_an_unclean_end_before_a_domain_that_is_deleted_is_left(void **state) {
+/* failure: IMEX ended uncleanly and its ComputeDomain is deleted -> the node leaves only after peers
+ * recovered */
+static void peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left(void **state) {
         set_object(IN_A_WITH_A_PEER);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -635,7 +661,8 @@ static void peers_recover_from_an_unclean_end_before_a_domain_that_is_deleted_is
 }
 
 /* A10: what the node has for IMEX is another, so that a new container is needed. */
-static void a_daemon_without_a_domain_is_renewed_at_once_when_the_driver_has_changed(void **state) {
+/* failure: the NVIDIA driver changes under an idle daemon -> its container restarts at once */
+static void an_idle_daemon_restarts_when_the_driver_has_changed(void **state) {
         put("imexd/edits", "e1\n", 0644);
         run_daemon();
         assert_true(within(5000, watching));
@@ -646,7 +673,8 @@ static void a_daemon_without_a_domain_is_renewed_at_once_when_the_driver_has_cha
         assert_int_equal(exit_status, 0);
 }
 
-static void a_daemon_in_a_domain_is_renewed_when_no_claim_uses_it_and_keeps_its_assignment(void **state) {
+/* failure: the NVIDIA driver changes under a daemon in use -> it restarts when no claim uses it */
+static void a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it(void **state) {
         put("imexd/edits", "e1\n", 0644);
         set_object(IN_A);
         run_daemon();
@@ -668,7 +696,9 @@ static void a_daemon_in_a_domain_is_renewed_when_no_claim_uses_it_and_keeps_its_
 }
 
 /* A pod waits for an IMEX that cannot start in the container as it is. */
-static void a_daemon_whose_imex_does_not_start_is_renewed_under_a_waiting_pod(void **state) {
+/* failure: IMEX cannot start until the container sees a changed driver -> it restarts under the waiting pod
+ * */
+static void a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod(void **state) {
         put("imexd/edits", "e1\n", 0644);
         put_program("imex", "exit 1");
         set_object(IN_A);
@@ -681,6 +711,7 @@ static void a_daemon_whose_imex_does_not_start_is_renewed_under_a_waiting_pod(vo
 }
 
 /* A6: a copy that somebody put back is of another object. */
+/* failure: an old copy of the fabric object is restored -> no IMEX starts or ends [etcd] */
 static void a_copy_of_an_object_starts_and_ends_nothing(void **state) {
         table_of = "another";
         set_object(IN_A);
@@ -697,7 +728,9 @@ static void a_copy_of_an_object_starts_and_ends_nothing(void **state) {
         assert_true(ready_in_a());
 }
 
-static void an_assignment_that_cannot_be_is_refused(void **state) {
+/* failure: the fabric object has a path for a UID, or an impossible index -> the daemon reports it as refused
+ * */
+static void an_impossible_assignment_is_refused(void **state) {
         set_object(DOMAIN("../../../tmp/x", "aa", "51001", ACTIVE("n0", "2", "1", "")));
         run_daemon();
         assert_true(within(5000, reported_refused));
@@ -710,6 +743,7 @@ static void an_assignment_that_cannot_be_is_refused(void **state) {
         assert_true(within(5000, ready_in_a));
 }
 
+/* failure: a node gets another partition under a pod -> its daemon changes after the last claim */
 static void another_partition_is_joined_when_no_claim_uses_the_old_one(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -728,17 +762,17 @@ int main(int argc, char **argv) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(runs_imex_for_the_domain_that_lists_its_node),
-                T(a_daemon_that_is_terminated_serves_until_no_claim_is_prepared),
+                T(a_terminating_daemon_serves_until_no_claim_is_prepared),
                 T(a_claim_that_only_waits_keeps_no_daemon_alive),
                 T(a_daemon_whose_imex_was_never_ready_ends_at_once),
                 T(a_daemon_without_an_assignment_ends_at_once),
-                T(a_daemon_that_is_terminated_starts_its_imex_again),
+                T(a_terminating_daemon_starts_its_imex_again),
                 T(a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again),
                 T(a_container_that_starts_after_a_terminated_one_does_not_terminate),
                 T(a_claim_that_only_waits_holds_no_domain),
-                T(an_unprepare_by_another_driver_ends_the_hold),
-                T(a_plugin_that_died_before_it_prepared_a_claim_holds_nothing),
-                T(claims_that_cannot_be_seen_hold_it),
+                T(an_unprepare_by_the_go_driver_ends_the_hold),
+                T(a_plugin_that_died_before_it_prepared_a_claim_blocks_nothing),
+                T(claims_that_cannot_be_read_block_leaving),
                 T(a_report_that_a_restore_has_rolled_back_is_written_again),
                 T(a_state_that_a_restore_has_rolled_back_is_written_again),
                 T(an_assignment_of_another_claim_is_left_and_not_taken),
@@ -751,17 +785,17 @@ int main(int argc, char **argv) {
                 T(what_stands_for_the_partition_is_no_label),
                 T(an_object_ends_nothing_while_a_claim_is_prepared),
                 T(two_domains_list_a_node_and_its_daemon_stays_in_the_first),
-                T(a_domain_that_is_deleted_ends_although_a_claim_is_prepared),
-                T(what_was_left_is_not_taken_again),
+                T(a_deleted_domain_ends_although_a_claim_is_prepared),
+                T(a_left_assignment_is_not_taken_again),
                 T(a_killed_daemon_takes_up_its_assignment_without_the_api),
-                T(a_new_pod_does_not_take_up_the_assignment_of_the_one_before),
-                T(an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left),
-                T(peers_recover_from_an_unclean_end_before_a_domain_that_is_deleted_is_left),
-                T(a_daemon_without_a_domain_is_renewed_at_once_when_the_driver_has_changed),
-                T(a_daemon_in_a_domain_is_renewed_when_no_claim_uses_it_and_keeps_its_assignment),
-                T(a_daemon_whose_imex_does_not_start_is_renewed_under_a_waiting_pod),
+                T(a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod),
+                T(imex_that_was_killed_starts_again_before_the_domain_is_left),
+                T(peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left),
+                T(an_idle_daemon_restarts_when_the_driver_has_changed),
+                T(a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it),
+                T(a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod),
                 T(a_copy_of_an_object_starts_and_ends_nothing),
-                T(an_assignment_that_cannot_be_is_refused),
+                T(an_impossible_assignment_is_refused),
                 T(another_partition_is_joined_when_no_claim_uses_the_old_one),
         };
 

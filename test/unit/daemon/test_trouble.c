@@ -43,6 +43,7 @@ static void run_in_a(void) {
 
 /* ---- the API server ---- */
 
+/* failure: a daemon is killed -> its READY state does not count any more */
 static void a_killed_daemon_leaves_no_readiness(void **state) {
         run_in_a();
         assert_null(imex_state_refusal(&seen, held, seen.boot_id, CLAIM));
@@ -53,6 +54,7 @@ static void a_killed_daemon_leaves_no_readiness(void **state) {
         assert_non_null(imex_state_refusal(&seen, held, seen.boot_id, CLAIM));
 }
 
+/* failure: the API server is down -> IMEX continues, and the daemon still stops on SIGTERM */
 static void a_server_that_is_gone_ends_nothing(void **state) {
         run_in_a();
         fake_server_kill(server);
@@ -71,7 +73,8 @@ static bool watched_again(void) {
 }
 
 /* A page, a refusal, a list that lacks it: none of them says anything of the domain. */
-static void an_object_that_cannot_be_seen_disturbs_nothing(void **state) {
+/* failure: a 404 page, a refusal or an empty list hides the fabric object -> IMEX continues */
+static void an_object_that_cannot_be_read_changes_nothing(void **state) {
         set_object(IN_A_WITH_A_PEER);
         run_daemon();
         assert_true(within(5000, ready_in_a) && within(5000, watching) && within(5000, peer_known));
@@ -98,6 +101,7 @@ static void an_object_that_cannot_be_seen_disturbs_nothing(void **state) {
         assert_int_equal(count("events", "start"), 1);
 }
 
+/* failure: the fabric object is deleted -> IMEX continues */
 static void an_object_that_is_deleted_ends_nothing(void **state) {
         run_in_a();
         rv++;
@@ -109,7 +113,8 @@ static void an_object_that_is_deleted_ends_nothing(void **state) {
         assert_int_equal(count("events", "\"ready\":false"), 0);
 }
 
-static void a_refused_report_disturbs_nothing_and_is_made_again(void **state) {
+/* failure: the API server refuses a daemon's report -> it is retried, and IMEX continues */
+static void a_refused_report_is_retried_and_changes_nothing(void **state) {
         refuse_patches = 2;
         set_object(IN_A);
         run_daemon();
@@ -118,7 +123,8 @@ static void a_refused_report_disturbs_nothing_and_is_made_again(void **state) {
         assert_true(ready_in_a());
 }
 
-static void a_report_that_is_answered_by_pages_is_made_again(void **state) {
+/* failure: something else answers a daemon's report -> the report is retried */
+static void a_report_that_is_answered_by_pages_is_retried(void **state) {
         page_patches = 2;
         set_object(IN_A);
         run_daemon();
@@ -157,6 +163,7 @@ static bool reported_n3(void) {
 
 /* After an unclean end n1 and n3 may map our memory: the daemon names them, and waits until each is known not
  * to. */
+/* failure: a crashed IMEX waits for peers -> the daemon names them, until each has rebooted or left [imex] */
 static void a_recovery_names_the_nodes_that_it_waits_for_and_ends_without_them(void **state) {
         put("run/persist.dat", "n1 n3", 0644);
         put("status", "INITIALIZING\n", 0644); /* until the program has written another one */
@@ -211,6 +218,7 @@ static bool left_a(void) {
         return !there("imexd/" A);
 }
 
+/* failure: a READY state file cannot be replaced -> it is removed */
 static void readiness_that_cannot_be_replaced_is_removed(void **state) {
         _cleanup_(freep) char *next = in_dir(NEXT_FILE);
 
@@ -228,6 +236,7 @@ static bool pod_says_state_file(void) {
 }
 
 /* IMEX is well, and no new pod can hear of it: the Pod says so, and the log once. */
+/* failure: the state file cannot be written -> the daemon's Pod reports it */
 static void a_state_that_cannot_be_written_is_reported(void **state) {
         _cleanup_(freep) char *next = in_dir(NEXT_FILE), *path = in_dir(STATE_FILE);
 
@@ -278,7 +287,8 @@ static void remove_folder_of_a(void) {
 }
 
 /* The folder goes under a running daemon: it is made again, and watched. */
-static void a_folder_that_is_removed_is_made_again(void **state) {
+/* failure: the folder of the state file is removed -> the daemon creates it again */
+static void a_removed_folder_is_created_again(void **state) {
         _cleanup_(freep) char *path = in_dir(STATE_FILE);
 
         put_program("imex", "echo $$ >> pids; echo $$ > alive; trap 'exit 0' TERM\n"
@@ -324,6 +334,7 @@ static bool recovers(void) {
 }
 
 /* Who looks at a node where something waits, sees for what, and ends nothing by it. */
+/* failure: SIGUSR2 is sent to a daemon -> it prints its state and continues [programs] */
 static void sigusr2_prints_the_state(void **state) {
         put("status", "WAITING_FOR_RECOVERY\n", 0644);
         set_object(IN_A_WITH_A_PEER);
@@ -340,6 +351,7 @@ static void sigusr2_prints_the_state(void **state) {
         assert_int_equal(count("events", "start"), 1);
 }
 
+/* failure: SIGUSR2 is sent to a daemon without a partition -> it prints that and continues [programs] */
 static void sigusr2_on_a_node_in_no_partition(void **state) {
         put("imexd/fabric", "\n", 0644);
         run_daemon_with_log();
@@ -355,17 +367,17 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(a_killed_daemon_leaves_no_readiness),
                 T(a_server_that_is_gone_ends_nothing),
-                T(an_object_that_cannot_be_seen_disturbs_nothing),
+                T(an_object_that_cannot_be_read_changes_nothing),
                 T(an_object_that_is_deleted_ends_nothing),
-                T(a_refused_report_disturbs_nothing_and_is_made_again),
-                T(a_report_that_is_answered_by_pages_is_made_again),
+                T(a_refused_report_is_retried_and_changes_nothing),
+                T(a_report_that_is_answered_by_pages_is_retried),
                 T(a_node_in_no_partition_runs_and_watches_nothing),
                 T(a_recovery_names_the_nodes_that_it_waits_for_and_ends_without_them),
                 T(an_imex_that_crashes_is_reported_with_its_cause),
                 T(readiness_that_cannot_be_replaced_is_removed),
                 T(a_state_that_cannot_be_written_is_reported),
                 T(a_state_file_that_is_removed_is_written_again),
-                T(a_folder_that_is_removed_is_made_again),
+                T(a_removed_folder_is_created_again),
                 T(two_daemons_do_not_fight_over_the_state_file),
                 T(sigusr2_prints_the_state),
                 T(sigusr2_on_a_node_in_no_partition),

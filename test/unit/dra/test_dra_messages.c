@@ -55,6 +55,7 @@ static void test_claims(void **state) {
         assert_string_equal(claims[1].uid, "uid_2");
 }
 
+/* failure: the kubelet sends a claim without name, namespace or UID -> the request is refused */
 static void test_bad_claims(void **state) {
         char too_long[DRA_MAX_NAME + 2];
         memset(too_long, 'x', sizeof too_long - 1);
@@ -117,7 +118,8 @@ static void test_number_of_claims(void **state) {
 }
 
 /* Each field costs protobuf-c memory before anybody sees it, however short it is. */
-static void test_what_costs_much_is_not_decoded(void **state) {
+/* failure: a message has 4 MiB of unknown fields -> it is refused before it is decoded */
+static void test_expensive_messages_are_not_decoded(void **state) {
         static const char *const field[] = { "\x78", "\x0a" }; /* unknown, and an empty claim */
         for (size_t i = 0; i < ARRAY_LEN(field); i++) {
                 _cleanup_(arena_freep) struct arena *a = arena_new(0);
@@ -135,6 +137,7 @@ static void test_what_costs_much_is_not_decoded(void **state) {
         }
 }
 
+/* failure: a request is not protobuf -> it is refused */
 static void test_not_protobuf(void **state) {
         static const struct {
                 const char *p;
@@ -245,7 +248,7 @@ int main(void) {
                 cmocka_unit_test(test_bad_claims),
                 cmocka_unit_test(test_number_of_claims),
                 cmocka_unit_test(test_not_protobuf),
-                cmocka_unit_test(test_what_costs_much_is_not_decoded),
+                cmocka_unit_test(test_expensive_messages_are_not_decoded),
                 cmocka_unit_test(test_results),
                 cmocka_unit_test(test_text),
         };

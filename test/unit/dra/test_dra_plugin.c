@@ -289,6 +289,7 @@ static void test_kubelet_hangs_up(void **state) {
         }
 }
 
+/* failure: the plugin stops during a Prepare -> the operation is cancelled, and no freed memory is used */
 static void test_freed_with_open_operations(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
@@ -321,6 +322,7 @@ static void test_freed_in_prepare(void **state) {
         }
 }
 
+/* failure: the kubelet sends duplicate or invalid claims -> nothing is started */
 static void test_bad_requests_start_nothing(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
@@ -413,7 +415,8 @@ static void test_health(void **state) {
 }
 
 /* Every pod of the cluster can ask there: a question of the size of a probe's is all that it takes. */
-static void test_health_port_takes_little(void **state) {
+/* failure: the health port gets a request larger than a probe's -> it is refused */
+static void test_the_health_port_takes_small_requests_only(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
         char unknown[1025];
@@ -462,7 +465,7 @@ int main(void) {
                 cmocka_unit_test(test_bad_requests_start_nothing),
                 cmocka_unit_test(test_registration),
                 cmocka_unit_test(test_health),
-                cmocka_unit_test(test_health_port_takes_little),
+                cmocka_unit_test(test_the_health_port_takes_small_requests_only),
                 cmocka_unit_test(test_cannot_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

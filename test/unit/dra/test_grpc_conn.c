@@ -277,6 +277,7 @@ static void test_largest_message(void **state) {
 }
 
 /* The announced length alone is judged: not a byte of the message has been sent. */
+/* failure: a request announces a message that is too long -> it is refused before the message arrives */
 static void test_announced_length(void **state) {
         const struct {
                 uint8_t prefix[5];
@@ -302,6 +303,7 @@ static void test_announced_length(void **state) {
         }
 }
 
+/* failure: a gRPC request has bad headers -> it is refused with a gRPC status */
 static void test_bad_headers(void **state) {
         const struct {
                 const char *path;
@@ -385,6 +387,7 @@ static void test_bad_headers(void **state) {
         bed_free(b);
 }
 
+/* failure: a gRPC request has a bad body -> it is refused with a gRPC status */
 static void test_bad_bodies(void **state) {
         struct bed *b = bed_new();
         struct h2_call *none = h2_call(b->client, "/test.Test/Echo", NULL, 0, NULL);
@@ -460,7 +463,9 @@ static void test_concurrent_calls_are_limited(void **state) {
 
 /* What a port that everybody reaches lets its peers have. */
 
-static void test_open_port_takes_little(void **state) {
+/* failure: the health port gets 16 MiB of unfinished requests -> they are refused, and memory stays bounded
+ * */
+static void test_the_open_port_limits_requests(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
         shuttle(b);
         struct h2_call *large = h2_call(b->client, "/test.Test/Echo", "\0\0\0\4\1", 5,
@@ -480,7 +485,8 @@ static void test_open_port_takes_little(void **state) {
         bed_free(b);
 }
 
-static void test_open_port_takes_few_headers(void **state) {
+/* failure: the health port gets long headers -> the connection is closed */
+static void test_the_open_port_limits_headers(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
         char name[12001];
         memset(name, 'x', sizeof name - 1);
@@ -493,7 +499,8 @@ static void test_open_port_takes_few_headers(void **state) {
 }
 
 /* However busily it comes. */
-static void test_request_has_its_time(void **state) {
+/* failure: a request is never completed -> it has a deadline */
+static void test_a_request_has_a_deadline(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
         shuttle(b);
         assert_true(grpc_conn_deadline(b->conn) == UINT64_MAX);
@@ -517,7 +524,8 @@ static void test_request_has_its_time(void **state) {
 }
 
 /* The handler may take as long as the caller allows; then the answer must be taken. */
-static void test_answer_has_its_time(void **state) {
+/* failure: an answer is not read -> it has a deadline */
+static void test_an_answer_has_a_deadline(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
         (void)call_with(b, "/test.Test/Keep", "x", 1, NULL);
         shuttle(b);
@@ -674,6 +682,7 @@ static void test_deadline(void **state) {
 
 /* Peers that do not behave. */
 
+/* failure: a connection does not speak HTTP/2 -> it is closed */
 static void test_not_http2(void **state) {
         static const char *const inputs[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                               "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -714,6 +723,7 @@ static void test_ping(void **state) {
 }
 
 /* A peer that makes us answer and never reads must not fill our memory. */
+/* failure: a client sends pings and reads nothing -> its connection is closed */
 static void test_ping_flood(void **state) {
         struct bed *b = bed_new();
         to_server(b);
@@ -727,6 +737,7 @@ static void test_ping_flood(void **state) {
 }
 
 /* Calls that are opened and reset at once, over and over. */
+/* failure: a client opens and resets calls in a loop -> its connection is closed */
 static void test_reset_flood(void **state) {
         struct bed *b = bed_new();
         shuttle(b);
@@ -758,10 +769,10 @@ int main(void) {
                 cmocka_unit_test(test_request_ended_by_trailers),
                 cmocka_unit_test(test_unfinished_requests_are_limited),
                 cmocka_unit_test(test_concurrent_calls_are_limited),
-                cmocka_unit_test(test_open_port_takes_little),
-                cmocka_unit_test(test_open_port_takes_few_headers),
-                cmocka_unit_test(test_request_has_its_time),
-                cmocka_unit_test(test_answer_has_its_time),
+                cmocka_unit_test(test_the_open_port_limits_requests),
+                cmocka_unit_test(test_the_open_port_limits_headers),
+                cmocka_unit_test(test_a_request_has_a_deadline),
+                cmocka_unit_test(test_an_answer_has_a_deadline),
                 cmocka_unit_test(test_cancel),
                 cmocka_unit_test(test_cancel_of_unfinished_request),
                 cmocka_unit_test(test_cancel_while_answering),

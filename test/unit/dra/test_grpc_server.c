@@ -328,6 +328,7 @@ static void test_peer_goes_in_handler(void **state) {
         bed_free(b);
 }
 
+/* failure: a request ends the server while the next one was read with it -> no freed memory is used */
 static void test_freed_in_handler(void **state) {
         for (int keep = 0; keep <= 1; keep++) {
                 struct bed *b = bed_new();
@@ -508,6 +509,7 @@ static void assert_probed(struct bed *b, int port) {
         peer_free(p, &b->loop);
 }
 
+/* failure: a pod holds 128 connections to the health port -> a probe is still answered */
 static void test_open_port_answers_among_many(void **state) {
         enum { N = 128 };
         for (int begin = 0; begin <= 1; begin++) {
@@ -587,7 +589,8 @@ static void test_queue_that_is_accepted_takes_the_places_only(void **state) {
 }
 
 /* Who cannot be taken for want of a descriptor does not stay in the queue, and others are served. */
-static void test_connection_without_a_descriptor_is_hung_up(void **state) {
+/* failure: no descriptor is left for a connection -> it is closed, and others are served */
+static void test_a_connection_without_a_descriptor_is_closed(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path);
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -618,7 +621,8 @@ static struct grpc_limits hurried(void) {
         return l;
 }
 
-static void test_request_that_does_not_come_ends_its_connection(void **state) {
+/* failure: a request is never completed -> its connection is closed */
+static void test_an_unfinished_request_times_out(void **state) {
         const struct grpc_limits l = hurried();
         struct bed *b = bed_new_with(&l);
         struct peer *p = peer_unix(&b->loop, b->path);
@@ -645,7 +649,8 @@ static bool is_hung_up(struct peer *p) {
 }
 
 /* What a peer does not read it does not make us keep for ever: neither answers nor acknowledgements. */
-static void test_answer_that_is_not_taken_ends_its_connection(void **state) {
+/* failure: an answer is not read -> its connection is closed, and others are served */
+static void test_an_unread_answer_times_out(void **state) {
         struct grpc_limits l = hurried();
         l.calls = 2000;
         struct bed *b = bed_new_with(&l);
@@ -706,10 +711,10 @@ int main(void) {
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
                 cmocka_unit_test(test_queue_that_is_accepted_takes_the_places_only),
-                cmocka_unit_test(test_connection_without_a_descriptor_is_hung_up),
+                cmocka_unit_test(test_a_connection_without_a_descriptor_is_closed),
                 cmocka_unit_test(test_open_port_answers_among_many),
-                cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
-                cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
+                cmocka_unit_test(test_an_unfinished_request_times_out),
+                cmocka_unit_test(test_an_unread_answer_times_out),
                 cmocka_unit_test(test_not_http2),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,7 @@ static void write_devices(struct buf *out, const struct gpu_devices *d) {
         "\"g\":1,\"c\":1,\"sm\":16,\"ce\":1,\"dec\":1,\"enc\":0,\"jpeg\":1,\"ofa\":1,\"memoryMB\":16896}]}"
 #define NODE(gpus) "{\"driverVersion\":\"580.95.05\",\"cudaDriverVersion\":13000,\"gpus\":[" gpus "]}"
 
+/* failure: the devices of a node are published -> they are those of the Go driver, also for odd GPUs */
 static void devices_are_those_of_the_go_driver(void **state) {
         static const char json[] = NODE(
                 GPU_0 "," GPU_2_MIG ",{\"index\":2,\"minor\":1,\"uuid\":\"GPU-1\",\"name\":\"Tesla "
@@ -118,6 +119,7 @@ static void devices_are_those_of_the_go_driver(void **state) {
         gpu_devices_done(&d);
 }
 
+/* failure: the API server serves v1 or v1beta1 -> slices have the form of that version */
 static void slices_have_the_form_of_their_version(void **state) {
         static const char *const versions[] = { "v1", "v1beta1" };
         struct gpu_devices d = described(NODE(GPU_0 "," GPU_2_MIG));
@@ -217,6 +219,7 @@ static void profiles_in_names_have_letters_digits_and_hyphens(void **state) {
         in_names("1C.3G.71GB", "1c3g71gb");
 }
 
+/* failure: an attribute of a GPU is too long -> it is cut between characters */
 static void texts_that_are_too_long_are_cut_between_characters(void **state) {
         /* 62 letters and a character of three bytes: the 64th byte is inside it. */
         struct gpu_devices d = described(
@@ -238,6 +241,7 @@ static void texts_that_are_too_long_are_cut_between_characters(void **state) {
         "\"memory\":85520809984,\"migMode\":1,\"mig\":[" list "]}]}"
 
 /* A name must not move from one compute instance to another when others are made or destroyed. */
+/* failure: several compute instances share a GPU instance -> each has a lasting name */
 static void compute_instances_of_one_gpu_instance_have_names_of_their_own(void **state) {
         struct gpu_devices d =
                 described(PARTS(PART("MIG-0", 0, 1) "," PART("MIG-1", 1, 1) "," PART("MIG-2", 2, 1)));
@@ -256,6 +260,7 @@ static void compute_instances_of_one_gpu_instance_have_names_of_their_own(void *
         gpu_devices_done(&d);
 }
 
+/* failure: a GPU has more MIG devices than this driver knows -> they are left out by name */
 static void more_mig_devices_than_this_driver_knows_of_are_left_out_by_name(void **state) {
         struct gpu_devices d = described(
                 "{\"driverVersion\":\"580.95.05\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\","

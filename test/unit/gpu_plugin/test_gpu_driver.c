@@ -96,7 +96,8 @@ static void admin_access_takes_nothing_from_anybody(void **state) {
         unprepared_claim("two");
 }
 
-static void what_is_prepared_is_answered_without_knowing_the_gpus(void **state) {
+/* failure: NVML does not answer -> prepared claims are answered and unprepared */
+static void prepared_claims_are_answered_without_nvml(void **state) {
         (void)state;
         needs_nodes();
         prepared_claim("one");
@@ -108,6 +109,7 @@ static void what_is_prepared_is_answered_without_knowing_the_gpus(void **state) 
         assert_false(is_there(ONE));
 }
 
+/* failure: NVML does not answer during Prepare -> Prepare waits for it */
 static void gpus_that_are_not_known_are_waited_for(void **state) {
         struct dra_op op;
         (void)state;
@@ -125,7 +127,8 @@ static void gpus_that_are_not_known_are_waited_for(void **state) {
         unprepared_claim("one");
 }
 
-static void what_is_not_here_is_refused_with_what_is(void **state) {
+/* failure: a claim names a GPU that the node lacks -> the error names the GPUs of the node */
+static void a_missing_gpu_is_refused_with_the_gpus_of_the_node(void **state) {
         (void)state;
         static struct gpu_left_out lost = { "GPU 3", "it fell off the bus" };
         w.devices.left_out = &lost;
@@ -145,6 +148,7 @@ static void what_is_not_here_is_refused_with_what_is(void **state) {
         "\"resource.nvidia.com/v1beta1\",\"kind\":" rest "}}}"
 
 /* "gpu/whole": the kubelet, which knows the request alone, is told of that by dra_op_prepared(). */
+/* failure: a claim uses firstAvailable -> the chosen alternative has its own configuration */
 static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **state) {
         struct dra_op op;
         (void)state;
@@ -177,7 +181,8 @@ static void a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_dri
         refused("one", "strict decoding error: unknown field \"bogus\"");
 }
 
-static void a_gpu_without_its_node_or_a_driver_without_its_files_is_said(void **state) {
+/* failure: a GPU has no device node or the driver no libraries -> Prepare fails and names what is missing */
+static void a_missing_device_node_or_library_is_named(void **state) {
         (void)state;
         tree_put(node.dir, "devices", "Character devices:\n236 nvidia-caps\n");
         gpus[0].minor = 9;
@@ -202,6 +207,7 @@ static bool cdi_file_names(const char *uid, const char *what) {
 }
 
 /* The runtime stops a container whose CDI file names a file that is gone. */
+/* failure: files of the driver are added or removed -> the next claim has the present files */
 static void files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim(void **state) {
         (void)state;
         needs_nodes();
@@ -247,6 +253,7 @@ static void sockets_of_the_host_are_given_only_where_that_is_asked_for(void **st
         unprepared_claim("one");
 }
 
+/* failure: the module nvidia_uvm is not loaded -> claims are refused, and an Event of the Node reports it */
 static void without_the_uvm_module_claims_are_refused_and_the_node_has_an_event(void **state) {
         (void)state;
         tree_put(node.dir, "devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n");
@@ -263,7 +270,8 @@ static void without_the_uvm_module_claims_are_refused_and_the_node_has_an_event(
 }
 
 /* The file of a prepared claim is gone: it is made again, unless another GPU has the name by now. */
-static void a_file_that_vanished_is_made_of_the_same_gpu_only(void **state) {
+/* failure: the CDI file of a claim is lost -> it is recreated, unless another GPU has the name */
+static void a_lost_cdi_file_is_recreated_for_the_same_gpu_only(void **state) {
         (void)state;
         needs_nodes();
         prepared_claim("one");
@@ -276,6 +284,7 @@ static void a_file_that_vanished_is_made_of_the_same_gpu_only(void **state) {
         refused("one", "'gpu-0' was prepared for this claim as GPU-0, but that name is GPU-new now");
 }
 
+/* failure: the checkpoint is lost -> GPU claims are rebuilt from their CDI files */
 static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         struct dra_op op;
         (void)state;
@@ -299,7 +308,8 @@ static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         until(&op, PREPARED);
 }
 
-static void a_file_of_the_go_driver_tells_the_names(void **state) {
+/* failure: the checkpoint is lost after an upgrade -> claims are rebuilt from the Go driver's CDI files */
+static void names_are_read_from_a_cdi_file_of_the_go_driver(void **state) {
         (void)state;
         struct arena *a = arena_new(1024);
         struct node_device *devices;
@@ -328,6 +338,7 @@ static void a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again(voi
         unprepared_claim("one");
 }
 
+/* failure: a node reboots with GPU claims -> they are discarded, and the same pods are prepared again */
 static void after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_again(void **state) {
         (void)state;
         needs_nodes();
@@ -362,18 +373,18 @@ int main(void) {
                 T(many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one),
                 T(a_gpu_that_another_claim_has_is_waited_for),
                 T(admin_access_takes_nothing_from_anybody),
-                T(what_is_prepared_is_answered_without_knowing_the_gpus),
+                T(prepared_claims_are_answered_without_nvml),
                 T(gpus_that_are_not_known_are_waited_for),
-                T(what_is_not_here_is_refused_with_what_is),
+                T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver),
-                T(a_gpu_without_its_node_or_a_driver_without_its_files_is_said),
+                T(a_missing_device_node_or_library_is_named),
                 T(files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim),
                 T(sockets_of_the_host_are_given_only_where_that_is_asked_for),
                 T(without_the_uvm_module_claims_are_refused_and_the_node_has_an_event),
-                T(a_file_that_vanished_is_made_of_the_same_gpu_only),
+                T(a_lost_cdi_file_is_recreated_for_the_same_gpu_only),
                 T(an_entry_that_was_lost_is_rebuilt_from_the_file),
-                T(a_file_of_the_go_driver_tells_the_names),
+                T(names_are_read_from_a_cdi_file_of_the_go_driver),
                 T(a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again),
                 T(after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_again),
                 T(a_gate_that_does_nothing_yet_is_refused_by_name),

@@ -137,6 +137,7 @@ static void equals_golden(const char *name, const char *uid, size_t n) {
         buf_done(&text);
 }
 
+/* failure: a GPU is prepared -> its CDI file has the content of the Go driver's */
 static void a_gpu_is_given_as_the_go_driver_does(void **state) {
         (void)state;
         if (!nodes)
@@ -175,7 +176,9 @@ static void remove_node(const char *path) {
 }
 
 /* A host on which no CUDA program has run since it booted. */
-static void nodes_that_the_host_does_not_have_are_made_by_the_runtime(void **state) {
+/* failure: the host lacks /dev/nvidia-uvm because no CUDA program has run -> the container runtime creates it
+ * */
+static void missing_device_nodes_are_created_by_the_runtime(void **state) {
         static const char *const all[] = { "dev/nvidia0", "dev/nvidiactl", "dev/nvidia-modeset",
                                            "dev/nvidia-uvm", "dev/nvidia-uvm-tools" };
         (void)state;
@@ -197,7 +200,8 @@ static void nodes_that_the_host_does_not_have_are_made_by_the_runtime(void **sta
 }
 
 /* The major of nvidia-uvm is another one when the module has been loaded again. */
-static void the_kernels_numbers_count_and_not_those_of_an_old_node(void **state) {
+/* failure: a device node has the numbers of an earlier driver -> those of the kernel count */
+static void the_device_numbers_of_the_kernel_count(void **state) {
         (void)state;
         if (!nodes)
                 skip();
@@ -340,8 +344,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_gpu_is_given_as_the_go_driver_does),
                 T(several_gpus_are_given_as_the_go_driver_does),
-                T(nodes_that_the_host_does_not_have_are_made_by_the_runtime),
-                T(the_kernels_numbers_count_and_not_those_of_an_old_node),
+                T(missing_device_nodes_are_created_by_the_runtime),
+                T(the_device_numbers_of_the_kernel_count),
                 T(without_the_uvm_module_there_is_no_gpu_and_the_remedy_is_named),
                 T(without_the_kernels_numbers_the_nodes_tell_them),
                 T(a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy),

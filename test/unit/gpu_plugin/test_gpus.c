@@ -133,6 +133,7 @@ static bool has_children(void) {
 }
 
 /* An open session would be in the way of a driver's upgrade, and of a GPU's reset. */
+/* failure: a node is idle -> no NVML session is open, so that GPUs can be reset */
 static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
@@ -145,7 +146,8 @@ static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(v
         assert_false(has_children());
 }
 
-static void a_change_of_the_node_is_seen_when_somebody_asks(void **state) {
+/* failure: MIG devices change just before a Prepare -> the Prepare sees the change */
+static void a_change_of_the_node_is_seen_with_the_next_prepare(void **state) {
         put_library();
         conf("GPU_COUNT=1\n");
         start();
@@ -167,7 +169,8 @@ static void a_change_of_the_node_is_seen_when_somebody_asks(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 2);
 }
 
-static void what_is_known_holds_while_nvml_fails(void **state) {
+/* failure: NVML crashes -> known GPUs stay offered, and the failures are reported */
+static void known_gpus_stay_while_nvml_fails(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
         start();
@@ -191,7 +194,8 @@ static void what_is_known_holds_while_nvml_fails(void **state) {
         assert_int_equal(gpus_get(gpus)->failures, 0);
 }
 
-static void an_nvml_that_hangs_costs_one_answer(void **state) {
+/* failure: NVML hangs -> its process is killed, and known GPUs stay offered */
+static void known_gpus_stay_while_nvml_hangs(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
         start();
@@ -208,7 +212,8 @@ static void an_nvml_that_hangs_costs_one_answer(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 3);
 }
 
-static void a_first_answer_that_fails_is_none(void **state) {
+/* failure: NVML fails before its first answer -> the node offers nothing and reports why */
+static void a_failed_first_answer_offers_nothing(void **state) {
         put_library();
         conf("FAIL_x=1\nINIT_ERROR=999\n");
         start();
@@ -218,7 +223,8 @@ static void a_first_answer_that_fails_is_none(void **state) {
         assert_true(strstr(gpus_get(gpus)->message, "999") != NULL);
 }
 
-static void a_driver_that_is_not_there_is_a_fact_until_it_comes(void **state) {
+/* failure: the driver is missing or unloaded -> the node reports it until the driver returns */
+static void a_missing_driver_is_reported_until_it_is_installed(void **state) {
         start();
         until_changed();
         assert_true(gpus_get(gpus)->known);
@@ -236,7 +242,8 @@ static void a_driver_that_is_not_there_is_a_fact_until_it_comes(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 1);
 }
 
-static void a_gpu_that_fails_goes_when_it_has_failed_three_times(void **state) {
+/* failure: a GPU falls off the bus -> it is withheld after three failures */
+static void a_gpu_that_fails_three_times_is_withheld(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
         start();
@@ -253,6 +260,7 @@ static void a_gpu_that_fails_goes_when_it_has_failed_three_times(void **state) {
 }
 
 /* A reset changes nothing that can be seen without NVML. */
+/* failure: a GPU that was left out is reset -> it is offered again */
 static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **state) {
         put_library();
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
@@ -287,7 +295,8 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
         assert_int_equal(gpus_devices(gpus)->n, 3);
 }
 
-static void a_gpu_that_is_lost_beside_one_that_is_left_out_is_asked_three_times(void **state) {
+/* failure: a second GPU is lost -> it is queried three times before it is withheld */
+static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state) {
         put_library();
         conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         start();
@@ -302,6 +311,7 @@ static void a_gpu_that_is_lost_beside_one_that_is_left_out_is_asked_three_times(
         assert_int_equal(sessions() - asked, 3);
 }
 
+/* failure: NVML reports impossible values for a GPU -> only this GPU is left out */
 static void an_odd_gpu_hides_no_other(void **state) {
         put_library();
         conf("GPU_COUNT=8\nGPU1_UUID=\"GPU-0123_45\"\nGPU2_UUID=\"GPU-\xff\xfe\"\n");
@@ -314,6 +324,7 @@ static void an_odd_gpu_hides_no_other(void **state) {
         assert_non_null(strstr(gpus_devices(gpus)->left_out[0].why, "has no UUID that NVML would give it"));
 }
 
+/* failure: persistence mode is off -> a metric counts the GPUs */
 static void gpus_without_persistence_mode_are_counted(void **state) {
         put_library();
         conf("GPU_COUNT=3\nPERSISTENCE_MODE=0\nGPU1_PERSISTENCE_MODE=1\n");
@@ -350,7 +361,8 @@ static const char *driver_of_first(void) {
         return "";
 }
 
-static void a5_whatever_becomes_of_the_gpus_is_offered_within_35_seconds(void **state) {
+/* failure: MIG devices, GPUs or the driver change -> the node offers the new devices within 35 s */
+static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
         start();
@@ -400,17 +412,17 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(nvml_is_asked_once_while_nothing_changes),
                 T(an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml),
-                T(a_change_of_the_node_is_seen_when_somebody_asks),
-                T(what_is_known_holds_while_nvml_fails),
-                T(an_nvml_that_hangs_costs_one_answer),
-                T(a_first_answer_that_fails_is_none),
-                T(a_driver_that_is_not_there_is_a_fact_until_it_comes),
-                T(a_gpu_that_fails_goes_when_it_has_failed_three_times),
+                T(a_change_of_the_node_is_seen_with_the_next_prepare),
+                T(known_gpus_stay_while_nvml_fails),
+                T(known_gpus_stay_while_nvml_hangs),
+                T(a_failed_first_answer_offers_nothing),
+                T(a_missing_driver_is_reported_until_it_is_installed),
+                T(a_gpu_that_fails_three_times_is_withheld),
                 T(a_gpu_that_was_left_out_is_offered_when_it_answers_again),
-                T(a_gpu_that_is_lost_beside_one_that_is_left_out_is_asked_three_times),
+                T(a_gpu_lost_beside_a_left_out_one_is_queried_three_times),
                 T(an_odd_gpu_hides_no_other),
                 T(gpus_without_persistence_mode_are_counted),
-                T(a5_whatever_becomes_of_the_gpus_is_offered_within_35_seconds),
+                T(each_change_of_the_gpus_is_offered_within_35_seconds),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "gpu_plugin/health.h"
 
 static struct gpu_device items[] = {
@@ -90,6 +91,7 @@ static void nothing_is_said_of_gpus_that_nobody_has_watched_yet(void **state) {
         assert_string_equal(taints(1), "");
 }
 
+/* failure: a GPU reports an XID -> a taint keeps new pods away */
 static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
@@ -102,13 +104,14 @@ static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         assert_false(xid("GPU-0", 31, -1, -1));
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
         assert_int_equal(told, 2);
-        assert_int_equal(health_count(health, &devices, TAINT_XID, "NoSchedule"), 1);
-        assert_int_equal(health_count(health, &devices, TAINT_XID, "None"), 0);
+        assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "NoSchedule"), 1);
+        assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "None"), 0);
         /* A GPU of which nothing is known concerns nobody. */
         assert_false(xid("GPU-9", 79, -1, -1));
 }
 
-static void an_error_of_a_program_is_told_and_keeps_nobody_away(void **state) {
+/* failure: a program causes an XID -> it is reported without an effect on scheduling */
+static void an_xid_of_a_program_is_reported_and_has_no_effect(void **state) {
         static const uint64_t of_programs[] = { 13, 31, 43, 45, 68, 109, 94, 95 };
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
@@ -121,7 +124,8 @@ static void an_error_of_a_program_is_told_and_keeps_nobody_away(void **state) {
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=63:NoSchedule");
 }
 
-static void an_xid_is_of_the_mig_device_that_nvml_names_or_of_all(void **state) {
+/* failure: an XID concerns one MIG device -> only that device is tainted */
+static void an_xid_taints_the_named_mig_device_or_all(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
         assert_true(xid("GPU-1", 63, 2, 1));
@@ -136,7 +140,8 @@ static void an_xid_is_of_the_mig_device_that_nvml_names_or_of_all(void **state) 
         assert_string_equal(taints(0), "");
 }
 
-static void only_the_gpu_that_is_lost_is_called_so(void **state) {
+/* failure: one GPU is lost -> only that GPU is tainted */
+static void only_the_lost_gpu_is_tainted(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 15);
         assert_string_equal(taints(0), "");
@@ -144,7 +149,7 @@ static void only_the_gpu_that_is_lost_is_called_so(void **state) {
         watched("GPU-0", 0, "", 15); /* so lost that it has no name */
         assert_string_equal(taints(0), "");
         assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
-        assert_int_equal(health_count(health, &devices, TAINT_LOST, "NoSchedule"), 2);
+        assert_int_equal(health_count(health, &devices, GPU_TAINT_LOST, "NoSchedule"), 2);
         assert_true(health_unwatched(health)); /* nobody looks, so it is not well again */
         assert_string_equal(taints(2),
                             "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
@@ -152,7 +157,8 @@ static void only_the_gpu_that_is_lost_is_called_so(void **state) {
         assert_string_equal(taints(2), "");
 }
 
-static void what_cannot_be_watched_is_told_and_keeps_nobody_away(void **state) {
+/* failure: a GPU cannot be watched -> it is marked as unmonitored and stays usable */
+static void a_gpu_that_cannot_be_watched_is_reported_and_stays_usable(void **state) {
         (void)state;
         watched("GPU-0", 3, "GPU-1", 0);
         assert_string_equal(taints(0), "gpu.nvidia.com/unmonitored=:None");
@@ -220,7 +226,8 @@ static void restart(const char *boot_id) {
         buf_done(&b);
 }
 
-static void what_was_reported_in_this_boot_outlives_the_process(void **state) {
+/* failure: the plugin restarts -> XIDs of this boot stay reported */
+static void xids_of_this_boot_outlive_the_process(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
         assert_true(xid("GPU-0", 79, -1, -1));
@@ -242,7 +249,8 @@ static void what_was_reported_in_this_boot_outlives_the_process(void **state) {
         assert_string_equal(taints(0), "");
 }
 
-static void a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is(void **state) {
+/* failure: the plugin restarts while a GPU is lost -> it stays lost until NVML answers */
+static void a_lost_gpu_stays_lost_until_nvml_answers(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 15);
         restart("boot-1");
@@ -257,7 +265,8 @@ static void a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is(void **state) {
         assert_string_equal(taints(1), "");
 }
 
-static void what_is_no_record_of_health_is_an_error(void **state) {
+/* failure: the record of health is corrupt -> the error is reported */
+static void a_corrupt_health_record_is_an_error(void **state) {
         static const char *const texts[] = { "",
                                              "{",
                                              "[]",
@@ -278,16 +287,16 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(nothing_is_said_of_gpus_that_nobody_has_watched_yet),
                 T(a_gpu_that_reports_an_xid_gets_no_new_pod),
-                T(an_error_of_a_program_is_told_and_keeps_nobody_away),
-                T(an_xid_is_of_the_mig_device_that_nvml_names_or_of_all),
-                T(only_the_gpu_that_is_lost_is_called_so),
-                T(what_cannot_be_watched_is_told_and_keeps_nobody_away),
+                T(an_xid_of_a_program_is_reported_and_has_no_effect),
+                T(an_xid_taints_the_named_mig_device_or_all),
+                T(only_the_lost_gpu_is_tainted),
+                T(a_gpu_that_cannot_be_watched_is_reported_and_stays_usable),
                 T(the_same_answer_is_no_news),
                 T(a_word_that_is_no_xid_is_named_and_the_others_count),
                 T(what_is_remembered_has_an_end),
-                T(what_was_reported_in_this_boot_outlives_the_process),
-                T(a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is),
-                T(what_is_no_record_of_health_is_an_error),
+                T(xids_of_this_boot_outlive_the_process),
+                T(a_lost_gpu_stays_lost_until_nvml_answers),
+                T(a_corrupt_health_record_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

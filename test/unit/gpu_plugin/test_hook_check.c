@@ -57,6 +57,7 @@ static void a_hook_that_passes_its_self_test_is_used(void **state) {
         assert_string_equal(check(program, NULL), "");
 }
 
+/* failure: the kernel refuses a call of the hook -> the self-test reports which */
 static void the_call_that_fails_in_the_self_test_is_reported(void **state) {
         (void)state;
         tree_put(dir, "hook",
@@ -70,12 +71,14 @@ static void a_self_test_that_prints_nothing_is_reported_by_its_status(void **sta
         assert_non_null(strstr(check(program, NULL), "its self-test ended with status -1, signal 31"));
 }
 
-static void a_hook_that_is_not_there_is_named(void **state) {
+/* failure: the configured hook does not exist -> the error names it */
+static void a_missing_hook_is_named(void **state) {
         (void)state;
         assert_non_null(strstr(check("/nowhere/hook", NULL), "'/nowhere/hook' cannot be run"));
 }
 
 /* nvidia-cdi-hook lists its commands in its help; before 1.17.8 it lacks one. */
+/* failure: an old nvidia-cdi-hook lacks a command -> the error names the command and the version */
 static void a_hook_of_nvidias_must_have_all_commands(void **state) {
         (void)state;
         tree_put(
@@ -100,7 +103,7 @@ int main(void) {
                 T(a_hook_that_passes_its_self_test_is_used),
                 T(the_call_that_fails_in_the_self_test_is_reported),
                 T(a_self_test_that_prints_nothing_is_reported_by_its_status),
-                T(a_hook_that_is_not_there_is_named),
+                T(a_missing_hook_is_named),
                 T(a_hook_of_nvidias_must_have_all_commands),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,8 @@ static void a_copy_has_the_hash_of_its_content_and_is_left_alone(void **state) {
         assert_int_equal(inode(one), before);
 }
 
-static void a_copy_that_was_cut_off_is_made_anew(void **state) {
+/* failure: a copy of the hook is truncated -> it is replaced */
+static void a_truncated_copy_of_the_hook_is_replaced(void **state) {
         _cleanup_(freep) char *one = installed(), *text = NULL;
         struct err e;
         assert_int_equal(file_replace(one, "on", 2, 0755, &e), 0);
@@ -77,7 +78,8 @@ static void a_copy_that_was_cut_off_is_made_anew(void **state) {
         assert_string_equal(text, "one");
 }
 
-static void copies_that_nobody_names_go(void **state) {
+/* failure: no CDI file names a copy of the hook any more -> the copy is removed */
+static void unused_copies_of_the_hook_are_removed(void **state) {
         _cleanup_(freep) char *one = installed(), *two = NULL, *three = NULL;
         tree_put(dir, "image/cdi-hook", "two");
         two = installed();
@@ -96,7 +98,8 @@ static void copies_that_nobody_names_go(void **state) {
         assert_int_equal(access(checkpoint, R_OK), 0);
 }
 
-static void copies_stay_when_nobody_knows_who_names_them(void **state) {
+/* failure: CDI files cannot be read -> all copies of the hook stay */
+static void copies_of_the_hook_stay_when_cdi_files_cannot_be_read(void **state) {
         _cleanup_(freep) char *one = installed(), *two = NULL;
         tree_put(dir, "image/cdi-hook", "two");
         two = installed();
@@ -124,9 +127,9 @@ int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_copy_has_the_hash_of_its_content_and_is_left_alone),
-                T(a_copy_that_was_cut_off_is_made_anew),
-                T(copies_that_nobody_names_go),
-                T(copies_stay_when_nobody_knows_who_names_them),
+                T(a_truncated_copy_of_the_hook_is_replaced),
+                T(unused_copies_of_the_hook_are_removed),
+                T(copies_of_the_hook_stay_when_cdi_files_cannot_be_read),
                 T(a_hook_that_is_missing_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

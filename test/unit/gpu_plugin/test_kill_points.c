@@ -180,6 +180,7 @@ static void points(struct world *w, unsigned least, const char *calls, const cha
         assert_in_range(r.n, least, 10000);
 }
 
+/* failure: the GPU plugin is killed at any step -> the next one completes the claim */
 static void killed_at_every_step_of_prepare_and_unprepare(void **state) {
         struct world *w = *state;
         points(w, 8, "fsync", NULL, false);
@@ -188,11 +189,13 @@ static void killed_at_every_step_of_prepare_and_unprepare(void **state) {
         points(w, 20, "write,writev", NULL, false);
 }
 
+/* failure: the GPU plugin is killed while another claim waits for the GPU -> both claims complete */
 static void killed_at_every_step_while_another_claim_waits_for_the_gpu(void **state) {
         struct world *w = *state;
         points(w, 8, "fsync", NULL, true);
 }
 
+/* failure: the GPU plugin is killed at any step with a time slice -> the time slice is reset */
 static void killed_at_every_step_with_a_time_slice(void **state) {
         struct world *w = *state;
         w->config = SLICED;
@@ -201,6 +204,7 @@ static void killed_at_every_step_with_a_time_slice(void **state) {
         points(w, 8, "pipe2", GATE, true);
 }
 
+/* failure: the GPU plugin is killed at any step with a MIG device -> the next one completes the claim */
 static void killed_at_every_step_with_a_mig_device(void **state) {
         struct world *w = *state;
         world_conf(w, "GPU_COUNT=2\nGPU1_MIG=\"3g@0\"\n");

@@ -52,7 +52,8 @@ static void a_node_offers_its_gpus_and_follows_what_becomes_of_them(void **state
         world_end(w);
 }
 
-static void a_node_without_driver_says_so_and_serves_the_kubelet(void **state) {
+/* failure: a node has no driver -> an Event reports it, and the kubelet is served */
+static void a_node_without_driver_reports_it_and_serves_the_kubelet(void **state) {
         struct world *w = *state;
         world_conf(w, "INIT_ERROR=9\n");
         world_start(w, NULL);
@@ -65,6 +66,7 @@ static void a_node_without_driver_says_so_and_serves_the_kubelet(void **state) {
         assert_int_equal(w->exit_status, 0);
 }
 
+/* failure: NVML hangs while a claim is unprepared -> the claim is unprepared */
 static void a_claim_is_prepared_with_our_hook_and_unprepared(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *cdi = xasprintf("%s/cdi/k8s.gpu.nvidia.com-claim_" CLAIM_UID ".yaml", w->dir);
@@ -92,6 +94,7 @@ static void a_claim_is_prepared_with_our_hook_and_unprepared(void **state) {
         world_end(w);
 }
 
+/* failure: the kernel does not support the hook -> the node offers no GPU and names the call */
 static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void **state) {
         struct world *w = *state;
         tree_put(w->dir, "bin/cdi-hook",
@@ -113,7 +116,9 @@ static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void
 }
 
 /* In a driver container's root is no hook of the host's. */
-static void a_hook_that_the_values_name_is_looked_for_in_the_hosts_files(void **state) {
+/* failure: the configured hook is only in a driver container -> it is searched on the host and reported
+ * missing */
+static void a_configured_hook_is_searched_on_the_host(void **state) {
         struct world *w = *state;
         tree_put(w->dir, "host/etc/os-release", "");
         tree_put(w->dir, "root/usr/bin/nvidia-cdi-hook", "");
@@ -136,6 +141,7 @@ static unsigned sessions(const struct world *w) {
         return n;
 }
 
+/* failure: a GPU reports an XID -> it is tainted if the feature gate is on */
 static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state) {
         struct world *w = *state;
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
@@ -177,6 +183,7 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         world_end(w);
 }
 
+/* failure: a pod starts before the GPUs are watched -> its Prepare waits for the watch */
 static void no_pod_starts_before_the_gpus_are_watched(void **state) {
         struct world *w = *state;
         world_conf(w, "GPU_COUNT=2\nGPU1_SLEEP_MS_nvmlDeviceRegisterEvents=1500\n");
@@ -191,6 +198,7 @@ static void no_pod_starts_before_the_gpus_are_watched(void **state) {
         world_end(w);
 }
 
+/* failure: NVML prints why it fails -> the text is in the log */
 static void what_nvml_prints_is_in_the_log(void **state) {
         struct world *w = *state;
         world_conf(w, "GPU_COUNT=2\nPRINT=\"Driver/library version mismatch\"\n");
@@ -210,7 +218,8 @@ static void watching(struct world *w, unsigned writes) {
 #define XID_79 "\"value\":\"79\""
 #define CLEAR "gpu.nvidia.com/clear-xids"
 
-static void an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so(void **state) {
+/* failure: plugin, kubelet and slice are replaced -> an XID's taint stays until a reboot or an annotation */
+static void a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation(void **state) {
         struct world *w = *state;
         struct err e;
         size_t n;
@@ -257,7 +266,8 @@ static void an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_som
         world_end(w);
 }
 
-static void what_is_kept_of_health_may_be_unreadable_or_not_be_written(void **state) {
+/* failure: the record of health cannot be read or written -> new XIDs still taint, and the log reports it */
+static void a_health_record_may_be_unreadable_or_unwritable(void **state) {
         struct world *w = *state;
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
         tree_put(w->dir, "plugins/gpu.nvidia.com/health.json", "{");
@@ -278,7 +288,8 @@ static void what_is_kept_of_health_may_be_unreadable_or_not_be_written(void **st
         world_end(w);
 }
 
-static void a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too(void **state) {
+/* failure: a device plugin offers the node's GPUs too -> an Event and a metric report it */
+static void a_device_plugin_with_the_same_gpus_and_its_end_are_reported(void **state) {
         struct world *w = *state;
         struct buf line = BUF_INIT(4096);
         w->capacity = "\"cpu\":\"4\",\"nvidia.com/gpu\":\"2\",\"nvidia.com/mig-1g.5gb\":\"7\"";
@@ -297,7 +308,8 @@ static void a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too
         world_end(w);
 }
 
-static void a_default_runtime_that_gives_gpus_to_all_is_told_when_it_is_configured(void **state) {
+/* failure: NVIDIA's runtime is the default and gives GPUs to all pods -> an Event reports it */
+static void a_default_runtime_that_gives_gpus_to_all_pods_is_reported(void **state) {
         struct world *w = *state;
         world_start(w, NULL);
         UNTIL(w, w->writes);
@@ -311,7 +323,8 @@ static void a_default_runtime_that_gives_gpus_to_all_is_told_when_it_is_configur
         assert_int_equal(w->exit_status, 0);
 }
 
-static void what_this_driver_does_not_do_is_refused_at_the_start(void **state) {
+/* failure: a feature gate or option is not supported -> the GPU plugin refuses to start and names it */
+static void unsupported_gates_and_options_are_refused_at_the_start(void **state) {
         static const char *const asked[][2] = {
                 { "--feature-gates=DynamicMIG=true", "DynamicMIG" },
                 { "--feature-gates=MPSSupport=true", "MPSSupport" },
@@ -338,18 +351,18 @@ int main(int argc, char **argv) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_node_offers_its_gpus_and_follows_what_becomes_of_them),
-                T(a_node_without_driver_says_so_and_serves_the_kubelet),
+                T(a_node_without_driver_reports_it_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
-                T(a_hook_that_the_values_name_is_looked_for_in_the_hosts_files),
+                T(a_configured_hook_is_searched_on_the_host),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
                 T(what_nvml_prints_is_in_the_log),
-                T(an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so),
-                T(what_is_kept_of_health_may_be_unreadable_or_not_be_written),
-                T(a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too),
-                T(a_default_runtime_that_gives_gpus_to_all_is_told_when_it_is_configured),
-                T(what_this_driver_does_not_do_is_refused_at_the_start),
+                T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
+                T(a_health_record_may_be_unreadable_or_unwritable),
+                T(a_device_plugin_with_the_same_gpus_and_its_end_are_reported),
+                T(a_default_runtime_that_gives_gpus_to_all_pods_is_reported),
+                T(unsupported_gates_and_options_are_refused_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

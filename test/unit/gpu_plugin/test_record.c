@@ -40,7 +40,8 @@ static void encodes_to(const struct checkpoint *c, const char *name) {
         buf_done(&b);
 }
 
-static void what_go_wrote_comes_out_as_it_was(void **state) {
+/* failure: the checkpoint is of any Go driver version -> it is read and written unchanged */
+static void a_checkpoint_of_the_go_driver_is_written_unchanged(void **state) {
         (void)state;
         static const char *const names[] = { "checkpoint-go-1.json", "checkpoint-go-2.json",
                                              "checkpoint-go-3.json", "checkpoint-go-4.json",
@@ -57,7 +58,8 @@ static void what_go_wrote_comes_out_as_it_was(void **state) {
         }
 }
 
-static void a_file_is_converted_to_the_dialect_that_is_written(void **state) {
+/* failure: the checkpoint has the layout of another Go driver version -> it is converted */
+static void a_checkpoint_is_converted_to_the_layout_that_is_written(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &record_codec, .dialect = RECORD_RELEASED };
         read_into(&c, "all-main.json");
@@ -79,6 +81,7 @@ static const struct node_device of_one[] = {
           .info = "{\"uuid\":\"GPU-00000000-0000-4000-8000-000000000000\"}" },
 };
 
+/* failure: the driver returns to the Go driver -> new entries have its form */
 static void a_new_claim_is_written_as_go_would(void **state) {
         (void)state;
         static const char status[] =
@@ -138,6 +141,7 @@ static void an_unprepared_claim_is_not_remembered_in_the_file(void **state) {
 
 /* A member that a server of another version has sent, or one that says nothing, would be a corrupt checkpoint
  * to the Go driver. */
+/* failure: a claim's status has members that Go's types lack -> the checkpoint omits them */
 static void a_status_is_written_as_gos_types_would(void **state) {
         (void)state;
         const struct {
@@ -180,7 +184,8 @@ static void a_status_is_written_as_gos_types_would(void **state) {
 }
 
 /* An unknown member in a group is another version's: it stays, even where the dialect is another. */
-static void what_is_not_understood_stays_as_it_was(void **state) {
+/* failure: the checkpoint has unknown members -> they stay unchanged */
+static void unknown_members_stay_unchanged(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &record_codec, .dialect = RECORD_MAIN, .boot_id = "boot-1" },
                           again = { .codec = &record_codec, .dialect = RECORD_RELEASED };
@@ -200,13 +205,13 @@ static void what_is_not_understood_stays_as_it_was(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_go_wrote_comes_out_as_it_was),
-                cmocka_unit_test(a_file_is_converted_to_the_dialect_that_is_written),
+                cmocka_unit_test(a_checkpoint_of_the_go_driver_is_written_unchanged),
+                cmocka_unit_test(a_checkpoint_is_converted_to_the_layout_that_is_written),
                 cmocka_unit_test(a_new_claim_is_written_as_go_would),
                 cmocka_unit_test(devices_are_read_with_what_they_are),
                 cmocka_unit_test(an_unprepared_claim_is_not_remembered_in_the_file),
                 cmocka_unit_test(a_status_is_written_as_gos_types_would),
-                cmocka_unit_test(what_is_not_understood_stays_as_it_was),
+                cmocka_unit_test(unknown_members_stay_unchanged),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

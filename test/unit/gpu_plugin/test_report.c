@@ -70,7 +70,8 @@ static void has_metric(const char *line) {
         buf_done(&b);
 }
 
-static void why_nothing_is_offered_is_told_once(void **unused) {
+/* failure: a node offers no GPU -> one Event and a metric report why */
+static void the_reason_for_no_devices_is_reported_once(void **unused) {
         tell(0);
         has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 1\n");
         has_metric("nvidia_dra_gpu_devices_offered{device_type=\"mig\"} 1\n");
@@ -91,7 +92,8 @@ static void why_nothing_is_offered_is_told_once(void **unused) {
         tell(0);
 }
 
-static void that_what_is_known_is_old_is_told_once(void **unused) {
+/* failure: NVML fails three times in a row -> one Event reports that the inventory is stale */
+static void a_stale_inventory_is_reported_once(void **unused) {
         state.failures = GPUS_STALE - 1;
         snprintf(state.error, sizeof state.error, "NVML did not answer in time");
         tell(0);
@@ -107,6 +109,7 @@ static void that_what_is_known_is_old_is_told_once(void **unused) {
         has_metric("nvidia_dra_gpu_inventory_stale 0\n");
 }
 
+/* failure: persistence mode is off -> one Event reports it */
 static void that_persistence_mode_is_off_is_reported_once(void **unused) {
         has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
         devices.n_persistence_off = 2;
@@ -119,7 +122,8 @@ static void that_persistence_mode_is_off_is_reported_once(void **unused) {
         has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
 }
 
-static void what_is_left_out_is_named_once(void **unused) {
+/* failure: a GPU is left out -> one Event names it with the reason */
+static void left_out_devices_are_named_once(void **unused) {
         left_out[0] = (struct gpu_left_out){ "GPU 3", "nvmlDeviceGetUUID: NVML error 15" };
         devices.n_left_out = 1;
         tell(1);
@@ -143,7 +147,8 @@ static void failures_of_nvml_are_counted(void **unused) {
         has_metric("nvidia_dra_gpu_nvml_failures_total{kind=\"crashed\"} 0\n");
 }
 
-static void an_xid_is_told_with_what_to_do(void **unused) {
+/* failure: a GPU reports an XID -> an Event reports it with the remedy */
+static void an_xid_is_reported_with_the_remedy(void **unused) {
         items[0].uuid = "GPU-0";
         n_events = 0;
         report_xid(&report, &items[0], 31, true); /* a program's: the log will do */
@@ -154,7 +159,8 @@ static void an_xid_is_told_with_what_to_do(void **unused) {
                                           "it (taint gpu.nvidia.com/xid)"));
 }
 
-static void that_nobody_watches_is_told_once(void **unused) {
+/* failure: GPUs cannot be watched -> one Event reports it */
+static void unwatched_gpus_are_reported_once(void **unused) {
         struct err e;
         err_set(&e, ERR_RETRY, 13, "this library has no functions for events");
         n_events = 0;
@@ -168,7 +174,8 @@ static void that_nobody_watches_is_told_once(void **unused) {
         assert_int_equal(n_events, 2);
 }
 
-static void lost_gpus_are_counted_and_told(void **unused) {
+/* failure: a GPU is lost -> an Event and a metric report it */
+static void lost_gpus_are_counted_and_reported(void **unused) {
         const struct xids none = { 0 };
         struct health *h = health_new(&none);
         struct nvml_watched_gpu gpu = { "GPU-0", 15, "nvmlDeviceGetUUID" };
@@ -190,7 +197,8 @@ static void lost_gpus_are_counted_and_told(void **unused) {
         health_free(h);
 }
 
-static void a_server_without_taints_is_told_once(void **unused) {
+/* failure: the API server does not serve device taints -> one Event reports it */
+static void a_server_without_device_taints_is_reported_once(void **unused) {
         n_events = 0;
         report_untainted(&report, SLICE_TAINTS_EFFECTIVE);
         assert_int_equal(n_events, 0);
@@ -218,7 +226,8 @@ static void what_is_offered_outlives_what_is_known(void **unused) {
 }
 
 /* As the Go driver leaves them, but for the name of the last one, which this driver has prepared. */
-static void what_the_go_driver_prepared_otherwise_is_told_with_the_remedy(void **unused) {
+/* failure: the Go driver has prepared MPS, VFIO or dynamic MIG -> an Event reports it with the remedy */
+static void claims_with_mps_or_vfio_of_the_go_driver_are_reported(void **unused) {
         static const struct node_device mps[] = {
                 { .name = "gpu-0",
                   .type = GPU_TYPE_FULL,
@@ -283,16 +292,16 @@ static void a_toolkit_that_gives_gpus_without_a_claim_is_reported(void **unused)
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(why_nothing_is_offered_is_told_once),
-                T(that_what_is_known_is_old_is_told_once),
-                T(what_is_left_out_is_named_once),
+                T(the_reason_for_no_devices_is_reported_once),
+                T(a_stale_inventory_is_reported_once),
+                T(left_out_devices_are_named_once),
                 T(failures_of_nvml_are_counted),
                 T(what_is_offered_outlives_what_is_known),
-                T(an_xid_is_told_with_what_to_do),
-                T(that_nobody_watches_is_told_once),
-                T(lost_gpus_are_counted_and_told),
-                T(a_server_without_taints_is_told_once),
-                T(what_the_go_driver_prepared_otherwise_is_told_with_the_remedy),
+                T(an_xid_is_reported_with_the_remedy),
+                T(unwatched_gpus_are_reported_once),
+                T(lost_gpus_are_counted_and_reported),
+                T(a_server_without_device_taints_is_reported_once),
+                T(claims_with_mps_or_vfio_of_the_go_driver_are_reported),
                 T(that_persistence_mode_is_off_is_reported_once),
                 T(a_toolkit_that_gives_gpus_without_a_claim_is_reported),
         };

@@ -98,7 +98,8 @@ static void by_admin_access_no_time_slice_is_changed_and_that_is_said(void **sta
         called_with("");
 }
 
-static void what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back(void **state) {
+/* failure: nvidia-smi refuses a time slice -> Prepare fails, and time slices that were set are reset */
+static void a_refused_time_slice_is_reported_and_others_are_reset(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
@@ -125,7 +126,8 @@ static void what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back(void **
         refused("one", "'nvidia-smi' is not in driver root '/run/nvidia/driver'");
 }
 
-static void a_claim_goes_whatever_nvidia_smi_says(void **state) {
+/* failure: nvidia-smi fails at Unprepare -> the claim is unprepared, and an Event reports it */
+static void a_claim_is_unprepared_although_nvidia_smi_fails(void **state) {
         (void)state;
         needs_nodes();
         sliced();
@@ -154,7 +156,8 @@ static void by_admin_access_a_wrong_configuration_is_refused_all_the_same(void *
 }
 
 /* The Go driver has prepared it with an MPS daemon; what is recorded of it is what that driver writes. */
-static void a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back(void **state) {
+/* failure: a claim with MPS of the Go driver is unprepared -> the GPU's compute mode is reset */
+static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void **state) {
         (void)state;
         needs_nodes();
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1");
@@ -182,6 +185,7 @@ static void until_called(void) {
         }
 }
 
+/* failure: nvidia-smi takes long -> other claims are served */
 static void others_are_served_while_a_time_slice_is_set(void **state) {
         struct dra_op one, two, again = { 0 };
         (void)state;
@@ -219,7 +223,8 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
         unprepared_claim("two");
 }
 
-static void who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back(void **state) {
+/* failure: a claim is deleted while its time slice is set -> Unprepare waits and resets it */
+static void unprepare_during_prepare_waits_and_resets_the_time_slice(void **state) {
         struct dra_op one, gone = { 0 };
         (void)state;
         needs_nodes();
@@ -246,7 +251,8 @@ static void next_process(void) {
 }
 
 /* A plugin that was killed while it set a time slice has recorded that it would. */
-static void what_was_begun_is_set_back_by_the_next_process(void **state) {
+/* failure: the plugin is killed while it sets a time slice -> the next one resets it */
+static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
@@ -286,7 +292,8 @@ static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void
         called_with(SET("GPU-0", "0"));
 }
 
-static void a_time_slice_outlives_the_record(void **state) {
+/* failure: the checkpoint is lost -> Unprepare still resets the time slice */
+static void a_time_slice_is_reset_after_the_checkpoint_was_lost(void **state) {
         (void)state;
         needs_nodes();
         sliced();
@@ -306,14 +313,14 @@ int main(void) {
                 T(of_several_gpus_first_all_modes_are_set_and_then_the_slices),
                 T(by_admin_access_no_time_slice_is_changed_and_that_is_said),
                 T(by_admin_access_a_wrong_configuration_is_refused_all_the_same),
-                T(what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back),
-                T(a_claim_goes_whatever_nvidia_smi_says),
-                T(a_gpu_that_had_an_mps_daemon_gets_its_compute_mode_back),
+                T(a_refused_time_slice_is_reported_and_others_are_reset),
+                T(a_claim_is_unprepared_although_nvidia_smi_fails),
+                T(the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver),
                 T(others_are_served_while_a_time_slice_is_set),
-                T(who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back),
-                T(what_was_begun_is_set_back_by_the_next_process),
+                T(unprepare_during_prepare_waits_and_resets_the_time_slice),
+                T(a_time_slice_of_a_killed_process_is_reset),
                 T(devices_of_another_driver_are_left_alone_when_a_claim_is_undone),
-                T(a_time_slice_outlives_the_record),
+                T(a_time_slice_is_reset_after_the_checkpoint_was_lost),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

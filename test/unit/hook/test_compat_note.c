@@ -32,6 +32,7 @@ static int note_has(const char *section, const char *owner, const char *text, un
         return has(&l, sizeof l, driver);
 }
 
+/* failure: a CUDA compatibility library is for other drivers -> it is not used */
 static void only_the_drivers_of_the_list_are_supported(void **state) {
         (void)state;
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 570), 1);
@@ -41,6 +42,7 @@ static void only_the_drivers_of_the_list_are_supported(void **state) {
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 57), 0);
 }
 
+/* failure: a compatibility library does not list drivers -> its note is ignored */
 static void a_note_without_a_list_is_ignored(void **state) {
         (void)state;
         assert_int_equal(note_has(SECTION, OWNER, "{\"Format\": 1}", 570), -1);
@@ -52,6 +54,7 @@ static void a_note_without_a_list_is_ignored(void **state) {
         assert_int_equal(note_has(".note.other", OWNER, TEXT, 570), -1);
 }
 
+/* failure: a CUDA compatibility library is truncated or foreign -> it is ignored */
 static void a_truncated_or_foreign_file_is_ignored(void **state) {
         (void)state;
         struct note_library l;

@@ -109,7 +109,8 @@ static void a_file_in_the_way_is_replaced(void **state) {
         link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
 }
 
-static void a_command_that_makes_no_sense_changes_nothing(void **state) {
+/* failure: the hook gets invalid arguments -> it changes nothing */
+static void an_invalid_command_changes_nothing(void **state) {
         (void)state;
         static const char *const bad[] = { "a",          "::/a",    "a::b",    "a::/", "a::/..",
                                            "a::/x/../y", "a::/./y", "a::/x/.", "a::",  "a::/etc/hostname/y" };
@@ -119,6 +120,7 @@ static void a_command_that_makes_no_sense_changes_nothing(void **state) {
         unchanged("c/etc/hostname", "c");
 }
 
+/* failure: an image has a newer CUDA compatibility library -> it is preferred */
 static void a_newer_compatibility_library_of_the_image_is_preferred(void **state) {
         (void)state;
         const struct options o = { .driver_version = "570.86.10" };
@@ -154,6 +156,7 @@ static void a_newer_compatibility_library_of_the_image_is_preferred(void **state
 
 /* ---- and what it must not do ---- */
 
+/* failure: an image's compat folder is a link to the host (CVE-2024-0132) -> it is not entered */
 static void cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered(void **state) {
         (void)state;
         _cleanup_(freep) char *host = file_join(root, "host");
@@ -164,7 +167,8 @@ static void cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered(
         assert_int_equal(in_root(fd, "/usr/local/cuda/compat/canary", O_PATH, 0), -1);
 }
 
-static void cve_2024_0133_nothing_is_made_on_the_host(void **state) {
+/* failure: links of an image lead out of it (CVE-2024-0133) -> nothing is created on the host */
+static void cve_2024_0133_nothing_is_created_on_the_host(void **state) {
         (void)state;
         _cleanup_(freep) char *host = file_join(root, "host");
         driver_tree_link(root, "c/up", "../../host");
@@ -174,7 +178,8 @@ static void cve_2024_0133_nothing_is_made_on_the_host(void **state) {
         assert_int_equal(link_it("x::/up/deep/er/made"), -1);
 }
 
-static void cve_2024_0134_a_link_at_the_place_is_replaced_and_not_followed(void **state) {
+/* failure: an image has a link where the hook writes (CVE-2024-0134) -> it is replaced, not followed */
+static void cve_2024_0134_an_existing_link_is_replaced_and_not_followed(void **state) {
         (void)state;
         _cleanup_(freep) char *canary = file_join(root, "host/canary");
         driver_tree_link(root, "c/usr/lib64/libcuda.so", canary);
@@ -182,7 +187,8 @@ static void cve_2024_0134_a_link_at_the_place_is_replaced_and_not_followed(void 
         link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
 }
 
-static void cve_2025_23267_configuration_files_are_written_where_they_belong(void **state) {
+/* failure: an image redirects configuration files (CVE-2025-23267) -> they are written inside the image */
+static void cve_2025_23267_configuration_files_are_written_inside_the_image(void **state) {
         (void)state;
         _cleanup_(freep) char *host = file_join(root, "host");
         tree_put(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2", "");
@@ -190,6 +196,7 @@ static void cve_2025_23267_configuration_files_are_written_where_they_belong(voi
         assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "570.1" }), -1);
 }
 
+/* failure: a link of an image leads to another process -> it is not followed */
 static void a_link_to_another_process_is_not_followed(void **state) {
         (void)state;
         driver_tree_link(root, "c/usr/lib64", "/proc/1/root/tmp");
@@ -239,13 +246,16 @@ static void race(const char *at, const char *target) {
         free(r.to_host);
 }
 
-static void cve_2025_23359_a_folder_that_becomes_an_absolute_link_meanwhile(void **state) {
+/* failure: a folder becomes an absolute link during the hook (CVE-2025-23359) -> nothing outside changes */
+static void cve_2025_23359_a_folder_becomes_an_absolute_link_during_the_hook(void **state) {
         (void)state;
         _cleanup_(freep) char *host = file_join(root, "host");
         race("c/usr/lib64/nvidia", host);
 }
 
-static void cve_2026_24260_a_parent_that_becomes_a_relative_link_meanwhile(void **state) {
+/* failure: a parent folder becomes a relative link during the hook (CVE-2026-24260) -> nothing outside
+ * changes */
+static void cve_2026_24260_a_parent_becomes_a_relative_link_during_the_hook(void **state) {
         (void)state;
         race("c/usr", "../host");
 }
@@ -256,15 +266,15 @@ int main(void) {
                 T(links_are_made_with_their_folders),
                 T(links_of_the_image_on_the_way_are_followed_in_it),
                 T(a_file_in_the_way_is_replaced),
-                T(a_command_that_makes_no_sense_changes_nothing),
+                T(an_invalid_command_changes_nothing),
                 T(a_newer_compatibility_library_of_the_image_is_preferred),
                 T(cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered),
-                T(cve_2024_0133_nothing_is_made_on_the_host),
-                T(cve_2024_0134_a_link_at_the_place_is_replaced_and_not_followed),
-                T(cve_2025_23267_configuration_files_are_written_where_they_belong),
+                T(cve_2024_0133_nothing_is_created_on_the_host),
+                T(cve_2024_0134_an_existing_link_is_replaced_and_not_followed),
+                T(cve_2025_23267_configuration_files_are_written_inside_the_image),
                 T(a_link_to_another_process_is_not_followed),
-                T(cve_2025_23359_a_folder_that_becomes_an_absolute_link_meanwhile),
-                T(cve_2026_24260_a_parent_that_becomes_a_relative_link_meanwhile),
+                T(cve_2025_23359_a_folder_becomes_an_absolute_link_during_the_hook),
+                T(cve_2026_24260_a_parent_becomes_a_relative_link_during_the_hook),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

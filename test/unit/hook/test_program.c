@@ -143,6 +143,7 @@ static void put_library(const char *path) {
         skip();
 }
 
+/* failure: an image has no configuration of the loader -> the mounted libraries are found */
 static void the_loader_finds_what_was_mounted(void **state) {
         (void)state;
         if (!mounts)
@@ -156,7 +157,8 @@ static void the_loader_finds_what_was_mounted(void **state) {
         assert_true(cache_has("/usr/lib64/lib"));
 }
 
-static void a_configuration_that_includes_nothing_has_the_folders_all_the_same(void **state) {
+/* failure: an image's loader configuration includes nothing -> the mounted libraries are found */
+static void a_configuration_without_includes_gets_the_folders(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -185,6 +187,7 @@ static bool cache_prefers(const char *first, const char *second) {
 }
 
 /* As images of Red Hat's distributions have it, on a host whose driver is in /usr/lib64, too. */
+/* failure: an image prefers its own copy of a library -> that copy stays preferred */
 static void a_library_that_the_image_prefers_to_the_systems_stays_preferred(void **state) {
         (void)state;
         if (!mounts)
@@ -209,6 +212,7 @@ static void a_library_that_the_image_prefers_to_the_systems_stays_preferred(void
         assert_true(cache_prefers("=> /opt/driver/lib", "=> /usr/local/lib/lib"));
 }
 
+/* failure: an image has a library of more than 1 GiB -> it stays in the loader's cache */
 static void a_library_of_more_than_a_gibibyte_stays_in_the_cache(void **state) {
         (void)state;
         if (!mounts)
@@ -254,7 +258,8 @@ static void a_compatibility_library_is_used_for_the_drivers_that_it_lists(void *
         assert_false(is_preferred(NULL, "590.44.01"));
 }
 
-static void musl_is_told_by_its_own_file(void **state) {
+/* failure: an image uses musl -> the mounted libraries are found */
+static void musl_is_configured_by_its_own_file(void **state) {
         (void)state;
         struct err e;
         if (!mounts)
@@ -273,7 +278,8 @@ static void musl_is_told_by_its_own_file(void **state) {
 
 /* Absolute links of an image, as those of a distribution without /usr merge turned round, lead into the
  * image. */
-static void folders_of_the_image_that_are_links_stay_in_it(void **state) {
+/* failure: folders of an image are absolute links -> they stay inside the image */
+static void folders_of_the_image_that_are_links_stay_inside_it(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -284,7 +290,8 @@ static void folders_of_the_image_that_are_links_stay_in_it(void **state) {
         assert_true(is_there("c/real-etc/ld.so.cache"));
 }
 
-static void a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image(void **state) {
+/* failure: /etc and /lib64 of an image are absolute links -> the hook works inside the image */
+static void images_whose_etc_and_lib64_are_absolute_links_are_supported(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -307,7 +314,8 @@ static void a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_im
 }
 
 /* A link by the root of a process, which the container's own /proc shows. */
-static void a9_a_configuration_that_leads_to_another_process_leads_nowhere(void **state) {
+/* failure: a loader configuration leads to another process -> nothing outside changes */
+static void a_configuration_that_leads_to_another_process_is_not_followed(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -325,7 +333,8 @@ static void a9_a_configuration_that_leads_to_another_process_leads_nowhere(void 
         umount2(proc, MNT_DETACH);
 }
 
-static void a9_libraries_in_a_volume_that_is_read_only_are_found(void **state) {
+/* failure: libraries are in a read-only volume -> they are found */
+static void libraries_in_a_read_only_volume_are_found(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -338,6 +347,7 @@ static void a9_libraries_in_a_volume_that_is_read_only_are_found(void **state) {
         umount2(volume, MNT_DETACH);
 }
 
+/* failure: an image brings its own ldconfig (CVE-2024-0135) -> it is not executed */
 static void cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader(void **state) {
         (void)state;
         if (!mounts)
@@ -354,7 +364,8 @@ static void cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader
                          1); /* needs a loader */
 }
 
-static void cve_2025_23266_the_environment_of_the_container_is_nothing_to_it(void **state) {
+/* failure: a container sets LD_PRELOAD and similar (CVE-2025-23266) -> the hook ignores it */
+static void cve_2025_23266_the_environment_of_the_container_has_no_effect(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -369,7 +380,8 @@ static void cve_2025_23266_the_environment_of_the_container_is_nothing_to_it(voi
         assert_int_equal(run(ARGV(A("update-ldcache"), A("--folder"), A("/usr")), evil), 0);
 }
 
-static void cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere(void **state) {
+/* failure: links of an image redirect ldconfig's files (CVE-2025-23267) -> nothing outside changes */
+static void cve_2025_23267_links_of_the_image_do_not_redirect_ldconfig(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -382,7 +394,8 @@ static void cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere(void **state
         (void)run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")), none); /* the canary tells */
 }
 
-static void what_it_does_not_know_it_refuses(void **state) {
+/* failure: the hook gets an unknown command -> it is refused */
+static void unknown_commands_are_refused(void **state) {
         (void)state;
         char *const none[] = { NULL };
         assert_int_equal(run(ARGV(A("chmod"), A("--path"), A("/x")), none), 1);
@@ -424,7 +437,8 @@ static void mount_kernel_files(void) {
         tree_put(root, "c/dev/mqueue/x", "");
 }
 
-static void what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev(void **state) {
+/* failure: a library of the image takes over ldconfig -> it has no /proc, /sys or /dev */
+static void a_replaced_ldconfig_has_no_proc_sys_or_dev(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -441,6 +455,7 @@ static void what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev(void **sta
 }
 
 /* The probe reads a FIFO of the image forever, like a file on a server that does not answer. */
+/* failure: an image's files are slow to read -> the hook ends with an error after its time limit */
 static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(void **state) {
         (void)state;
         if (!mounts)
@@ -464,6 +479,7 @@ static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(voi
 }
 
 /* What the plugin runs before it publishes a GPU. */
+/* failure: a node cannot run the hook -> the self-test shows it before GPUs are offered */
 static void the_self_test_passes_and_leaves_nothing(void **state) {
         (void)state;
         struct err e;
@@ -477,6 +493,7 @@ static void the_self_test_passes_and_leaves_nothing(void **state) {
         assert_true(access("/sys/kernel", F_OK) == 0);
 }
 
+/* failure: a policy forbids mounts -> the self-test names the call */
 static void a_self_test_that_may_not_mount_names_the_call(void **state) {
         (void)state;
         int status = 0;
@@ -593,24 +610,24 @@ int main(int argc, char **argv) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(the_loader_finds_what_was_mounted),
-                T(a_configuration_that_includes_nothing_has_the_folders_all_the_same),
+                T(a_configuration_without_includes_gets_the_folders),
                 T(a_library_that_the_image_prefers_to_the_systems_stays_preferred),
                 T(a_library_of_more_than_a_gibibyte_stays_in_the_cache),
                 T(a_compatibility_library_is_used_for_the_drivers_that_it_lists),
-                T(musl_is_told_by_its_own_file),
-                T(folders_of_the_image_that_are_links_stay_in_it),
-                T(a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image),
-                T(a9_a_configuration_that_leads_to_another_process_leads_nowhere),
-                T(a9_libraries_in_a_volume_that_is_read_only_are_found),
+                T(musl_is_configured_by_its_own_file),
+                T(folders_of_the_image_that_are_links_stay_inside_it),
+                T(images_whose_etc_and_lib64_are_absolute_links_are_supported),
+                T(a_configuration_that_leads_to_another_process_is_not_followed),
+                T(libraries_in_a_read_only_volume_are_found),
                 T(cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader),
-                T(cve_2025_23266_the_environment_of_the_container_is_nothing_to_it),
-                T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
-                T(what_runs_in_the_place_of_ldconfig_has_no_proc_sys_or_dev),
+                T(cve_2025_23266_the_environment_of_the_container_has_no_effect),
+                T(cve_2025_23267_links_of_the_image_do_not_redirect_ldconfig),
+                T(a_replaced_ldconfig_has_no_proc_sys_or_dev),
                 T(a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig),
                 T(the_self_test_passes_and_leaves_nothing),
                 T(a_self_test_that_may_not_mount_names_the_call),
                 T(no_loader_of_the_image_is_named_by_the_hook),
-                T(what_it_does_not_know_it_refuses),
+                T(unknown_commands_are_refused),
                 T(it_takes_the_words_of_nvidias_programs),
                 T(a_container_of_runc_knows_what_was_mounted),
         };

@@ -74,7 +74,8 @@ static int run_with(int errnum) {
         return WEXITSTATUS(status);
 }
 
-static void a_root_that_cannot_be_pivoted_away_is_covered(void **state) {
+/* failure: pivot_root is not possible -> the host's root is covered */
+static void a_root_that_pivot_root_refuses_is_covered(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -83,6 +84,7 @@ static void a_root_that_cannot_be_pivoted_away_is_covered(void **state) {
         assert_int_equal(access(probed, F_OK), 0);
 }
 
+/* failure: pivot_root is refused unexpectedly -> the hook fails and runs nothing */
 static void any_other_refusal_of_pivot_root_is_an_error(void **state) {
         (void)state;
         if (!mounts)
@@ -99,7 +101,7 @@ int main(int argc, char **argv) {
         mounts = unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_PRIVATE | MS_REC, "") == 0;
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(a_root_that_cannot_be_pivoted_away_is_covered),
+                T(a_root_that_pivot_root_refuses_is_covered),
                 T(any_other_refusal_of_pivot_root_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,8 @@ static void a_member_is_found_among_others(void **state) {
               "/\xc3\xa4\xf0\x9f\x98\x80\n");
 }
 
-static void what_is_no_json_is_refused(void **state) {
+/* failure: the container runtime's state is not valid JSON -> the hook refuses it */
+static void state_that_is_not_json_is_refused(void **state) {
         (void)state;
         static const char *const bad[] = { "",
                                            "[]",
@@ -103,7 +104,8 @@ static void the_root_is_where_the_bundle_says(void **state) {
         assert_int_equal(state_of("", path), -1);
 }
 
-static void the_hosts_own_root_is_none_of_a_container(void **state) {
+/* failure: the state names the host's root as the container's -> the hook refuses it */
+static void the_hosts_root_is_refused_as_a_container_root(void **state) {
         (void)state;
         assert_int_equal(in_root_open("/"), -1);
         assert_int_equal(in_root_open("/proc/self/root"), -1);
@@ -118,9 +120,9 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_member_is_found_among_others),
-                T(what_is_no_json_is_refused),
+                T(state_that_is_not_json_is_refused),
                 T(the_root_is_where_the_bundle_says),
-                T(the_hosts_own_root_is_none_of_a_container),
+                T(the_hosts_root_is_refused_as_a_container_root),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,7 @@ static void on_status(void *u, const char *word, const char *text) {
 }
 
 /* Its answer grows with the square of the slots. */
+/* failure: the answer of nvidia-imex-ctl is very long -> it is read completely */
 static void test_domain_of_many_slots_is_read(void **state) {
         static const unsigned slots[] = { 18, 64, 144, 1024 };
 

@@ -193,7 +193,8 @@ static int look_for_grants(void *u, struct err *e) {
 }
 
 /* A grant that cannot be seen may be there. */
-static void grants_that_cannot_be_read_are_no_absence(void **unused) {
+/* failure: a grant cannot be read -> it counts as present [daemon] */
+static void unreadable_grants_do_not_count_as_absent(void **unused) {
         static const char claim[] = "c0000000-0000-4000-8000-000000000001";
         _cleanup_(freep) char *domain = in_dir(CLAIMED);
         struct err e;
@@ -223,7 +224,7 @@ int main(void) {
                                             T(test_read_state),
                                             T(test_hosts),
                                             T(test_process),
-                                            T(grants_that_cannot_be_read_are_no_absence),
+                                            T(unreadable_grants_do_not_count_as_absent),
                                             T(what_cannot_be_forgotten_is_reported) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,7 @@ static void test_names(void **state) {
 }
 
 /* A reused address must not lead a daemon to one of another domain, so that no name may lead to both. */
+/* failure: an address is reused by another IMEX domain -> no name leads to both */
 static void test_two_domains_share_no_name(void **state) {
         static const char *const uids[] = { "aaaaaaaa-0000-4000-8000-000000000001",
                                             "aaaaaaaa-0000-4000-8000-000000000002" };
@@ -172,6 +173,7 @@ static void test_two_domains_share_no_name(void **state) {
         }
 }
 
+/* failure: slots have no node -> every slot has an address, so DNS is not queried */
 static void test_hosts_golden(void **state) {
         const struct imex_peer peers[] = { { .index = 2, .ip = "10.1.0.7" },
                                            { .index = 1, .ip = "10.1.0.5" },

@@ -193,7 +193,8 @@ static void what_an_earlier_plugin_wrote_is_use(void **state) {
         take(ONE);
 }
 
-static void what_cannot_be_seen_is_use(void **state) {
+/* failure: grants or CDI files cannot be read -> IMEX counts as in use [daemon] */
+static void unreadable_claims_count_as_use(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE);
         struct err e;
 
@@ -341,7 +342,8 @@ static void run(unsigned order, unsigned death, struct sides *x) {
 }
 
 /* In each order of their steps, and for each death of the plugin between two of its own. */
-static void no_order_of_the_steps_gives_out_a_channel_on_an_imex_that_ends(void **state) {
+/* failure: IMEX is to stop while a channel is prepared -> in no order of steps both happen [daemon] */
+static void no_order_of_steps_prepares_a_channel_on_an_ending_imex(void **state) {
         unsigned given = 0, ends = 0;
         struct sides x;
 
@@ -375,13 +377,13 @@ int main(void) {
                 cmocka_unit_test(what_another_driver_has_unprepared_uses_nothing),
                 cmocka_unit_test(one_of_two_plugin_processes_is_enough),
                 cmocka_unit_test(what_an_earlier_plugin_wrote_is_use),
-                cmocka_unit_test(what_cannot_be_seen_is_use),
+                cmocka_unit_test(unreadable_claims_count_as_use),
                 cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
                 cmocka_unit_test(what_is_no_claim_is_no_grant),
                 cmocka_unit_test(grant_that_cannot_be_made_says_so),
                 cmocka_unit_test(half_a_grant_keeps_no_folder),
                 cmocka_unit_test(the_same_state_is_not_written_twice),
-                cmocka_unit_test(no_order_of_the_steps_gives_out_a_channel_on_an_imex_that_ends),
+                cmocka_unit_test(no_order_of_steps_prepares_a_channel_on_an_ending_imex),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

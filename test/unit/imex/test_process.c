@@ -149,6 +149,7 @@ static void test_stop_before_start(void **state) {
         assert_int_equal(imex_process_state(p), IMEX_PROCESS_DOWN);
 }
 
+/* failure: nvidia-imex ignores SIGTERM -> it is killed */
 static void test_sigterm_ignored_is_killed(void **state) {
         uint64_t t;
 
@@ -177,6 +178,7 @@ static void test_crash_by_signal(void **state) {
         assert_non_null(strstr(why, "was ended by signal 11"));
 }
 
+/* failure: nvidia-imex crashes in a loop -> its restarts are delayed more and more */
 static void test_crash_loop_backs_off(void **state) {
         uint64_t t = uv_hrtime();
 
@@ -266,6 +268,7 @@ static void test_stop_then_start_while_it_ends(void **state) {
 }
 
 /* A pause that would outlast the test: what starts the program within it has skipped it. */
+/* failure: a crashing nvidia-imex is stopped and started at once -> its delay stays */
 static void test_stop_and_start_in_one_turn_keep_the_pause(void **state) {
         make_with("exit 1", 3600000);
         assert_true(within(5000, waiting));
@@ -285,6 +288,7 @@ static void test_stop_and_start_in_one_turn_keep_the_pause(void **state) {
 }
 
 /* libcurl opens some of its descriptors without close-on-exec. */
+/* failure: nvidia-imex is started -> it inherits no descriptor of the daemon */
 static void test_inherits_no_descriptor(void **state) {
         int leaky = fcntl(0, F_DUPFD, 200);
 
@@ -298,6 +302,7 @@ static void test_inherits_no_descriptor(void **state) {
 
 /* The owner, in a process of its own, is killed as the kernel's OOM killer does it. The program is seen to
  * end by the other end of its FIFO. */
+/* failure: the daemon is killed -> nvidia-imex ends with it */
 static void test_dies_with_a_killed_owner(void **state) {
         _cleanup_(freep) char *fifo = in_dir("fifo");
         _cleanup_(closep) int fd = -1;

@@ -71,7 +71,8 @@ static void who_was_not_seen_is_named(void **state) {
         assert_string_equal(v.awaited, "n1, n2, n3 and 2 more");
 }
 
-static void only_the_proof_about_each_ends_the_wait(void **state) {
+/* failure: peers may still map the memory of a crashed IMEX -> only proof about each ends the wait */
+static void only_proof_about_each_peer_ends_the_wait(void **state) {
         static const struct {
                 const char *before, *now, *seen;
                 bool anew;
@@ -99,7 +100,8 @@ static void only_the_proof_about_each_ends_the_wait(void **state) {
 }
 
 /* A boot id that is told late would look like a reboot after our end. */
-static void members_count_when_they_were_told_for_the_whole_patience(void **state) {
+/* failure: a peer's boot ID arrives late -> it does not count as a reboot */
+static void peers_count_when_they_were_known_for_the_whole_wait(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "", NULL, 10 * PATIENCE, 0);
 
         assert_false(v.anew || v.settled);
@@ -133,6 +135,7 @@ static void long_names_are_cut(void **state) {
         assert_non_null(strstr(v.awaited, " and 2 more"));
 }
 
+/* failure: nvidia-imex left state and folders behind -> they are removed after a recovery */
 static void forgetting_empties_the_folder_and_keeps_it(void **state) {
         _cleanup_(freep) char *run = in_dir("run"), *inner = in_dir("run/inner");
         _cleanup_(freep) char *link = in_dir("run/inner/link");
@@ -160,8 +163,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nothing_is_said_before_the_patience_is_over),
                 cmocka_unit_test(who_was_not_seen_is_named),
-                cmocka_unit_test(only_the_proof_about_each_ends_the_wait),
-                cmocka_unit_test(members_count_when_they_were_told_for_the_whole_patience),
+                cmocka_unit_test(only_proof_about_each_peer_ends_the_wait),
+                cmocka_unit_test(peers_count_when_they_were_known_for_the_whole_wait),
                 cmocka_unit_test(long_names_are_cut),
                 D(forgetting_empties_the_folder_and_keeps_it),
         };

@@ -81,6 +81,7 @@ static void test_idle_without_index(void **state) {
         assert_int_equal(count("events", "start"), 0);
 }
 
+/* failure: peers are missing -> a node becomes READY by its own nvidia-imex */
 static void test_becomes_ready(void **state) {
         _cleanup_(freep) char *nodes = NULL, *hosts = NULL, *config = NULL;
 
@@ -146,6 +147,7 @@ static void test_id_from_the_domain(void **state) {
         assert_int_equal(last.peers_known, 1);
 }
 
+/* failure: nvidia-imex takes a wrong ID -> it does not count as READY, and is restarted */
 static void test_wrong_id_is_not_ready_and_restarts(void **state) {
         make();
         put("id", "3", 0644);
@@ -183,6 +185,7 @@ static void test_status_is_reported(void **state) {
         assert_true(within(5000, is_ready));
 }
 
+/* failure: the address of a peer changes -> nvidia-imex gets the new address */
 static void test_peers_change_hosts_and_signal(void **state) {
         _cleanup_(freep) char *hosts = NULL;
 
@@ -231,6 +234,7 @@ static void test_peer_turning_ready_signals(void **state) {
         assert_true(last.ready); /* a peer never takes our readiness away */
 }
 
+/* failure: the index of a node changes -> nvidia-imex is restarted with it */
 static void test_own_index_change_restarts(void **state) {
         _cleanup_(freep) char *hosts = NULL;
 
@@ -275,6 +279,7 @@ static void test_leaving_stops(void **state) {
         assert_true(within(5000, is_ready));
 }
 
+/* failure: nvidia-imex crashes once -> it is restarted and becomes READY */
 static void test_crash_once(void **state) {
         make();
         put("id", "0", 0644);
@@ -318,13 +323,15 @@ static void test_crash_loop_reports_the_cause(void **state) {
         crash_loop("Failed to allocate Imex session, status = NV_ERR_IN_USE", "nvidia-imex.service");
 }
 
+/* failure: nvidia-imex finds no matching network interface -> it is not READY, and the reason is reported */
 static void test_no_matching_interface_is_not_ready(void **state) {
         crash_loop("[ERROR] No matching network interface found for any IP addresses in the node "
                    "configuration file",
                    "none of this node");
 }
 
-static void test_words_of_ctl_are_told(void **state) {
+/* failure: nvidia-imex-ctl prints an error -> the error is reported */
+static void test_the_output_of_ctl_is_reported(void **state) {
         make();
         put("status", "warning: of no interest\nFailed to connect to 10.0.0.1:50005\n", 0644);
         members(0, NULL, NULL);
@@ -514,7 +521,7 @@ int main(void) {
                 T(test_crash_while_ready_withdraws),
                 T(test_crash_loop_reports_the_cause),
                 T(test_no_matching_interface_is_not_ready),
-                T(test_words_of_ctl_are_told),
+                T(test_the_output_of_ctl_is_reported),
                 T(test_missing_program),
                 T(test_hung_ctl),
                 T(test_no_signal_before_it_answers),

@@ -54,7 +54,8 @@ static void wait_for_importers(void) {
         assert_true(within(5000, names_both));
 }
 
-static void test_recovery_waits_for_each_that_may_map_our_memory(void **state) {
+/* failure: nvidia-imex ended uncleanly -> it waits for each peer that may map its memory, and names them */
+static void test_recovery_waits_for_each_peer_that_may_map_our_memory(void **state) {
         wait_for_importers();
         assert_non_null(strstr(last_reason, "WAITING_FOR_RECOVERY"));
         assert_non_null(strstr(last_reason, "n1, n2, which may still map"));
@@ -74,7 +75,8 @@ static void test_recovery_waits_for_each_that_may_map_our_memory(void **state) {
         assert_string_equal(last_awaited, "");
 }
 
-static void test_recovery_counts_who_has_connected(void **state) {
+/* failure: a peer has connected to the recovering nvidia-imex -> it is awaited no longer */
+static void test_recovery_counts_connected_peers(void **state) {
         wait_for_importers();
         put("domain",
             "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"0\":{\"status\":\"CONNECTED\"},"
@@ -92,7 +94,8 @@ static void test_recovery_counts_who_has_connected(void **state) {
         assert_int_equal(last.renewals, 1);
 }
 
-static void test_recovery_believes_no_old_news(void **state) {
+/* failure: the view of peers is stale during a recovery -> it ends no wait */
+static void test_recovery_ignores_stale_members(void **state) {
         wait_for_importers();
         imex_runner_set_current(runner, false);
         members_in("other", NULL);
@@ -103,7 +106,8 @@ static void test_recovery_believes_no_old_news(void **state) {
 }
 
 /* What nvidia-imex remembers is removed before it starts, whatever it is. */
-static void test_recovery_starts_with_nothing_remembered(void **state) {
+/* failure: nvidia-imex restarts after a recovery -> its old state is removed first */
+static void test_recovery_starts_without_old_state(void **state) {
         _cleanup_(freep) char *inner = in_dir("run/inner");
 
         wait_for_importers();
@@ -131,7 +135,8 @@ static bool says_nothing_is_known(void) {
 }
 
 /* "No answer" is not "not connected". */
-static void test_recovery_without_an_answer_names_nobody(void **state) {
+/* failure: nvidia-imex-ctl does not answer during a recovery -> no peer is named */
+static void test_recovery_without_an_answer_names_no_peer(void **state) {
         static const char *const answers[] = { NULL, "{\"nodes\":{", "{\"nodes\":{}}" };
 
         put("domain", str_or(answers[0], "not JSON"), 0644);
@@ -158,11 +163,11 @@ static void test_recovery_without_an_answer_names_nobody(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, finish)
         const struct CMUnitTest tests[] = {
-                T(test_recovery_waits_for_each_that_may_map_our_memory),
-                T(test_recovery_counts_who_has_connected),
-                T(test_recovery_believes_no_old_news),
-                T(test_recovery_starts_with_nothing_remembered),
-                T(test_recovery_without_an_answer_names_nobody),
+                T(test_recovery_waits_for_each_peer_that_may_map_our_memory),
+                T(test_recovery_counts_connected_peers),
+                T(test_recovery_ignores_stale_members),
+                T(test_recovery_starts_without_old_state),
+                T(test_recovery_without_an_answer_names_no_peer),
                 T(test_recovery_that_ends_by_itself_disturbs_nothing),
         };
 

@@ -20,6 +20,7 @@ static void test_grows_and_stops(void **state) {
         assert_int_equal(backoff_spread(1), 1);
 }
 
+/* failure: many nodes retry at once -> their delays are spread */
 static void test_spreads(void **state) {
         unsigned low = 0, high = 0;
         for (int i = 0; i < 1000; i++) {

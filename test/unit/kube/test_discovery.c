@@ -237,7 +237,9 @@ static void the_best_version_is_taken(void **state) {
         assert_string_equal(w->got, "v1beta2");
 }
 
-static void a_group_without_our_versions_is_told_and_asked_again(void **state) {
+/* failure: the API server does not serve a known version -> the error names the versions, and discovery is
+ * retried */
+static void a_group_without_known_versions_is_reported_and_retried(void **state) {
         struct world *w = *state;
         w->serves = "v1alpha3";
         discover(w);
@@ -253,7 +255,8 @@ static void a_group_without_our_versions_is_told_and_asked_again(void **state) {
         assert_int_equal(w->asked, 2);
 }
 
-static void a_refusal_is_told_and_asked_again(void **state) {
+/* failure: the API server refuses discovery at its start -> it is retried */
+static void a_refused_discovery_is_reported_and_retried(void **state) {
         struct world *w = *state;
         w->refuses = true;
         discover(w);
@@ -265,6 +268,7 @@ static void a_refusal_is_told_and_asked_again(void **state) {
         assert_int_equal(w->asked, 2);
 }
 
+/* failure: a page answers discovery -> it does not mean that no version is served */
 static void a_page_does_not_mean_that_there_is_no_version(void **state) {
         static const int statuses[] = { 404, 403, 503, 200 };
         struct world *w = *state;
@@ -314,6 +318,7 @@ static void freed_from_inside(void **state) {
 
 /* ---- versions that change ---- */
 
+/* failure: a served API version disappears -> a request is retried with another version */
 static void a_call_goes_to_the_new_version(void **state) {
         struct world *w = *state;
         w->serves = "v1beta1 v1beta2";
@@ -326,7 +331,8 @@ static void a_call_goes_to_the_new_version(void **state) {
         assert_int_equal(w->asked, 2);
 }
 
-static void an_informer_goes_on_with_the_new_version(void **state) {
+/* failure: a served API version disappears -> watches continue with another version */
+static void an_informer_continues_with_the_new_version(void **state) {
         static const char *const steps[] = { "v1", "v1beta1", "v1beta1 v1beta2 v1" };
         static const char *const expected[] = { "v1", "v1beta1", "v1beta1" };
         struct world *w = *state;
@@ -359,6 +365,7 @@ static void a_list_that_is_not_served_discovers_too(void **state) {
         assert_int_equal(kube_informer_count(w->informer), 1);
 }
 
+/* failure: pages answer instead of the API server -> the informer keeps its objects */
 static void an_absent_server_changes_nothing(void **state) {
         static const int statuses[] = { 404, 403, 503, 200 };
         struct world *w = *state;
@@ -413,13 +420,13 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(the_best_version_is_taken),
-                T(a_group_without_our_versions_is_told_and_asked_again),
-                T(a_refusal_is_told_and_asked_again),
+                T(a_group_without_known_versions_is_reported_and_retried),
+                T(a_refused_discovery_is_reported_and_retried),
                 T(a_page_does_not_mean_that_there_is_no_version),
                 T(who_went_is_not_told),
                 T(freed_from_inside),
                 T(a_call_goes_to_the_new_version),
-                T(an_informer_goes_on_with_the_new_version),
+                T(an_informer_continues_with_the_new_version),
                 T(a_list_that_is_not_served_discovers_too),
                 T(an_absent_server_changes_nothing),
                 T(doubts_do_not_add_up),

@@ -196,7 +196,8 @@ static void test_many_series_and_objects_are_bounded(void **state) {
         assert_int_equal(w->creates, 600);
 }
 
-static void test_event_outlives_a_server_that_is_away(void **state) {
+/* failure: the API server is down -> Events wait and are sent later */
+static void test_an_event_waits_for_a_server_that_is_down(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
         w->want_creates = 1;
@@ -213,7 +214,8 @@ static void test_event_outlives_a_server_that_is_away(void **state) {
 }
 
 /* An API server that has no time says 504, and may have written the Event all the same. */
-static void test_event_that_timed_out_at_the_server_is_tried_again(void **state) {
+/* failure: the API server answers an Event with 504 -> it is retried without a duplicate */
+static void test_an_event_that_timed_out_is_retried(void **state) {
         struct world *w = *state;
         w->want_creates = 2;
         w->create_status = 504;
@@ -226,7 +228,8 @@ static void test_event_that_timed_out_at_the_server_is_tried_again(void **state)
         assert_true(fake_has(w->body, "\"count\":2}"));
 }
 
-static void test_what_waits_for_a_server_that_is_away_is_bounded(void **state) {
+/* failure: the API server is down for long -> the number of waiting Events is limited */
+static void test_waiting_events_are_bounded(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
         w->want_creates = 1000;
@@ -303,9 +306,9 @@ int main(void) {
                 T(test_refused_event_is_given_up),
                 T(test_burst_about_one_object_is_limited),
                 T(test_many_series_and_objects_are_bounded),
-                T(test_event_outlives_a_server_that_is_away),
-                T(test_event_that_timed_out_at_the_server_is_tried_again),
-                T(test_what_waits_for_a_server_that_is_away_is_bounded),
+                T(test_an_event_waits_for_a_server_that_is_down),
+                T(test_an_event_that_timed_out_is_retried),
+                T(test_waiting_events_are_bounded),
                 T(test_create_whose_answer_was_lost_is_no_failure),
                 T(test_a_server_that_hangs_is_given_few_at_a_time),
                 T(test_long_texts),

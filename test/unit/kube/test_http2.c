@@ -172,6 +172,7 @@ static void expect_refusal(struct world *w, const char *says) {
                 fail_msg("'%s' without '%s'", w->calls[0].err.msg, says);
 }
 
+/* failure: the server's certificate is from another CA -> the connection is refused */
 static void test_another_authority(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
@@ -296,6 +297,7 @@ static void test_many_large_answers_come_whole(void **state) {
 }
 
 /* Lists are an order of magnitude smaller on the wire; what is collected is measured as it is used. */
+/* failure: a compressed answer is very large when unpacked -> it is refused */
 static void test_packed_answers(void **state) {
         struct world *w = *state;
         serve(w);

@@ -248,7 +248,8 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
 
 /* A slow server is no dead one: what one call has waited for is not silence long enough, and the streams go
  * on, though nobody has heard anything since long before. */
-static void test_one_short_time_out_condemns_nothing(void **state) {
+/* failure: one request times out -> watches on its connection continue */
+static void test_one_short_timeout_closes_no_connection(void **state) {
         struct world *w = *state;
         serve(w, usual);
         stream(w, &w->b, "/stream");
@@ -294,7 +295,8 @@ static void test_connection_is_closed_on_exec(void **state) {
 }
 
 /* The kernel may have given our end the port 50000, where nvidia-imex listens. */
-static void test_port_of_a_connection_can_be_listened_at(void **state) {
+/* failure: our own connection got the port of nvidia-imex -> nvidia-imex can still listen on it */
+static void test_the_port_of_a_connection_can_be_listened_on(void **state) {
         struct world *w = *state;
         struct sockaddr_in at;
         socklen_t n = sizeof at;
@@ -310,6 +312,7 @@ static void test_port_of_a_connection_can_be_listened_at(void **state) {
         close(fd);
 }
 
+/* failure: an answer is too large -> it is refused */
 static void test_too_large(void **state) {
         struct world *w = *state;
         serve(w, usual);
@@ -567,9 +570,9 @@ int main(void) {
                 T(test_connection_breaks_before_the_answer),
                 T(test_time_out),
                 T(test_time_out_on_a_silent_connection_ends_all_calls),
-                T(test_one_short_time_out_condemns_nothing),
+                T(test_one_short_timeout_closes_no_connection),
                 T(test_connection_is_closed_on_exec),
-                T(test_port_of_a_connection_can_be_listened_at),
+                T(test_the_port_of_a_connection_can_be_listened_on),
                 T(test_too_large),
                 T(test_connection_is_reused),
                 T(test_stream),

@@ -142,7 +142,8 @@ static void test_learn_is_seen_at_once_and_told_once(void **state) {
         assert_string_equal(buf_str(&w->log), "+a@11 ~a@11>12 ");
 }
 
-static void test_learned_object_outlives_a_late_list_item(void **state) {
+/* failure: an older event follows our own write -> the newer object stays */
+static void test_a_learned_object_outlives_an_older_event(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         pod_event(&w->api, "ADDED", "a", 11, "n1");
@@ -154,6 +155,7 @@ static void test_learned_object_outlives_a_late_list_item(void **state) {
         world_wait_for_log(w, "+a@11 ~a@11>15 ~a@15>16 ");
 }
 
+/* failure: a late answer shows a deleted object -> the cache does not revive it */
 static void test_deleted_object_is_not_revived(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
@@ -206,7 +208,8 @@ static void learn_deleted(struct world *w, const char *uid) {
         yyjson_doc_free(doc);
 }
 
-static void test_what_we_deleted_ourselves_is_gone_at_once(void **state) {
+/* failure: we delete an object -> our cache drops it at once */
+static void test_our_own_deletion_is_visible_at_once(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         pod_event(&w->api, "ADDED", "a", 11, "n1");
@@ -246,12 +249,12 @@ int main(void) {
                 T(test_keep),
                 T(test_objects_live_as_long_as_they_are_held),
                 T(test_learn_is_seen_at_once_and_told_once),
-                T(test_learned_object_outlives_a_late_list_item),
+                T(test_a_learned_object_outlives_an_older_event),
                 T(test_deleted_object_is_not_revived),
                 T(test_learned_object_that_was_recreated_survives_the_old_deletion),
                 T(test_learned_object_that_does_not_belong_goes),
                 T(test_learn_ignores_what_is_no_object),
-                T(test_what_we_deleted_ourselves_is_gone_at_once),
+                T(test_our_own_deletion_is_visible_at_once),
                 T(test_learn_from_inside_changed),
         };
         return cmocka_run_group_tests_name("informer_cache", tests, NULL, NULL);

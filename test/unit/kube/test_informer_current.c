@@ -47,7 +47,8 @@ static void a_list_is_the_proof_behind_which_a_watch_begins(void **state) {
         assert_int_equal(w->api.n_watches, 1);
 }
 
-static void a_short_list_is_made_again(void **state) {
+/* failure: a watch breaks -> a short list is repeated at once */
+static void a_short_list_is_repeated(void **state) {
         struct world *w = *state;
         w->api.pages[1] = LIST("12", ITEM("b", "12", "n1"));
         world_begin_watching(w);
@@ -58,6 +59,7 @@ static void a_short_list_is_made_again(void **state) {
 }
 
 /* Who is refused the watch alone is not answered by lists. */
+/* failure: only the watch is refused -> no lists are made until it is accepted */
 static void nothing_is_listed_before_a_watch_is_accepted(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
@@ -83,6 +85,7 @@ static unsigned asked_seconds(const struct world *w) {
         return (unsigned)atoi(strstr(w->api.watch_path, "timeoutSeconds=") + strlen("timeoutSeconds="));
 }
 
+/* failure: a watch ends at its time limit -> it is resumed without a list */
 static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
@@ -94,6 +97,7 @@ static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
 }
 
 /* As of an API server that shuts down: it may come back with the data of a backup. */
+/* failure: a watch ends early -> a new list is made before the cache counts as current */
 static void a_watch_that_ended_early_is_followed_by_a_list(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
@@ -104,7 +108,8 @@ static void a_watch_that_ended_early_is_followed_by_a_list(void **state) {
         assert_int_equal(w->api.n_lists, 2);
 }
 
-static void a_bookmark_is_no_proof(void **state) {
+/* failure: a watch breaks and a bookmark arrives -> the cache stays stale until a list */
+static void a_bookmark_does_not_make_a_cache_current(void **state) {
         struct world *w = *state;
         begin_with_a_long_list(w);
         fake_close(w->api.watch);
@@ -118,7 +123,8 @@ static void a_bookmark_is_no_proof(void **state) {
 }
 
 /* A connection that breaks every ten seconds, for five minutes. */
-static void a_long_list_is_made_once_a_minute_at_most(void **state) {
+/* failure: watches break every ten seconds -> a long list is made at most once per minute */
+static void a_long_list_is_made_at_most_once_a_minute(void **state) {
         struct world *w = *state;
         begin_with_a_long_list(w);
         for (unsigned n = 0; n < 30; n++) {
@@ -128,6 +134,7 @@ static void a_long_list_is_made_once_a_minute_at_most(void **state) {
         assert_in_range(w->api.n_lists, 2 + 2 * 4, 2 + 2 * 5);
 }
 
+/* failure: a watch is silent for long -> a list is made */
 static void a_silence_is_followed_by_a_list(void **state) {
         struct world *w = *state;
         w->o.silence_ms = 1000;
@@ -142,12 +149,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, world_tear_down)
                 T(a_list_is_the_proof_behind_which_a_watch_begins),
-                T(a_short_list_is_made_again),
+                T(a_short_list_is_repeated),
                 T(nothing_is_listed_before_a_watch_is_accepted),
                 T(a_watch_that_ended_when_its_time_was_over_is_resumed),
                 T(a_watch_that_ended_early_is_followed_by_a_list),
-                T(a_bookmark_is_no_proof),
-                T(a_long_list_is_made_once_a_minute_at_most),
+                T(a_bookmark_does_not_make_a_cache_current),
+                T(a_long_list_is_made_at_most_once_a_minute),
                 T(a_silence_is_followed_by_a_list),
         };
         return cmocka_run_group_tests_name("informer_current", tests, NULL, NULL);

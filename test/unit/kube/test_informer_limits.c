@@ -53,15 +53,18 @@ static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct pod_ser
 }
 
 /* Blind for an hour is worse than a request a minute. */
+/* failure: the API server sends Retry-After: 3600 -> a watch waits at most a minute */
 static void a_watch_waits_a_minute_at_most(void **state) {
         assert_in_range(pause_after(*state, busy_for_an_hour), MINUTE_MS, MINUTE_MS + 2000);
 }
 
+/* failure: a Status asks to retry in an hour -> a watch waits at most a minute */
 static void a_watch_waits_a_minute_at_most_for_a_status_too(void **state) {
         assert_in_range(pause_after(*state, an_hour_by_the_status), MINUTE_MS, MINUTE_MS + 2000);
 }
 
-static void a_page_is_believed_for_ten_seconds(void **state) {
+/* failure: a page asks to retry in an hour -> a watch waits ten seconds */
+static void a_page_delays_a_watch_by_ten_seconds(void **state) {
         assert_in_range(pause_after(*state, a_page_for_an_hour), 10000, 12000);
 }
 
@@ -116,6 +119,7 @@ static void one_watch_hangs(struct world *w, bool others) {
         assert_true(w->api.n_watches > 2);
 }
 
+/* failure: one watch gets no headers -> other requests on the connection continue */
 static void a_watch_without_headers_leaves_other_requests_alone(void **state) {
         struct world *w = *state;
         one_watch_hangs(w, true);
@@ -127,6 +131,7 @@ static void a_watch_without_headers_leaves_other_requests_alone(void **state) {
         RUN_UNTIL(&w->loop, w->got);
 }
 
+/* failure: the API server answers nothing on a connection -> the connection is replaced */
 static void a_server_that_is_silent_to_all_loses_its_connection(void **state) {
         struct world *w = *state;
         one_watch_hangs(w, false);
@@ -175,7 +180,8 @@ static void begin_with(struct world *w, size_t bytes) {
         world_begin(w);
 }
 
-static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
+/* failure: a page of a list is too large -> the page size is halved */
+static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         struct world *w = *state;
         begin_with(w, 12 * MiB); /* three are 36 MiB */
         RUN_UNTIL(&w->loop, w->api.watching);
@@ -184,7 +190,8 @@ static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
         assert_int_equal(w->n_trouble, 0);
 }
 
-static void one_object_that_is_too_large_is_told(void **state) {
+/* failure: one object is too large to read -> the error names its position */
+static void one_object_that_is_too_large_is_reported(void **state) {
         struct world *w = *state;
         begin_with(w, 33 * MiB);
         RUN_UNTIL(&w->loop, w->trouble);
@@ -197,11 +204,11 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
                 T(a_watch_waits_a_minute_at_most),
                 T(a_watch_waits_a_minute_at_most_for_a_status_too),
-                T(a_page_is_believed_for_ten_seconds),
-                T(a_page_that_is_too_large_is_asked_for_by_halves),
+                T(a_page_delays_a_watch_by_ten_seconds),
+                T(a_page_that_is_too_large_is_requested_in_halves),
                 T(a_watch_without_headers_leaves_other_requests_alone),
                 T(a_server_that_is_silent_to_all_loses_its_connection),
-                T(one_object_that_is_too_large_is_told),
+                T(one_object_that_is_too_large_is_reported),
         };
         return cmocka_run_group_tests_name("informer_limits", tests, NULL, NULL);
 }

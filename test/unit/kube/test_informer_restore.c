@@ -36,6 +36,7 @@ static void wait_for_list(struct world *w, unsigned n) {
         run_for(&w->loop, 100);
 }
 
+/* failure: etcd is restored, so watches are ahead -> a list corrects the cache within three minutes */
 static void a_watch_from_ahead_of_the_server_is_silent_until_the_list(void **state) {
         struct world *w = *state;
         begin(w);
@@ -52,6 +53,7 @@ static void a_watch_from_ahead_of_the_server_is_silent_until_the_list(void **sta
 }
 
 /* Then events come as usual, and only the list shows what happened below the old version. */
+/* failure: after a restore new versions pass the old ones -> a list still corrects the cache */
 static void the_counter_passes_the_old_version_before_the_list(void **state) {
         struct world *w = *state;
         begin(w);
@@ -69,7 +71,8 @@ static void the_counter_passes_the_old_version_before_the_list(void **state) {
         assert_string_equal(world_node_of(kube_informer_get(w->informer, "ns", "a")), "n2");
 }
 
-static void what_was_deleted_in_the_new_history_goes(void **state) {
+/* failure: the restored etcd lacks an object -> the cache removes it */
+static void an_object_that_the_restored_etcd_lacks_is_removed(void **state) {
         struct world *w = *state;
         begin(w);
         restore(w, LIST("1300", ""));
@@ -78,6 +81,7 @@ static void what_was_deleted_in_the_new_history_goes(void **state) {
 }
 
 /* Somebody between us and the server keeps the watch open. */
+/* failure: a proxy keeps watches open over a restore -> a list corrects the cache */
 static void a_watch_that_does_not_break_is_silent_and_ends_in_a_list(void **state) {
         struct world *w = *state;
         begin(w);
@@ -93,6 +97,7 @@ static void answer(struct world *w, const char *text) {
 }
 
 /* Neither kept for its higher version, nor dropped when the watch passes that without an event. */
+/* failure: a cached answer is of the time before a restore -> the list replaces it */
 static void an_answer_of_the_old_history_gives_way_to_the_list(void **state) {
         struct world *w = *state;
         begin(w);
@@ -106,6 +111,7 @@ static void an_answer_of_the_old_history_gives_way_to_the_list(void **state) {
         assert_non_null(kube_informer_get(w->informer, "ns", "a"));
 }
 
+/* failure: after a restore another object has the same version -> it is taken */
 static void another_object_of_the_same_version_is_taken(void **state) {
         struct world *w = *state;
         begin(w);
@@ -129,7 +135,8 @@ static void second_page_breaks(struct pod_server *s, struct fake_conn *c, const 
 }
 
 /* Its pages may be of two histories. */
-static void a_list_that_was_interrupted_is_made_again(void **state) {
+/* failure: a list is interrupted by a restore -> it is repeated */
+static void an_interrupted_list_is_repeated(void **state) {
         struct world *w = *state;
         broken = false;
         w->api.answer_list = second_page_breaks;
@@ -153,6 +160,7 @@ static void it_lists_a_while_after_the_watch_was_accepted(void **state) {
         assert_string_equal(buf_str(&w->log), "+a@1150 ");
 }
 
+/* failure: watches break again and again -> lists are still made */
 static void watches_that_break_again_and_again_do_not_keep_it_from_listing(void **state) {
         struct world *w = *state;
         begin(w);
@@ -173,6 +181,7 @@ static void a_user_that_saw_it_does_not_wait(void **state) {
 }
 
 /* It answers on no connection that is there. */
+/* failure: the API server freezes without closing connections -> new connections are made, with a list */
 static void a_frozen_server(void **state) {
         struct world *w = *state;
         begin(w);
@@ -187,11 +196,11 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
                 T(a_watch_from_ahead_of_the_server_is_silent_until_the_list),
                 T(the_counter_passes_the_old_version_before_the_list),
-                T(what_was_deleted_in_the_new_history_goes),
+                T(an_object_that_the_restored_etcd_lacks_is_removed),
                 T(a_watch_that_does_not_break_is_silent_and_ends_in_a_list),
                 T(an_answer_of_the_old_history_gives_way_to_the_list),
                 T(another_object_of_the_same_version_is_taken),
-                T(a_list_that_was_interrupted_is_made_again),
+                T(an_interrupted_list_is_repeated),
                 T(it_lists_a_while_after_the_watch_was_accepted),
                 T(watches_that_break_again_and_again_do_not_keep_it_from_listing),
                 T(a_user_that_saw_it_does_not_wait),

@@ -342,7 +342,8 @@ static void test_errors_say_what_may_be_done(void **state) {
 }
 
 /* What nobody said in Kubernetes' way is trouble and no answer. */
-static void test_pages_say_nothing(void **state) {
+/* failure: a page with any status answers -> it counts as a failure, and not as an answer */
+static void test_pages_are_no_answers(void **state) {
         static const int statuses[] = { 400, 401, 403, 404, 405, 409, 410, 422, 503 };
         static const char *const pages[] = { "404 page not found\n",
                                              "<html><title>404</title></html>",
@@ -376,7 +377,8 @@ static void test_pages_say_nothing(void **state) {
                             "the server answered 404, but not as Kubernetes does: 404 page not found");
 }
 
-static void test_a_404_is_about_what_was_asked_for(void **state) {
+/* failure: a 404 names another object -> it does not count as NotFound */
+static void test_a_404_must_name_the_requested_object(void **state) {
         static const struct {
                 enum kube_verb verb;
                 const char *subresource, *body;
@@ -420,7 +422,8 @@ static void test_a_404_is_about_what_was_asked_for(void **state) {
 }
 
 /* A 200 that is not what was asked for is no answer either. */
-static void test_a_success_is_what_was_asked_for(void **state) {
+/* failure: a 200 contains something else -> it does not count as an answer */
+static void test_a_success_must_be_the_requested_object(void **state) {
         static const struct {
                 enum kube_verb verb;
                 const char *body;
@@ -470,7 +473,8 @@ static void on_other(void *u, yyjson_val *obj, const struct err *e) {
 
 /* The first answer of a server that is back calls all who wait: pages are none, or they would call each other
  * for ever. */
-static void test_pages_call_nobody(void **state) {
+/* failure: pages answer while requests wait -> they do not wake other requests */
+static void test_pages_do_not_wake_waiting_requests(void **state) {
         struct world *w = *state;
         unsigned n = 0;
         w->failures_first = UINT_MAX;
@@ -555,6 +559,7 @@ static void test_a_page_cannot_ask_for_long(void **state) {
         assert_int_equal(kube_wait_ms(1, wait_s), 60001);
 }
 
+/* failure: the connection is lost -> the request is retried when the server is back */
 static void test_connection_loss_is_retried(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
@@ -577,7 +582,8 @@ static void on_retry(void *u, const struct err *e) {
 }
 
 /* 100, 200, 250, 250 ms, ... each +-25 %, whatever it is that may change. */
-static void test_for_ever_is_with_growing_pauses(void **state) {
+/* failure: the API server keeps failing -> retries have growing delays */
+static void test_retries_have_growing_delays(void **state) {
         static const int statuses[] = { 503, 501, 505, 500, 429, 408, 302, 200 };
         struct world *w = *state;
         for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
@@ -735,17 +741,17 @@ int main(void) {
                 T(test_verbs),
                 T(test_names_cannot_become_paths),
                 T(test_errors_say_what_may_be_done),
-                T(test_pages_say_nothing),
-                T(test_a_404_is_about_what_was_asked_for),
-                T(test_a_success_is_what_was_asked_for),
-                T(test_pages_call_nobody),
+                T(test_pages_are_no_answers),
+                T(test_a_404_must_name_the_requested_object),
+                T(test_a_success_must_be_the_requested_object),
+                T(test_pages_do_not_wake_waiting_requests),
                 T(test_server_errors_are_retried),
                 T(test_attempts_end),
                 T(test_retry_after_is_kept),
                 T(test_a_page_cannot_ask_for_long),
                 T(test_retry_after_in_the_status_is_kept),
                 T(test_connection_loss_is_retried),
-                T(test_for_ever_is_with_growing_pauses),
+                T(test_retries_have_growing_delays),
                 T(test_hung_server_is_retried),
                 T(test_cancel_in_each_phase),
                 T(test_free_from_inside_done),

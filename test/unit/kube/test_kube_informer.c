@@ -66,6 +66,7 @@ static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
 }
 
 /* Only the first: after a 410 the cache may be what is too old. */
+/* failure: the API server's cache is old -> only the first list is read from it */
 static void test_first_list_from_the_cache(void **state) {
         struct world *w = *state;
         w->api.pages[0] = LIST("10", ITEM("a", "3", "n1"));
@@ -145,6 +146,7 @@ static void test_watch_that_ends_at_once_backs_off(void **state) {
         assert_int_equal(w->api.n_lists, 1);
 }
 
+/* failure: the history of a watch is compacted (410) -> a list reports the difference */
 static void test_history_gone_lists_again_and_reports_the_difference(void **state) {
         struct world *w = *state;
         w->api.pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n1"));
@@ -162,6 +164,7 @@ static void test_history_gone_lists_again_and_reports_the_difference(void **stat
         assert_int_equal(world_count_at(w, 0, "n1"), 2);
 }
 
+/* failure: a watch is refused with 410 -> a list is made, and the watch continues */
 static void test_410_as_the_answer_to_a_watch(void **state) {
         struct world *w = *state;
         w->api.n_watch_failures = 1;
@@ -211,7 +214,8 @@ static void test_server_that_is_back_and_refuses_at_first(void **state) {
 
 /* The token was replaced, and the one that we have is believed no more: the watch begins with the new one, at
  * once. Twice in a row is something else. */
-static void test_401_is_told_when_a_new_token_does_not_help(void **state) {
+/* failure: a watch is refused with 401 -> a new token is tried at once, and a second 401 is reported */
+static void test_401_is_reported_when_a_new_token_does_not_help(void **state) {
         struct world *w = *state;
         char path[] = "/tmp/token.XXXXXX";
         int fd = mkstemp(path);
@@ -346,6 +350,7 @@ static void test_watch_without_an_answer_takes_another_connection(void **state) 
         world_wait_for_log(w, "+a@11 ");
 }
 
+/* failure: a watch gets the same ERROR event repeatedly -> the cache is listed again only once */
 static void test_error_event_that_comes_again_and_again(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
@@ -505,7 +510,7 @@ int main(void) {
                 T(test_watch_that_ends_at_once_backs_off),
                 T(test_history_gone_lists_again_and_reports_the_difference),
                 T(test_410_as_the_answer_to_a_watch),
-                T(test_401_is_told_when_a_new_token_does_not_help),
+                T(test_401_is_reported_when_a_new_token_does_not_help),
                 T(test_server_gone_and_back),
                 T(test_server_that_is_back_and_refuses_at_first),
                 T(test_all_come_back_together),

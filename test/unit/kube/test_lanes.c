@@ -162,7 +162,8 @@ static void lead(struct world *w, unsigned deadline_ms, unsigned retry_ms) {
 
 /* ---- lanes ---- */
 
-static void writes_that_hang_keep_nobody_waiting(void **state) {
+/* failure: writes hang in an admission webhook -> the Lease and reads continue */
+static void writes_that_hang_do_not_delay_the_lease_or_reads(void **state) {
         struct world *w = *state;
         w->hang = true;
         for (int i = 0; i < 100; i++) {
@@ -178,7 +179,8 @@ static void writes_that_hang_keep_nobody_waiting(void **state) {
         assert_int_equal(w->n_waiting, 16 + 32);
 }
 
-static void reads_that_hang_do_not_keep_the_lease(void **state) {
+/* failure: reads hang -> the Lease is renewed in time */
+static void reads_that_hang_do_not_delay_the_lease(void **state) {
         struct world *w = *state;
         w->hang = true;
         lead(w, 400, 100);
@@ -238,6 +240,7 @@ static void pull_from(struct world *w, unsigned next) {
         assert_int_equal(w->in_hand, 0); /* in a later turn */
 }
 
+/* failure: ten thousand patches are due -> the Lease is renewed in time */
 static void ten_thousand_patches_leave_the_lease_and_are_fresh(void **state) {
         struct world *w = *state;
         lead(w, 1000, 200);
@@ -316,8 +319,8 @@ static void off_room(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                T(writes_that_hang_keep_nobody_waiting),
-                T(reads_that_hang_do_not_keep_the_lease),
+                T(writes_that_hang_do_not_delay_the_lease_or_reads),
+                T(reads_that_hang_do_not_delay_the_lease),
                 T(a_burst_of_writes_does_not_keep_the_lease),
                 cmocka_unit_test_setup_teardown(ten_thousand_patches_leave_the_lease_and_are_fresh,
                                                 set_up_paced, tear_down),

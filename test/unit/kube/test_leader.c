@@ -393,6 +393,7 @@ static void restore(struct world *w, const char *spec) {
         w->spec = xstrdup(spec);
 }
 
+/* failure: etcd is restored under a leader -> it renews the older Lease and stays leader [etcd] */
 static void test_a_restored_lease_is_renewed(void **state) {
         struct world *w = *state;
         w->rv = 1200;
@@ -406,6 +407,7 @@ static void test_a_restored_lease_is_renewed(void **state) {
         assert_in_range(w->writes - before, 5, 25);
 }
 
+/* failure: a restored Lease has an earlier holder -> a standby takes it when it expires [etcd] */
 static void test_a_standby_takes_a_restored_lease_when_it_expires(void **state) {
         struct world *w = *state;
         w->rv = 1200;
@@ -419,6 +421,7 @@ static void test_a_standby_takes_a_restored_lease_when_it_expires(void **state) 
         assert_in_range(w->reads, 1, 2);
 }
 
+/* failure: the restored etcd lacks the Lease -> the leader creates it [etcd] */
 static void test_a_lease_that_the_backup_lacks_is_created(void **state) {
         struct world *w = *state;
         w->rv = 1200;
@@ -432,6 +435,7 @@ static void test_a_lease_that_the_backup_lacks_is_created(void **state) {
 }
 
 /* One attempt each 75 to 125 ms, with one read each. */
+/* failure: writes of the Lease conflict without a reason -> they are retried after a delay [etcd] */
 static void test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_pause(void **state) {
         struct world *w = *state;
         set_lease(w, "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1}");
@@ -493,7 +497,8 @@ static void test_release_before_anything_is_known(void **state) {
         assert_false(w->a.started);
 }
 
-static void test_a_candidate_that_sees_nothing_says_so(void **state) {
+/* failure: a candidate may not watch the Lease -> it reports that */
+static void test_a_candidate_that_cannot_watch_the_lease_reports_it(void **state) {
         struct world *w = *state;
         w->blind = true;
         in_trouble = false;
@@ -531,7 +536,7 @@ int main(void) {
                 T(test_release_without_leading),
                 T(test_release_while_the_server_is_gone_ends_in_time),
                 T(test_release_before_anything_is_known),
-                T(test_a_candidate_that_sees_nothing_says_so),
+                T(test_a_candidate_that_cannot_watch_the_lease_reports_it),
         };
         return cmocka_run_group_tests_name("leader", tests, NULL, NULL);
 }

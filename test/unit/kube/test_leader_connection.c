@@ -50,6 +50,7 @@ static void on_lost(void *u) {
         lost = true;
 }
 
+/* failure: the API server's host dies silently -> the leader reconnects before its Lease expires */
 static void a_host_that_dies_silently_costs_no_lease(void **state) {
         uv_loop_t loop;
         struct kube_client *client;

@@ -107,6 +107,7 @@ static void test_cancelled(void **state) {
         assert_false(done);
 }
 
+/* failure: the name server hangs -> a request ends at its timeout, and the loop continues */
 static void test_timed_out(void **state) {
         call(30);
         run_until(&loop, &done);
@@ -115,6 +116,7 @@ static void test_timed_out(void **state) {
         nobody_waited();
 }
 
+/* failure: the name server hangs -> requests fail in time, and the next one tries again */
 static void test_given_up(void **state) {
         call(0);
         RUN_UNTIL(&loop, asked == 1);

@@ -219,6 +219,7 @@ static void watch_goes_on(struct world *w) {
         assert_false(w->watch_ended);
 }
 
+/* failure: the cluster's CA is replaced -> connections continue with the new one */
 static void test_authority_and_server_certificate(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *old = xstrdup(fake_h2_ca(w->server));
@@ -248,6 +249,7 @@ static void test_authority_and_server_certificate(void **state) {
         nothing_failed(w);
 }
 
+/* failure: the client's certificate is replaced before its key -> the pair is used when both match */
 static void test_client_certificate(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *ca = xstrdup(fake_h2_ca(w->server));
@@ -272,6 +274,7 @@ static void test_client_certificate(void **state) {
         watch_goes_on(w);
 }
 
+/* failure: a token is replaced -> requests use the new one, and watches continue */
 static void test_token(void **state) {
         struct world *w = *state;
 
@@ -284,6 +287,8 @@ static void test_token(void **state) {
         assert_int_equal(fake_h2_accepted(w->server), 1);
 }
 
+/* failure: a certificate file is half-written or missing -> the old one is used, and the error names the file
+ * */
 static void test_half_written_and_missing_files(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *half = xstrndup(fake_h2_ca(w->server), strlen(fake_h2_ca(w->server)) / 2);
@@ -318,6 +323,8 @@ static void test_half_written_and_missing_files(void **state) {
 
 /* The new certificate of the server comes before the new authority's file: what fails says what to do, and
  * heals with the file. */
+/* failure: the server's certificate is replaced before our CA -> requests fail with a remedy until the CA
+ * comes */
 static void test_server_was_renewed_first(void **state) {
         struct world *w = *state;
 
@@ -339,6 +346,7 @@ static void test_server_was_renewed_first(void **state) {
         watch_goes_on(w);
 }
 
+/* failure: a certificate file is damaged at the start -> the error names the file */
 static void test_damaged_from_the_start(void **state) {
         struct world *w = *state;
         struct http_client *c;
@@ -365,6 +373,7 @@ static void test_damaged_from_the_start(void **state) {
 
 /* Whatever libcurl loads of its own: newer versions put the machine's authorities back where they are told to
  * load none. */
+/* failure: the machine's CAs are loaded by a library -> only the cluster's CA is trusted */
 static void test_only_the_clusters_authorities(void **state) {
         struct world *w = *state;
         SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -409,6 +418,7 @@ static void ask_kube(struct world *w, struct kube_client *k) {
 }
 
 /* The same from a kubeconfig on: it is the files that it names that are read again. */
+/* failure: files of a kubeconfig are replaced -> they are read again */
 static void test_files_of_a_kubeconfig(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *path = file_join(w->dir, "config"), *token = file_join(w->dir, "token");

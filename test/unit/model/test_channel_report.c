@@ -66,7 +66,8 @@ static void what_a_node_says_of_its_IMEX_and_its_devices_is_read_back(void **sta
         arena_free(a);
 }
 
-static void what_cannot_be_meant_is_no_report(void **state) {
+/* failure: a plugin's report is invalid -> it does not count */
+static void an_invalid_report_is_no_report(void **state) {
         static const struct {
                 const char *text, *says;
         } rows[] = {
@@ -114,7 +115,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_written_is_read_back),
                 cmocka_unit_test(what_a_node_says_of_its_IMEX_and_its_devices_is_read_back),
-                cmocka_unit_test(what_cannot_be_meant_is_no_report),
+                cmocka_unit_test(an_invalid_report_is_no_report),
                 cmocka_unit_test(a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

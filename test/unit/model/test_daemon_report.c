@@ -101,6 +101,7 @@ static void unknown_members_are_ignored_and_absent_ones_are_empty(void **state) 
         arena_free(a);
 }
 
+/* failure: part of a daemon's report is invalid -> the whole report is refused [tenants] */
 static void a_report_that_cannot_be_read_as_a_whole_is_refused(void **state) {
         static const struct {
                 const char *text, *says;
@@ -159,6 +160,7 @@ static int decode_long(size_t n_left, size_t n_held, struct daemon_report *r) {
         return ret;
 }
 
+/* failure: a daemon's report is too long -> it is refused [tenants] */
 static void a_report_has_limits(void **state) {
         struct daemon_report r;
         assert_int_equal(decode_long(DAEMON_REPORT_LEFT_MAX, 1023, &r), 0);

@@ -14,7 +14,8 @@
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
 /* Agents of two versions must mean one domain by it: the value stays what it is. */
-static void the_domain_of_a_fabric_has_a_name_for_ever(void **state) {
+/* failure: the driver is upgraded -> the standing domain of a partition keeps its name [standing] */
+static void the_standing_domain_has_a_constant_uid(void **state) {
         char uid[37], other[37];
         (void)state;
         fabric_standing_uid(CLIQUE, uid);
@@ -64,7 +65,7 @@ static void the_assignment_of_a_node_is_found_in_whatever_state(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_domain_of_a_fabric_has_a_name_for_ever),
+                cmocka_unit_test(the_standing_domain_has_a_constant_uid),
                 cmocka_unit_test(a_domain_is_a_ComputeDomains_or_the_fabrics),
                 cmocka_unit_test(an_assignment_is_active_unless_it_has_a_state),
                 cmocka_unit_test(the_assignment_of_a_node_is_found_in_whatever_state),

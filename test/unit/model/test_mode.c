@@ -205,7 +205,8 @@ static const struct imex_mode *own_channels(const char *mode) {
         return m;
 }
 
-static void own_channels_ask_for_seats_a_clique_and_one_channel(void **state) {
+/* failure: the isolation is channel -> a node offers 16 channel devices, and needs a partition */
+static void channel_isolation_needs_channel_devices_a_partition_and_one_channel(void **state) {
         const struct imex_mode *m = own_channels("hostManaged");
         assert_string_equal(m->name, "hostManagedChannel");
         assert_true(mode_assigns_channels(m) && mode_needs_clique(m) && mode_one_channel(m));
@@ -214,7 +215,8 @@ static void own_channels_ask_for_seats_a_clique_and_one_channel(void **state) {
         assert_int_equal(mode_seats(mode_of("")), 1);
 }
 
-static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void **state) {
+/* failure: a ComputeDomain was formed before channel isolation -> it counts as of another mode [upgrade] */
+static void a_domain_without_an_assigned_channel_has_another_mode(void **state) {
         enum { F = 1, S = 2, D = 4, W = 8, P = 16 };
         static const struct {
                 const char *recorded;
@@ -251,7 +253,8 @@ static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void 
                             MODE_DRIVER_MANAGED);
 }
 
-static void nobody_gets_into_a_domain_of_another_mode(void **state) {
+/* failure: a claim is for a ComputeDomain of another mode -> no node joins it [upgrade] */
+static void no_claim_joins_a_domain_of_another_mode(void **state) {
         static const struct {
                 const char *gates;
                 bool other, has_label, labels;
@@ -320,9 +323,9 @@ int main(void) {
                 cmocka_unit_test(host_managed_forces_two_gates_off),
                 cmocka_unit_test(driver_managed_forces_nothing),
                 cmocka_unit_test(the_mode_a_domain_was_formed_in),
-                cmocka_unit_test(own_channels_ask_for_seats_a_clique_and_one_channel),
-                cmocka_unit_test(what_was_formed_without_channels_of_its_own_is_of_another_mode),
-                cmocka_unit_test(nobody_gets_into_a_domain_of_another_mode),
+                cmocka_unit_test(channel_isolation_needs_channel_devices_a_partition_and_one_channel),
+                cmocka_unit_test(a_domain_without_an_assigned_channel_has_another_mode),
+                cmocka_unit_test(no_claim_joins_a_domain_of_another_mode),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,7 +329,8 @@ static void check_answer(const struct dra_op *op, const char *call, unsigned n) 
 
 /* Pods that share a claim, whose Prepares are in one batch. Whatever fails, each gets its devices or an
  * error, and the devices only by a record that stays. */
-static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
+/* failure: two Prepares of one claim meet and one fails -> each gets an error or a durable answer */
+static void two_prepares_of_one_claim_are_answered_by_a_durable_entry(void **state) {
         static const char *const calls[] = { "mkdir",   "open64", "write",   "fsync",  "rename",
                                              "fstat64", "stat64", "lstat64", "fchmod", "unlink" };
         unsigned failures = 0;
@@ -363,7 +364,8 @@ static void two_of_one_claim_are_answered_by_a_record_that_stays(void **state) {
 
 /* ---- what arrives late ---- */
 
-static void a_prepare_that_was_superseded_stays_so(void **state) {
+/* failure: the claim is read after its Prepare was superseded -> the Prepare still fails */
+static void a_superseded_prepare_stays_superseded(void **state) {
         struct dra_op one, un;
         api.hold = true;
         prepare_claim(&one, "toy-0");
@@ -415,7 +417,8 @@ static void is_late(struct op *op) {
 }
 
 /* Each callback of a Prepare in each of its phases. */
-static void what_a_batch_or_the_driver_has_is_moved_by_nothing_else(void **state) {
+/* failure: any callback meets a Prepare in any phase -> no Prepare is answered twice */
+static void a_prepare_in_a_batch_is_moved_by_nothing_else(void **state) {
         enum outcome { STAYS, SAYS, QUEUES, ANSWERED, DROPPED, LET_GO, ANSWERED_AND_LET_GO };
         static const struct {
                 void (*callback)(struct op *op);
@@ -467,11 +470,11 @@ int main(void) {
                 T(a_device_that_is_held_is_waited_for),
                 T(what_its_codec_recorded_is_answered_by_the_next_process),
                 T(what_it_refuses_fails_at_once),
-                T(two_of_one_claim_are_answered_by_a_record_that_stays),
-                cmocka_unit_test_setup_teardown(two_of_one_claim_are_answered_by_a_record_that_stays,
+                T(two_prepares_of_one_claim_are_answered_by_a_durable_entry),
+                cmocka_unit_test_setup_teardown(two_prepares_of_one_claim_are_answered_by_a_durable_entry,
                                                 setup_with_files, teardown),
-                T(a_prepare_that_was_superseded_stays_so),
-                T(what_a_batch_or_the_driver_has_is_moved_by_nothing_else),
+                T(a_superseded_prepare_stays_superseded),
+                T(a_prepare_in_a_batch_is_moved_by_nothing_else),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

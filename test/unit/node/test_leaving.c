@@ -143,7 +143,9 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void it_stays_until_the_last_claim_of_a_workload_is_unprepared(void **state) {
+/* failure: the plugin's node label is removed under pods -> it stays until their claims are unprepared, and
+ * an Event reports it */
+static void a_stopping_plugin_stays_until_the_last_claim_is_unprepared(void **state) {
         struct world *w = *state;
         begin(w);
         RUN_UNTIL(&w->loop, w->stays && w->event.n);
@@ -155,7 +157,8 @@ static void it_stays_until_the_last_claim_of_a_workload_is_unprepared(void **sta
         RUN_UNTIL(&w->loop, w->ends);
 }
 
-static void where_the_node_matches_it_ends_at_once(void **state) {
+/* failure: a plugin is replaced by an upgrade -> it ends at once */
+static void a_replaced_plugin_ends_at_once(void **state) {
         struct world *w = *state;
         w->labels = STAYS_LABELS;
         begin(w);
@@ -164,7 +167,8 @@ static void where_the_node_matches_it_ends_at_once(void **state) {
         assert_int_equal(w->event.n, 0);
 }
 
-static void it_ends_when_the_node_matches_again(void **state) {
+/* failure: the label returns while a plugin stays -> it ends at once */
+static void a_stopping_plugin_ends_when_its_node_matches_again(void **state) {
         struct world *w = *state;
         begin(w);
         RUN_UNTIL(&w->loop, w->stays);
@@ -173,7 +177,8 @@ static void it_ends_when_the_node_matches_again(void **state) {
 }
 
 /* As after a rollback to a chart whose role does not have it: an upgrade must not wait for that. */
-static void it_ends_when_it_may_not_read_the_node(void **state) {
+/* failure: the role lacks the right to read the Node -> the plugin ends at once */
+static void a_stopping_plugin_ends_if_it_may_not_read_its_node(void **state) {
         struct world *w = *state;
         w->labels = NULL;
         begin(w);
@@ -239,10 +244,10 @@ static void selectors(void **state) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(it_stays_until_the_last_claim_of_a_workload_is_unprepared),
-                T(where_the_node_matches_it_ends_at_once),
-                T(it_ends_when_the_node_matches_again),
-                T(it_ends_when_it_may_not_read_the_node),
+                T(a_stopping_plugin_stays_until_the_last_claim_is_unprepared),
+                T(a_replaced_plugin_ends_at_once),
+                T(a_stopping_plugin_ends_when_its_node_matches_again),
+                T(a_stopping_plugin_ends_if_it_may_not_read_its_node),
                 T(the_daemons_own_claim_is_no_workloads),
                 cmocka_unit_test(selectors),
         };

@@ -127,7 +127,8 @@ static void one_slice_that_changes_is_written_over_as_it_is(void **state) {
         assert_int_equal(generation(), 1);
 }
 
-static void several_that_change_get_a_generation_of_their_own(void **state) {
+/* failure: several slices of a node change -> old and new devices never share a generation */
+static void a_change_of_several_slices_gets_a_new_generation(void **state) {
         want.n_devices = 300;
         settle();
         devices[0].name = "another";
@@ -146,7 +147,8 @@ static void several_that_change_get_a_generation_of_their_own(void **state) {
         assert_int_equal(generation(), 2);
 }
 
-static void who_dies_in_the_middle_is_carried_on(void **state) {
+/* failure: the plugin dies while it writes several slices -> the next one completes them */
+static void an_interrupted_update_of_slices_is_completed(void **state) {
         want.n_devices = 300;
         settle();
         devices[0].name = "another";
@@ -166,6 +168,7 @@ static void who_dies_in_the_middle_is_carried_on(void **state) {
         assert_int_equal(generation(), 4);
 }
 
+/* failure: a node has fewer devices than before -> no slice remains */
 static void fewer_devices_leave_no_slice_behind(void **state) {
         want.n_devices = 300;
         settle();
@@ -176,7 +179,8 @@ static void fewer_devices_leave_no_slice_behind(void **state) {
         assert_int_equal(have[0]->count, 1);
 }
 
-static void slices_of_no_place_and_second_ones_are_deleted(void **state) {
+/* failure: a node has unknown or duplicate slices -> they are deleted */
+static void unknown_and_duplicate_slices_are_deleted(void **state) {
         static const char *const names[] = { "n0-gpu", "0001-x",      "00003-x",    "0000A-x",
                                              "00001x", "000000001-x", "00001-twice" };
         want.n_devices = 300;
@@ -196,10 +200,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(devices_are_spread_over_as_many_slices_as_it_takes),
                 T(one_slice_that_changes_is_written_over_as_it_is),
-                T(several_that_change_get_a_generation_of_their_own),
-                T(who_dies_in_the_middle_is_carried_on),
+                T(a_change_of_several_slices_gets_a_new_generation),
+                T(an_interrupted_update_of_slices_is_completed),
                 T(fewer_devices_leave_no_slice_behind),
-                T(slices_of_no_place_and_second_ones_are_deleted),
+                T(unknown_and_duplicate_slices_are_deleted),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,7 +175,8 @@ static uint64_t pause_before(const struct world *w, unsigned n) {
         return w->wrote_ms[n] - w->wrote_ms[n - 1];
 }
 
-static void what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely(void **state) {
+/* failure: two plugins publish different devices -> each restores its slice with growing delays */
+static void a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_delays(void **state) {
         struct world *w = *state;
         w->to_undo = WRITES - 1;
         slice_set(w->publisher, &ours);
@@ -189,7 +190,8 @@ static void what_somebody_writes_over_again_and_again_is_repaired_ever_more_rare
 }
 
 /* What was undone before was other content. */
-static void new_content_waits_for_no_pause(void **state) {
+/* failure: the content of a slice changes during such a delay -> it is written at once */
+static void new_content_is_written_without_delay(void **state) {
         struct world *w = *state;
         w->to_undo = 3;
         slice_set(w->publisher, &ours);
@@ -209,6 +211,7 @@ static void on_refused(void *u, const char *device, const struct err *e) {
         assert_non_null(strstr(e->msg, "Too long"));
 }
 
+/* failure: the API server refuses one device -> the others are published, and the refused one is named */
 static void a_device_that_the_server_refuses_hides_no_other(void **state) {
         struct world *w = *state;
         static const char *const names[] = { "gpu-0", "gpu-1", "gpu-2" };
@@ -236,7 +239,8 @@ static void on_untainted(void *u, enum slice_taints taken) {
         w->told_taken = taken;
 }
 
-static void a_server_that_drops_taints_has_the_devices_and_is_named(void **state) {
+/* failure: the API server drops device taints -> the devices are published, and that is reported */
+static void a_server_that_drops_taints_gets_the_devices_and_is_reported(void **state) {
         struct world *w = *state;
         w->takes = &untainted;
         slice_on_untainted(w->publisher, on_untainted, w);
@@ -257,7 +261,8 @@ static void a_server_that_drops_taints_has_the_devices_and_is_named(void **state
 }
 
 /* The device is not left out for it, though a refusal of it comes. */
-static void a_server_that_knows_no_taint_without_effect_has_the_others(void **state) {
+/* failure: the API server knows no taint without effect -> the other taints are published */
+static void a_server_without_taints_of_effect_none_gets_the_others(void **state) {
         struct world *w = *state;
         w->refuses_none = true;
         w->takes = &with_effect;
@@ -281,7 +286,9 @@ static void on_word(void *u) {
 }
 
 /* It is told once, though the slice is seen with it again, and it is taken away. */
-static void a_word_on_a_slice_is_told_once_and_taken_away(void **state) {
+/* failure: an administrator annotates a slice to clear XIDs -> that counts once, and the annotation is
+ * removed */
+static void an_annotation_of_a_slice_is_handled_once_and_removed(void **state) {
         struct world *w = *state;
         struct buf b = BUF_INIT(16384);
         struct slice_content worded = ours;
@@ -305,6 +312,7 @@ static void a_word_on_a_slice_is_told_once_and_taken_away(void **state) {
 }
 
 /* A pod that the scheduler places before is refused by its kubelet, which looks again a minute later. */
+/* failure: a node boots -> devices are published only after the kubelet has registered the plugin */
 static void nothing_is_published_before_the_kubelet_has_registered_the_plugin(void **state) {
         struct world *w = *state;
         new_publisher(w);
@@ -321,16 +329,16 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(
                         nothing_is_published_before_the_kubelet_has_registered_the_plugin, setup, teardown),
                 cmocka_unit_test_setup_teardown(
-                        what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely, setup,
+                        a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_delays, setup,
                         teardown),
-                cmocka_unit_test_setup_teardown(new_content_waits_for_no_pause, setup, teardown),
+                cmocka_unit_test_setup_teardown(new_content_is_written_without_delay, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_device_that_the_server_refuses_hides_no_other, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(a_server_that_drops_taints_has_the_devices_and_is_named,
+                cmocka_unit_test_setup_teardown(a_server_that_drops_taints_gets_the_devices_and_is_reported,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(a_server_that_knows_no_taint_without_effect_has_the_others,
+                cmocka_unit_test_setup_teardown(a_server_without_taints_of_effect_none_gets_the_others,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(a_word_on_a_slice_is_told_once_and_taken_away, setup,
+                cmocka_unit_test_setup_teardown(an_annotation_of_a_slice_is_handled_once_and_removed, setup,
                                                 teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

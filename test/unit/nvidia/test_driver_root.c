@@ -75,6 +75,7 @@ static void library_through_links(void **state) {
                "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
 }
 
+/* failure: a folder is called libnvidia-ml.so.1 -> the library is still found */
 static void directory_does_not_shadow_the_library(void **state) {
         (void)state;
         struct driver_file f = { 0 };
@@ -106,6 +107,7 @@ static void link_cannot_leave_the_root(void **state) {
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
+/* failure: the driver's programs are in /opt/bin -> they are found there first */
 static void opt_bin_comes_first_and_misses_name_what_was_searched(void **state) {
         (void)state;
         struct driver_file f = { 0 };
@@ -155,6 +157,7 @@ static void library_without_a_version_is_listed_too(void **state) {
         expect(&f.items[0], "/usr/lib64/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1");
 }
 
+/* failure: a driver has hundreds of libraries -> all are found */
 static void no_number_of_libraries_is_too_many(void **state) {
         struct driver_files f = { 0 };
         put("/usr/lib64/libnvidia-ml.so.1");
@@ -177,6 +180,7 @@ static void the_machine_itself_as_root(void **state) {
 }
 
 /* openat2() refuses ".." with EAGAIN while anything is renamed anywhere: RESOLVE_IN_ROOT. */
+/* failure: files are renamed while the driver root is searched -> no library is missed */
 static void a_rename_storm_hides_no_library(void **state) {
         (void)state;
         _cleanup_(freep) char *a = at("/a"), *b = at("/b");

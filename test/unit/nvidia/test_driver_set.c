@@ -58,6 +58,7 @@ static const struct driver_item *at(const char *inside) {
         return NULL;
 }
 
+/* failure: a driver is in Ubuntu's folders -> its files are found */
 static void ubuntu_has_a_folder_for_each_machine(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
@@ -91,6 +92,7 @@ static void arm64_has_its_own(void **state) {
 }
 
 /* Everything is behind absolute links, which are relative to the root and not to ours. */
+/* failure: a driver is behind Debian's alternatives -> its files are found */
 static void debian_has_alternatives(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.580.95.05",
@@ -104,6 +106,7 @@ static void debian_has_alternatives(void **state) {
         assert_string_equal(at("/usr/bin/nvidia-smi")->host, "/host/usr/lib/nvidia/current/nvidia-smi");
 }
 
+/* failure: a driver is in lib64 -> its files are found */
 static void rocky_has_lib64(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
@@ -123,7 +126,8 @@ static void rocky_has_lib64(void **state) {
 }
 
 /* A folder of a host without a distribution's layout (GKE, Talos): the root is the driver's own. */
-static void a_root_of_nothing_but_a_driver(void **state) {
+/* failure: the driver root has no layout of a distribution -> its files are found */
+static void a_root_that_contains_only_a_driver(void **state) {
         (void)state;
         driver_tree_library(root, "lib64/libnvidia-ml.so.580.95.05", "libnvidia-ml.so.1");
         tree_put(root, "bin/nvidia-smi", "");
@@ -166,7 +170,8 @@ static void an_hour_passes(void) {
         set.begun.tv_sec += 3600;
 }
 
-static void a_set_holds_until_a_folder_that_was_searched_or_a_file_changes(void **state) {
+/* failure: nvidia-persistenced or a package of the driver changes -> the driver's files are searched again */
+static void a_driver_set_is_reused_until_a_folder_or_a_file_changes(void **state) {
         static const char *const appear[] = { "usr/lib64/libnvidia-egl-wayland.so.1.1.13",
                                               "usr/lib64/vdpau/a",
                                               "usr/bin/nvidia-imex",
@@ -212,7 +217,8 @@ static void a_folder_that_has_just_changed_is_searched_again(void **state) {
         assert_false(driver_set_holds(&o.root, &set));
 }
 
-static void links_out_of_the_root_stay_in_it(void **state) {
+/* failure: links of a driver root lead out of it -> they stay inside it */
+static void links_out_of_the_root_stay_inside_it(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
         driver_tree_link(root, "usr/bin/nvidia-smi", "../../../../../../../bin/sh");
@@ -221,6 +227,7 @@ static void links_out_of_the_root_stay_in_it(void **state) {
         assert_int_equal(set.n, 1);
 }
 
+/* failure: the driver's libraries have another version -> the error names both */
 static void the_wrong_version_is_named(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.570.1", "libcuda.so.1");
@@ -270,6 +277,7 @@ static void the_loaders_cache_knows_more_folders(void **state) {
 }
 
 /* nvidia-tesla-535-driver: the folder is in no list, and the loader's path leads there through links. */
+/* failure: a driver is in a folder that only the loader's cache names -> it is found */
 static void debian_has_a_folder_for_each_branch(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
@@ -292,6 +300,7 @@ static void debian_has_a_folder_for_each_branch(void **state) {
         buf_done(&b);
 }
 
+/* failure: a driver is in two folders -> all its files are found */
 static void a_driver_may_be_in_two_folders(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05", "libnvidia-ml.so.1");
@@ -308,7 +317,8 @@ static void a_driver_may_be_in_two_folders(void **state) {
         assert_int_equal(at("/usr/lib64/libnvidia-ptxjitcompiler.so.580.95.05")->group, DRIVER_LIBRARY);
 }
 
-static void a_library_with_a_version_of_its_own_is_there(void **state) {
+/* failure: a newer driver has libraries with their own versions -> they are found */
+static void a_library_with_its_own_version_is_found(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
         driver_tree_library(root, "usr/lib64/libnvidia-nvvm70.so.4", "libnvidia-nvvm70.so.4");
@@ -317,6 +327,7 @@ static void a_library_with_a_version_of_its_own_is_there(void **state) {
         assert_int_equal(at("/usr/lib64/libnvidia-nvvm70.so.4")->group, DRIVER_LIBRARY);
 }
 
+/* failure: a newer driver has two kinds of firmware -> both are found */
 static void firmware_of_newer_branches_has_two_kinds(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
@@ -385,18 +396,18 @@ int main(void) {
                 T(arm64_has_its_own),
                 T(debian_has_alternatives),
                 T(rocky_has_lib64),
-                T(a_root_of_nothing_but_a_driver),
+                T(a_root_that_contains_only_a_driver),
                 T(the_kernels_firmware_path_is_asked_too),
                 T(what_is_no_file_or_no_program_is_left_out),
-                T(a_set_holds_until_a_folder_that_was_searched_or_a_file_changes),
+                T(a_driver_set_is_reused_until_a_folder_or_a_file_changes),
                 T(a_folder_that_has_just_changed_is_searched_again),
-                T(links_out_of_the_root_stay_in_it),
+                T(links_out_of_the_root_stay_inside_it),
                 T(the_wrong_version_is_named),
                 T(the_loaders_cache_knows_more_folders),
                 T(a_cache_that_is_cut_off_has_what_is_left),
                 T(debian_has_a_folder_for_each_branch),
                 T(a_driver_may_be_in_two_folders),
-                T(a_library_with_a_version_of_its_own_is_there),
+                T(a_library_with_its_own_version_is_found),
                 T(firmware_of_newer_branches_has_two_kinds),
                 T(a_library_that_is_cut_off_has_no_name),
                 T(a_name_that_is_a_path_is_none),

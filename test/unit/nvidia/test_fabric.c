@@ -39,6 +39,8 @@ static void completed_registration_is_a_clique(void **state) {
 }
 
 /* One row per line of the table of strict discovery. */
+/* failure: a GPU reports an odd fabric state, or a zero cluster UUID -> it counts as none, registering or
+ * failed */
 static void each_observation_strict_and_lenient(void **state) {
         (void)state;
         static const struct {

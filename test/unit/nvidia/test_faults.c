@@ -62,7 +62,8 @@ static int find(void *u, struct err *e) {
 }
 
 /* Somewhere a file was renamed, or something was mounted: no answer. */
-static void a_lookup_that_is_disturbed_is_repeated(void **state) {
+/* failure: a mount or rename disturbs a lookup -> it is repeated */
+static void a_disturbed_lookup_is_repeated(void **state) {
         _cleanup_(arena_freep) struct arena *arena = arena_new(512);
         struct driver_file f = { 0 };
         struct err e;
@@ -71,12 +72,14 @@ static void a_lookup_that_is_disturbed_is_repeated(void **state) {
         assert_int_equal(disturbed, 0);
 }
 
-static void program_that_cannot_be_looked_for_is_not_missing(void **state) {
+/* failure: no descriptor is left while the driver is searched -> that does not count as a missing program */
+static void a_failed_search_for_a_program_does_not_count_as_missing(void **state) {
         assert_in_range(faults_each(&(struct faults){ .op = find, .names = "driver" }), 4, 20);
 }
 
 /* As SELinux does to a container that is not privileged. */
-static void program_that_may_not_be_looked_at_is_not_missing(void **state) {
+/* failure: SELinux denies access to the driver root -> that does not count as a missing driver */
+static void a_denied_search_for_a_program_does_not_count_as_missing(void **state) {
         _cleanup_(arena_freep) struct arena *arena = arena_new(512);
         struct driver_file f = { 0 };
         struct err e;
@@ -104,15 +107,16 @@ static int list(void *u, struct err *e) {
         return r;
 }
 
+/* failure: any call fails while libraries are searched -> all are found, or an error is returned */
 static void libraries_are_all_there_or_an_error(void **state) {
         assert_in_range(faults_each(&(struct faults){ .op = list }), 7, 30);
 }
 
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-        const struct CMUnitTest tests[] = { T(a_lookup_that_is_disturbed_is_repeated),
-                                            T(program_that_cannot_be_looked_for_is_not_missing),
-                                            T(program_that_may_not_be_looked_at_is_not_missing),
+        const struct CMUnitTest tests[] = { T(a_disturbed_lookup_is_repeated),
+                                            T(a_failed_search_for_a_program_does_not_count_as_missing),
+                                            T(a_denied_search_for_a_program_does_not_count_as_missing),
                                             T(libraries_are_all_there_or_an_error) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

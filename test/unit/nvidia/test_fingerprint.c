@@ -52,6 +52,7 @@ static void changes(bool expected) {
         last = f;
 }
 
+/* failure: MIG, a GPU or the driver changes -> the GPU plugin notices it without NVML */
 static void each_change_of_the_node_is_seen(void **state) {
         last = now();
         changes(false);

@@ -35,7 +35,8 @@ static void an_inventory_is_read(void **state) {
         assert_int_equal(decode(MIG(",\"giProfile\":-1,\"future\":[]")), 0);
 }
 
-static void what_is_no_inventory_is_refused_whole(void **state) {
+/* failure: the NVML process sends an invalid inventory -> all of it is refused */
+static void an_invalid_inventory_is_refused(void **state) {
         static const char *const bad[] = {
                 "", "[]", "{}", "{\"gpus\":[]}", "{\"driverVersion\":\"1\"}", MIG(",\"name\":7"),
         };
@@ -50,7 +51,8 @@ static void what_is_no_inventory_is_refused_whole(void **state) {
 #define TWO_MIG(more)                                                                                        \
         TWO(",\"minor\":0,\"uuid\":\"GPU-0\",\"mig\":[{\"uuid\":\"MIG-0\"" more "},{\"uuid\":\"MIG-1\"}]")
 
-static void what_cannot_be_costs_the_device_alone(void **state) {
+/* failure: an inventory has impossible values of one device -> only that device is left out */
+static void an_impossible_device_is_left_out_alone(void **state) {
         static const char *const gpus[] = {
                 TWO(""),
                 TWO(",\"minor\":-1,\"uuid\":\"GPU-0\""),
@@ -82,6 +84,7 @@ static void what_cannot_be_costs_the_device_alone(void **state) {
         }
 }
 
+/* failure: an inventory has more GPUs than a node can have -> it is refused */
 static void more_than_a_node_can_have_is_refused(void **state) {
         struct buf b = BUF_INIT(1 << 20);
         buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
@@ -171,8 +174,8 @@ static void addresses_are_those_of_the_kernel(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_inventory_is_read),
-                cmocka_unit_test(what_is_no_inventory_is_refused_whole),
-                cmocka_unit_test(what_cannot_be_costs_the_device_alone),
+                cmocka_unit_test(an_invalid_inventory_is_refused),
+                cmocka_unit_test(an_impossible_device_is_left_out_alone),
                 cmocka_unit_test(more_than_a_node_can_have_is_refused),
                 cmocka_unit_test(profiles_have_the_names_that_users_know),
                 cmocka_unit_test(profiles_that_the_rule_does_not_know_have_no_name),

@@ -108,7 +108,8 @@ static void gpu_without_fabric_and_lost_gpu(void **state) {
         assert_int_equal(o.facts.gpus[1].fabric_call, 15);
 }
 
-static void failures_are_told(void **state) {
+/* failure: NVML is missing or fails -> the reason is reported */
+static void failures_are_reported(void **state) {
         (void)state;
         struct outcome o = probe(library, "not-loaded", 30000);
         assert_false(o.ok);
@@ -135,7 +136,8 @@ static uint64_t now_ms(void) {
         return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void a_library_that_crashed_is_asked_again_after_a_pause(void **state) {
+/* failure: NVML crashes -> it is queried again after a delay */
+static void a_crashed_library_is_queried_again_after_a_delay(void **state) {
         (void)state;
         struct outcome o = probe(library, "crash", 30000);
         uint64_t before = now_ms();
@@ -161,7 +163,8 @@ static void questions_in_a_row_have_one_process_and_each_its_session(void **stat
         assert_int_equal(o.facts.gpus[0].clique_id, 2); /* begun for the second time, and none is open */
 }
 
-static void a_process_that_ends_between_two_questions_costs_nothing(void **state) {
+/* failure: the NVML process dies between two queries -> the next query succeeds */
+static void a_worker_that_ends_between_queries_is_replaced(void **state) {
         (void)state;
         struct outcome o = probe(library, "", 30000);
         kill(nvml_client_pid(client), SIGKILL);
@@ -171,7 +174,8 @@ static void a_process_that_ends_between_two_questions_costs_nothing(void **state
         assert_true(o.ok);
 }
 
-static void a_worker_that_says_what_nobody_asked_is_ended(void **state) {
+/* failure: the NVML process writes unexpected output -> it is killed */
+static void a_worker_with_unexpected_output_is_killed(void **state) {
         (void)state;
         struct outcome o = probe(library, "babble", 30000);
         assert_false(o.ok);
@@ -312,11 +316,11 @@ int main(int argc, char **argv) {
                 T(facts_of_a_working_library),
                 T(library_with_older_names),
                 T(gpu_without_fabric_and_lost_gpu),
-                T(failures_are_told),
-                T(a_library_that_crashed_is_asked_again_after_a_pause),
+                T(failures_are_reported),
+                T(a_crashed_library_is_queried_again_after_a_delay),
                 T(questions_in_a_row_have_one_process_and_each_its_session),
-                T(a_process_that_ends_between_two_questions_costs_nothing),
-                T(a_worker_that_says_what_nobody_asked_is_ended),
+                T(a_worker_that_ends_between_queries_is_replaced),
+                T(a_worker_with_unexpected_output_is_killed),
                 T(cancelled_probe_never_calls),
                 T(the_owner_may_go_with_the_answer),
                 cmocka_unit_test(lines_are_cut_and_read),

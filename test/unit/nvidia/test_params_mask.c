@@ -87,6 +87,7 @@ static void in_a_child(void (*f)(void)) {
         assert_int_equal(status, 0);
 }
 
+/* failure: the driver's parameters are covered twice in a container -> only that container is affected */
 static void the_file_is_covered_in_that_namespace_only(void **state) {
         char text[256];
         (void)state;
@@ -108,6 +109,7 @@ static void leave_as_it_is(void) {
         _exit(0);
 }
 
+/* failure: a container has no driver parameters -> nothing changes */
 static void other_texts_and_missing_files_are_left_alone(void **state) {
         (void)state;
         in_a_child(leave_as_it_is);
@@ -133,6 +135,7 @@ static void refuse_what_is_not_the_kernels(void) {
         _exit(0);
 }
 
+/* failure: the parameters of a container are not the kernel's file -> they are refused */
 static void a_file_that_is_not_the_kernels_is_refused_unless_it_contains_0(void **state) {
         (void)state;
         in_a_child(refuse_what_is_not_the_kernels);

@@ -16,6 +16,7 @@ static int major_of(const char *text) {
         return proc_devices_major(str_from(text), PROC_MAJOR_CAPS, &m, &e) < 0 ? -1 : (int)m;
 }
 
+/* failure: /proc/devices has an unusual form -> it is read correctly */
 static void devices(void **state) {
         (void)state;
         assert_int_equal(major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 "
@@ -26,6 +27,7 @@ static void devices(void **state) {
         assert_int_equal(major_of("Character devices:\n1 nvidia-caps\n2 nvidia-caps\n"), 1);
 }
 
+/* failure: /proc/devices is garbage -> no major number is read from it */
 static void devices_that_do_not_count(void **state) {
         (void)state;
         assert_int_equal(major_of("Character devices:\n  1 mem\nBlock devices:\n241 nvidia-caps\n"), -1);
@@ -45,6 +47,7 @@ static void devices_that_do_not_count(void **state) {
         assert_int_equal(major_of("Character devices:\n99999999999999999999 nvidia-caps\n"), -1);
 }
 
+/* failure: a capability file is garbage -> it is refused */
 static void capability(void **state) {
         (void)state;
         struct proc_capability c = { 0 };

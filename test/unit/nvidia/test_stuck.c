@@ -96,7 +96,8 @@ static void ask(struct nvml_client *c) {
         assert_int_equal(answer.code, NVML_HUNG);
 }
 
-static void ten_questions_to_nvml_leave_one_process_and_its_end_opens_the_way(void **state) {
+/* failure: a process with NVML is stuck in the kernel -> at most one remains until it ends */
+static void ten_queries_to_a_stuck_nvml_leave_one_process(void **state) {
         struct nvml_client *c = nvml_client_new(&loop);
         pid_t stuck = 0, next = 0;
         for (unsigned i = 0; i < 10; i++) {
@@ -126,6 +127,7 @@ static void on_broken(void *u, const struct err *e) {
         broken++;
 }
 
+/* failure: the watch for XIDs is stuck in the kernel -> one process remains */
 static void a_watch_that_hangs_for_an_hour_leaves_one_process(void **state) {
         pid_t pid;
         broken = 0;
@@ -156,6 +158,7 @@ static void run(const char *seconds) {
                 uv_run(&loop, UV_RUN_ONCE);
 }
 
+/* failure: nvidia-smi is stuck in the kernel -> it is not started again, but other programs are */
 static void a_program_that_hangs_is_started_once_and_others_are_started(void **state) {
         pid_t pid;
         for (unsigned i = 0; i < 10; i++) {
@@ -177,7 +180,7 @@ int main(int argc, char **argv) {
                         pause();
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(ten_questions_to_nvml_leave_one_process_and_its_end_opens_the_way),
+                T(ten_queries_to_a_stuck_nvml_leave_one_process),
                 T(a_watch_that_hangs_for_an_hour_leaves_one_process),
                 T(a_program_that_hangs_is_started_once_and_others_are_started),
         };

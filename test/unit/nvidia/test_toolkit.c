@@ -44,7 +44,8 @@ static void nobody_knows_of_a_toolkit_without_a_configuration(void **state) {
         assert_string_equal(why, "");
 }
 
-static void wherever_it_is_each_configuration_has_to_say_so(void **state) {
+/* failure: several container toolkits are configured -> each must ignore channel requests [channels] */
+static void each_toolkit_configuration_must_ignore_channel_requests(void **state) {
         (void)state;
         tree_put(two, OPERATOR, IGNORES);
         assert_int_equal(look(), TOOLKIT_IGNORES);
@@ -60,7 +61,9 @@ static void wherever_it_is_each_configuration_has_to_say_so(void **state) {
         assert_int_equal(look(), TOOLKIT_IGNORES);
 }
 
-static void what_cannot_be_read_says_nothing_good(void **state) {
+/* failure: the toolkit's configuration is broken -> it counts as giving channels to any container [channels]
+ * */
+static void an_unreadable_toolkit_configuration_counts_as_unsafe(void **state) {
         (void)state;
         tree_put(one, PACKAGE, "[features]\nignore-imex-channel-requests = 1\n");
         assert_int_equal(look(), TOOLKIT_GIVES);
@@ -72,6 +75,7 @@ static void what_cannot_be_read_says_nothing_good(void **state) {
 }
 
 /* A link as the host has it leads to a file of the host, not to one of ours. */
+/* failure: the toolkit's configuration is a link of the host -> the host's file is read [channels] */
 static void links_stay_below_the_root(void **state) {
         (void)state;
         _cleanup_(freep) char *link = NULL;
@@ -100,6 +104,7 @@ static enum toolkit_gpus gpus_for(void) {
         return toolkit_gives_gpus(roots, 2, why, sizeof why);
 }
 
+/* failure: NVIDIA's container runtime is the default -> it counts as giving GPUs to all pods */
 static void only_nvidias_runtime_as_the_default_gives_gpus_to_all(void **state) {
         (void)state;
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
@@ -121,7 +126,8 @@ static void only_nvidias_runtime_as_the_default_gives_gpus_to_all(void **state) 
         assert_non_null(strstr(why, "/etc/crio/crio.conf.d/99-nvidia.conf"));
 }
 
-static void each_toolkit_can_refuse_and_all_that_are_there_have_to(void **state) {
+/* failure: several container toolkits are installed -> each must refuse GPUs without a claim */
+static void each_installed_toolkit_must_refuse(void **state) {
         (void)state;
         tree_put(two, CONTAINERD, DEFAULT_IN_3("nvidia"));
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL); /* its default, without a file */
@@ -146,11 +152,11 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(nobody_knows_of_a_toolkit_without_a_configuration),
-                T(wherever_it_is_each_configuration_has_to_say_so),
-                T(what_cannot_be_read_says_nothing_good),
+                T(each_toolkit_configuration_must_ignore_channel_requests),
+                T(an_unreadable_toolkit_configuration_counts_as_unsafe),
                 T(links_stay_below_the_root),
                 T(only_nvidias_runtime_as_the_default_gives_gpus_to_all),
-                T(each_toolkit_can_refuse_and_all_that_are_there_have_to),
+                T(each_installed_toolkit_must_refuse),
                 T(a_configuration_that_cannot_be_read_is_no_answer),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

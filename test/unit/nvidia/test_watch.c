@@ -138,7 +138,8 @@ static void an_xid_is_told_as_it_happens(void **state) {
         assert_int_equal(broken, 0);
 }
 
-static void what_cannot_be_watched_is_named_and_the_others_are(void **state) {
+/* failure: one GPU cannot be watched -> it is named, and the others are watched */
+static void a_gpu_that_cannot_be_watched_is_named_and_others_are_watched(void **state) {
         (void)state;
         begin("GPU_COUNT=4\nGPU0_EVENT_TYPES=3\nGPU1_FAIL_nvmlDeviceRegisterEvents=999\n"
               "GPU2_FAIL_nvmlDeviceGetHandleByIndex=15\n");
@@ -153,7 +154,8 @@ static void what_cannot_be_watched_is_named_and_the_others_are(void **state) {
         assert_string_equal(last.uuid, gpus[3].uuid);
 }
 
-static void a_gpu_that_is_lost_is_found_by_who_begins_anew(void **state) {
+/* failure: a GPU is lost under the watch -> the next watch names it */
+static void a_lost_gpu_is_found_by_the_next_watch(void **state) {
         (void)state;
         begin("GPU_COUNT=2\n");
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetUUID=15\n");
@@ -166,7 +168,8 @@ static void a_gpu_that_is_lost_is_found_by_who_begins_anew(void **state) {
         assert_int_equal(gpus[1].error, NVML_GPU_IS_LOST);
 }
 
-static void who_crashes_is_started_again_and_sees_what_comes(void **state) {
+/* failure: the watch for XIDs crashes -> it is restarted, and sees new XIDs */
+static void a_crashed_watch_is_restarted_and_sees_new_events(void **state) {
         (void)state;
         begin("GPU_COUNT=1\n");
         happens("crash\n");
@@ -181,7 +184,8 @@ static void who_crashes_is_started_again_and_sees_what_comes(void **state) {
         assert_non_null(strstr(why.msg, "signal 9"));
 }
 
-static void who_hangs_is_ended_and_started_again(void **state) {
+/* failure: the watch for XIDs hangs -> its process is replaced */
+static void a_hanging_watch_is_replaced(void **state) {
         (void)state;
         nvml_watch_free(watch);
         start(1000);
@@ -192,7 +196,8 @@ static void who_hangs_is_ended_and_started_again(void **state) {
         UNTIL(begun == 2);
 }
 
-static void each_call_that_crashes_or_hangs_before_it_watches_costs_the_process(void **state) {
+/* failure: NVML crashes or hangs before the watch begins -> its process is replaced */
+static void a_call_that_crashes_or_hangs_before_the_watch_ends_the_process(void **state) {
         static const char *const calls[] = { "nvmlEventSetCreate", "nvmlDeviceGetHandleByIndex",
                                              "nvmlDeviceGetUUID", "nvmlDeviceGetSupportedEventTypes",
                                              "nvmlDeviceRegisterEvents" };
@@ -219,7 +224,8 @@ static void each_call_that_crashes_or_hangs_before_it_watches_costs_the_process(
         }
 }
 
-static void a_library_that_cannot_begin_is_asked_again(void **state) {
+/* failure: NVML cannot start a watch -> it is retried */
+static void a_library_that_cannot_start_is_retried(void **state) {
         (void)state;
         conf("INIT_ERROR=9\n");
         nvml_watch_with(watch, library, 1);
@@ -248,7 +254,8 @@ static void a_session_is_open_only_while_somebody_wants_it(void **state) {
 }
 
 /* It may be attaching a GPU, which SIGKILL can leave unusable. */
-static void a_process_that_is_starting_is_not_killed_because_something_has_changed(void **state) {
+/* failure: the node changes while a process attaches a GPU -> the process is not killed */
+static void a_starting_process_is_not_killed_by_a_change(void **state) {
         _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.sessions"), *text = NULL;
         struct err e;
         (void)state;
@@ -307,14 +314,14 @@ int main(int argc, char **argv) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(an_xid_is_told_as_it_happens),
-                T(what_cannot_be_watched_is_named_and_the_others_are),
-                T(a_gpu_that_is_lost_is_found_by_who_begins_anew),
-                T(who_crashes_is_started_again_and_sees_what_comes),
-                T(who_hangs_is_ended_and_started_again),
-                T(each_call_that_crashes_or_hangs_before_it_watches_costs_the_process),
-                T(a_library_that_cannot_begin_is_asked_again),
+                T(a_gpu_that_cannot_be_watched_is_named_and_others_are_watched),
+                T(a_lost_gpu_is_found_by_the_next_watch),
+                T(a_crashed_watch_is_restarted_and_sees_new_events),
+                T(a_hanging_watch_is_replaced),
+                T(a_call_that_crashes_or_hangs_before_the_watch_ends_the_process),
+                T(a_library_that_cannot_start_is_retried),
                 T(a_session_is_open_only_while_somebody_wants_it),
-                T(a_process_that_is_starting_is_not_killed_because_something_has_changed),
+                T(a_starting_process_is_not_killed_by_a_change),
                 T(lines_of_events_are_what_they_must_be),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,7 @@ static void an_inventory_of_gpus_and_mig_devices(void **state) {
         assert_string_equal(m[2].name, "MIG 2g.34gb");
 }
 
+/* failure: NVML was queried -> no session stays open */
 static void no_session_is_left_open(void **state) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -143,7 +144,8 @@ static const char *const mig[] = {
         "nvmlComputeInstanceGetInfo_v2",       "nvmlGpuInstanceGetComputeInstanceProfileInfo"
 };
 
-static void a_call_that_fails_costs_one_device_or_one_word(void **state) {
+/* failure: any call of NVML fails for a GPU -> one device or attribute is missing */
+static void a_failing_call_loses_one_device_or_one_attribute(void **state) {
         char conf[256];
         for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
                 snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=999\n", needed[i]);
@@ -188,7 +190,8 @@ static void hangs_and_crashes(const char *const *calls, size_t n) {
         }
 }
 
-static void each_call_that_hangs_or_crashes_costs_the_process(void **state) {
+/* failure: any call of NVML hangs or crashes -> only its process ends */
+static void a_call_that_hangs_or_crashes_ends_the_process(void **state) {
         hangs_and_crashes(needed, ARRAY_LEN(needed));
         hangs_and_crashes(told, ARRAY_LEN(told));
         hangs_and_crashes(mig, ARRAY_LEN(mig));
@@ -196,6 +199,7 @@ static void each_call_that_hangs_or_crashes_costs_the_process(void **state) {
 }
 
 /* Each of them is attached in well under the limit, all of them together are not. */
+/* failure: NVML attaches many GPUs slowly -> the time limit applies to each GPU */
 static void gpus_that_are_attached_slowly_are_waited_for_one_by_one(void **state) {
         struct outcome o = ask("GPU_COUNT=8\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n", 2000);
         if (!o.ok)
@@ -205,6 +209,7 @@ static void gpus_that_are_attached_slowly_are_waited_for_one_by_one(void **state
                 assert_null(o.in.gpus[i].failure.call);
 }
 
+/* failure: NVML hangs at one GPU -> the error names that GPU */
 static void the_gpu_that_nvml_hangs_at_is_named(void **state) {
         struct outcome o = ask("GPU_COUNT=3\nGPU1_HANG_nvmlDeviceGetHandleByIndex=1\n", 1000);
         assert_false(o.ok);
@@ -222,7 +227,8 @@ static void a_node_without_gpus_has_none(void **state) {
 }
 
 /* Its runtime has threads and signal handlers of its own, and stays when a session ends. */
-static void a_library_of_others_written_in_go_is_asked_as_well(void **state) {
+/* failure: the NVML library is a foreign one, written in Go -> it is queried as well */
+static void a_foreign_nvml_written_in_go_works(void **state) {
         if (!in_go)
                 skip();
         for (unsigned again = 0; again < 3; again++) {
@@ -262,6 +268,7 @@ static void worker_reads(char **ret) {
 }
 
 /* Then NVIDIA's library makes no device nodes. */
+/* failure: maskNvidiaDriverParams is on -> NVML creates no device nodes in the plugin's container */
 static void the_drivers_parameters_are_covered_where_that_is_wanted(void **state) {
         _cleanup_(freep) char *plain = NULL, *covered = NULL, *ours = NULL;
         struct err e;
@@ -303,13 +310,13 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(an_inventory_of_gpus_and_mig_devices),
                 T(no_session_is_left_open),
-                T(a_call_that_fails_costs_one_device_or_one_word),
-                T(each_call_that_hangs_or_crashes_costs_the_process),
+                T(a_failing_call_loses_one_device_or_one_attribute),
+                T(a_call_that_hangs_or_crashes_ends_the_process),
                 T(gpus_that_are_attached_slowly_are_waited_for_one_by_one),
                 T(the_gpu_that_nvml_hangs_at_is_named),
                 T(a_node_without_gpus_has_none),
                 T(the_drivers_parameters_are_covered_where_that_is_wanted),
-                T(a_library_of_others_written_in_go_is_asked_as_well),
+                T(a_foreign_nvml_written_in_go_works),
         };
         int failed = cmocka_run_group_tests(tests, NULL, NULL);
         arena_free(arena);

@@ -27,7 +27,8 @@ static void version_is_told_alone(void **state) {
         }
 }
 
-static void empty_folder_is_refused_in_words(void **state) {
+/* failure: the path of a folder in the environment is empty -> the program refuses to start */
+static void an_empty_folder_is_refused_with_a_reason(void **state) {
         static const char *const env[] = { "CDI_ROOT", "KUBELET_REGISTRAR_DIRECTORY_PATH",
                                            "KUBELET_PLUGINS_DIRECTORY_PATH" };
         for (size_t i = 0; i < ARRAY_LEN(env); i++) {
@@ -44,7 +45,7 @@ static void empty_folder_is_refused_in_words(void **state) {
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(version_is_told_alone),
-                cmocka_unit_test(empty_folder_is_refused_in_words),
+                cmocka_unit_test(an_empty_folder_is_refused_with_a_reason),
         };
         if (argc != 5)
                 return 2;

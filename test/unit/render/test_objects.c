@@ -36,6 +36,8 @@ static const char *at(struct arena *a, const struct buf *json, const char *path)
 }
 
 /* What other people's tools, the plugin and the daemons rely on. */
+/* failure: a node reboots -> the files of IMEX are in memory, so none outlives the boot [daemon] */
+/* failure: the controller renders the daemons -> their name is constant, so there are no duplicates */
 static void the_daemonset(void **state) {
         static const struct {
                 const char *path, *want;
@@ -95,6 +97,7 @@ static void the_daemonset(void **state) {
         arena_free(a);
 }
 
+/* failure: daemon.priorityClassName, limits or pull secrets are set -> the daemons have them */
 static void daemonset_options(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
@@ -187,7 +190,8 @@ static bool matches_with(const struct buf *b, const char *text, const char *by) 
         return matches;
 }
 
-static void the_daemons_claim_template_is_known_by_its_annotation_or_by_what_it_asks_for(void **state) {
+/* failure: another version wrote the daemons' claim template -> the difference is detected [upgrade] */
+static void the_daemons_claim_template_is_known_by_its_annotation_or_its_content(void **state) {
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
         for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
                 struct buf b = BUF_INIT(1 << 16);
@@ -207,6 +211,7 @@ static void the_daemons_claim_template_is_known_by_its_annotation_or_by_what_it_
 }
 
 /* A21: with it ends the IMEX of its node. */
+/* failure: a daemon waits for peers or needs memory -> no probe or memory limit ends it [daemon] */
 static void no_probe_and_no_memory_limit_of_ours_ends_a_daemon(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
@@ -246,6 +251,7 @@ static void template_hash(void **state) {
         arena_free(a);
 }
 
+/* failure: a claim template is rendered -> its name is constant, so there are no duplicates */
 static void claim_templates(void **state) {
         static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
         const struct kube_meta domain = { .ns = "w", .name = "train", .uid = UID_A };
@@ -399,6 +405,7 @@ static void finalizers_of_others_stay(void **state) {
         buf_done(&b);
 }
 
+/* failure: a stale leader patches a Node's label -> the patch names the version, and conflicts */
 static void node_patch(void **state) {
         struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
@@ -594,7 +601,7 @@ int main(void) {
                 cmocka_unit_test(daemonset_options),
                 cmocka_unit_test(the_daemons_claim_names_no_compute_domain),
                 cmocka_unit_test(
-                        the_daemons_claim_template_is_known_by_its_annotation_or_by_what_it_asks_for),
+                        the_daemons_claim_template_is_known_by_its_annotation_or_its_content),
                 cmocka_unit_test(no_probe_and_no_memory_limit_of_ours_ends_a_daemon),
                 cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),

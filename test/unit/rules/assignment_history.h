@@ -272,7 +272,8 @@ static void check(const struct history *h) {
 
 /* The leader sees that the version of the object has gone back, or it is a new one, which is started after the
  * daemons: each has seen the object of before, sees this one, and reports. A new leader cannot know of a daemon
- * that nobody hears of, so the procedure for a restore has such a node looked at first (docs/failures.md). */
+ * that nobody hears of, so the procedure for a restore has such a node checked first
+ * (docs/reference/failures.md). */
 static void restore(struct history *h) {
         int64_t epoch = h->now.object.epoch;
         h->now = h->backup;

@@ -73,7 +73,8 @@ static void a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh
         assert_non_null(of(w, "d", "n0"));
 }
 
-static void nothing_is_assigned_before_the_object_is_there(void **state) {
+/* failure: the fabric object does not exist yet -> nothing is assigned */
+static void nothing_is_assigned_before_the_fabric_object_exists(void **state) {
         struct world *w = *state;
         add_node(w, "n0")->wanted = "d";
         add_domain(w, "d");
@@ -102,6 +103,7 @@ static void who_comes_gets_the_index_that_has_been_free_for_longest(void **state
 
 /* ---- what ends an assignment ---- */
 
+/* failure: a slow watch does not show a claim -> its assignment stays */
 static void a_claim_that_a_cache_does_not_show_ends_nothing(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -133,7 +135,8 @@ static void a_deleted_domain_ends_although_claims_are_there(void **state) {
         assert_int_equal(w->out.n_domains, 0);
 }
 
-static void no_word_of_the_daemon_frees_nothing(void **state) {
+/* failure: a watch does not show a cut-off node's daemon -> its index stays taken [cut-off] */
+static void a_missing_report_of_a_daemon_frees_nothing(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->wanted = NULL;
@@ -147,6 +150,7 @@ static void no_word_of_the_daemon_frees_nothing(void **state) {
 }
 
 /* Each proof frees the index where no claim is left. */
+/* failure: a daemon ends without a report -> only proof that it has ended frees its index */
 static void a_proof_frees_the_index_of_a_node_without_claims(void **state) {
         for (int proof = 0; proof < 6; proof++) {
                 struct world *w = world_new();
@@ -173,6 +177,8 @@ static void a_proof_frees_the_index_of_a_node_without_claims(void **state) {
 }
 
 /* It ends the epoch, and not the membership: the successor keeps the place in a full domain. */
+/* failure: a force-deleted or rebooted daemon has ended while claims remain -> its index is reserved for the
+ * next */
 static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
         for (int proof = 1; proof < 5; proof++) {
                 struct world *w = world_new();
@@ -213,6 +219,7 @@ static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
         }
 }
 
+/* failure: an index is reserved, and the claims are gone -> it is free */
 static void a_reservation_is_freed_when_the_claims_are_gone(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -225,6 +232,7 @@ static void a_reservation_is_freed_when_the_claims_are_gone(void **state) {
         assert_null(of(w, "d", "n0"));
 }
 
+/* failure: a stale cache shows an earlier Pod's report -> it does not count as the next daemon's */
 static void a_report_of_an_earlier_pod_does_not_count_as_a_successors(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -246,7 +254,8 @@ static void a_report_of_an_earlier_pod_does_not_count_as_a_successors(void **sta
         assert_int_equal(of(w, "d", "n0")->epoch, 12);
 }
 
-static void without_a_slice_a_report_reserves_and_frees_nothing(void **state) {
+/* failure: a node's slice is missing -> its daemon's report reserves an index, and frees none */
+static void without_a_slice_a_report_only_reserves_an_index(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->wanted = NULL;
@@ -265,7 +274,9 @@ static void without_a_slice_a_report_reserves_and_frees_nothing(void **state) {
         assert_int_equal(of(w, "d", "n1")->index, 7);
 }
 
-static void a_report_that_the_slice_contradicts_counts_for_nothing(void **state) {
+/* failure: a daemon's token reports another partition than its slice -> the report does not count [tenants]
+ * */
+static void a_report_that_the_slice_contradicts_does_not_count(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
@@ -282,6 +293,7 @@ static void a_report_that_the_slice_contradicts_counts_for_nothing(void **state)
 
 /* ---- an address is in one domain at a time ---- */
 
+/* failure: a node changes its IMEX domain -> its address is published after it has left the first */
 static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -300,6 +312,7 @@ static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(v
 
 /* ---- removals ---- */
 
+/* failure: an idle daemon is to be removed -> it is marked and gets no assignment [upgrade] */
 static void an_idle_daemon_is_marked_and_gets_nothing_more(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
@@ -319,6 +332,7 @@ static void an_idle_daemon_is_marked_and_gets_nothing_more(void **state) {
         assert_non_null(of(w, "d", "n0"));
 }
 
+/* failure: a daemon in use is to be removed -> it is not marked [upgrade] */
 static void a_daemon_that_serves_is_not_marked(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -345,6 +359,7 @@ static void a_daemon_that_never_reported_is_marked(void **state) {
 
 /* ---- objects that may lack assignments ---- */
 
+/* failure: any sign shows that the fabric object was restored -> a recount starts [etcd] */
 static void each_sign_of_a_restore_starts_a_recount(void **state) {
         for (int sign = 0; sign < 6; sign++) {
                 struct world *w = world_new();
@@ -394,7 +409,8 @@ static void each_sign_of_a_restore_starts_a_recount(void **state) {
         }
 }
 
-static void a_partition_without_signs_waits_for_nobody(void **state) {
+/* failure: a node is off, and nothing was restored -> assignments continue without it */
+static void a_partition_without_signs_of_a_restore_waits_for_no_node(void **state) {
         struct world *w = *state;
         struct assignment_node *off = running(w);
         off->report = (struct assignment_report){ 0 };
@@ -432,6 +448,7 @@ static void what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_con
         assert_true(w->out.recount > 0);
 }
 
+/* failure: a node is proven gone -> no recount waits for it [etcd] */
 static void a_recount_waits_for_no_node_that_is_proven_gone(void **state) {
         struct world *w = *state;
         struct assignment_node *off = running(w);
@@ -445,7 +462,8 @@ static void a_recount_waits_for_no_node_that_is_proven_gone(void **state) {
         assert_int_equal(w->out.recount, 0);
 }
 
-static void a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run(void **state) {
+/* failure: a Node was deleted shortly before a recount -> the recount lasts while its IMEX may run [etcd] */
+static void a_recount_lasts_while_daemons_of_deleted_nodes_may_run(void **state) {
         struct world *w = *state;
         w->in.went_back = w->in.settling = true;
         step(w);
@@ -456,7 +474,9 @@ static void a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run(void *
         assert_int_equal(w->out.recount, 0);
 }
 
-static void a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_vanished(void **state) {
+/* failure: the fabric object is deleted after a Node vanished -> nothing is assigned while it may run [etcd]
+ * */
+static void a_new_object_assigns_nothing_while_a_vanished_node_may_run(void **state) {
         struct world *w = *state;
         add_domain(w, "d");
         add_node(w, "n0")->wanted = "d";
@@ -469,7 +489,8 @@ static void a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_v
         assert_non_null(of(w, "d", "n0"));
 }
 
-static void a_second_restore_starts_a_recount_of_its_own(void **state) {
+/* failure: etcd is restored again during a recount -> another recount starts [etcd] */
+static void a_second_restore_starts_another_recount(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         w->in.went_back = true;
@@ -483,6 +504,7 @@ static void a_second_restore_starts_a_recount_of_its_own(void **state) {
         assert_int_equal(w->out.n_silent, 1);
 }
 
+/* failure: fabric object and daemon differ -> what the daemon runs counts [etcd] */
 static void what_runs_counts_more_than_what_is_written(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -522,6 +544,7 @@ static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void 
 }
 
 /* The object was put back: it lists an earlier domain of the node as active, and no claim is there. */
+/* failure: a stale leader assigns a node to another IMEX domain -> what its daemon runs counts */
 static void what_runs_counts_more_than_another_domain_that_is_written(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -547,7 +570,9 @@ static void what_runs_counts_more_than_another_domain_that_is_written(void **sta
         assert_true(w->out.repaired);
 }
 
-static void an_assignment_that_is_overtaken_is_not_listed(void **state) {
+/* failure: a restored fabric object has an earlier assignment -> the one that a daemon runs replaces it
+ * [etcd] */
+static void an_overtaken_assignment_is_not_listed(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->report.epoch = 15;
@@ -560,6 +585,7 @@ static void an_assignment_that_is_overtaken_is_not_listed(void **state) {
 
 /* ---- bounds ---- */
 
+/* failure: a daemon's token reports huge epochs -> epochs are not used up [tenants] */
 static void a_node_cannot_use_up_the_epochs(void **state) {
         static const int64_t lies[] = { INT64_MAX, INT64_MAX - 1, 10 + ASSIGNMENT_EPOCHS_AHEAD + 1 };
         for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
@@ -581,7 +607,8 @@ static void a_node_cannot_use_up_the_epochs(void **state) {
         }
 }
 
-static void the_last_epoch_is_not_given(void **state) {
+/* failure: epochs are used up -> nothing is assigned */
+static void the_last_epoch_is_not_assigned(void **state) {
         struct world *w = *state;
         w->in.epoch = INT64_MAX;
         add_node(w, "n0")->wanted = "d";
@@ -591,7 +618,8 @@ static void the_last_epoch_is_not_given(void **state) {
         assert_int_equal(w->out.n_domains, 0);
 }
 
-static void an_index_for_which_there_is_no_room_blocks_none(void **state) {
+/* failure: a daemon's token reports an impossible index -> no index is blocked [tenants] */
+static void an_impossible_index_blocks_no_other(void **state) {
         static const int64_t lies[] = { SLOTS, -1, FABRIC_SLOTS_MOST, INT64_MAX, INT64_MIN };
         for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
                 struct world *w = world_new();
@@ -608,6 +636,7 @@ static void an_index_for_which_there_is_no_room_blocks_none(void **state) {
         }
 }
 
+/* failure: the standing domain has no index left -> the nodes without one are named [standing] */
 static void nodes_for_which_no_index_is_left_in_the_standing_domain_are_named(void **state) {
         struct world *w = *state;
         w->in.slots = 1;
@@ -621,7 +650,8 @@ static void nodes_for_which_no_index_is_left_in_the_standing_domain_are_named(vo
 }
 
 /* A tenant deletes and recreates ComputeDomains more quickly than their rows go. */
-static void however_many_domains_there_were_the_object_has_room(void **state) {
+/* failure: tenants recreate ComputeDomains quickly -> the fabric object has room for new ones [tenants] */
+static void the_fabric_object_has_room_after_many_domains(void **state) {
         struct world *w = *state;
         struct fabric_domain *old = arena_alloc(w->a, ASSIGNMENT_DOMAINS_MAX * sizeof *old);
         for (int i = 0; i < ASSIGNMENT_DOMAINS_MAX; i++) {
@@ -652,6 +682,7 @@ static void however_many_domains_there_were_the_object_has_room(void **state) {
         assert_false(b.failed);
 }
 
+/* failure: tenants create thousands of ComputeDomains -> unused IMEX domains are dropped [tenants] */
 static void a_domain_without_assignments_is_dropped_when_it_is_idle(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -667,7 +698,8 @@ static void a_domain_without_assignments_is_dropped_when_it_is_idle(void **state
 
 /* ---- what must hold ---- */
 
-static void the_check_finds_what_is_wrong(void **state) {
+/* failure: two nodes would get one index -> the object is not written, and AssignmentsWrong reports it */
+static void the_check_finds_every_wrong_assignment(void **state) {
         struct world *w = *state;
         struct fabric_assignment two[] = { { .node = "n0", .index = 1, .epoch = 11 },
                                            { .node = "n1", .index = 1, .epoch = 12 } };
@@ -700,39 +732,39 @@ int main(void) {
                 T(an_assignment_names_the_claim_and_the_boot_it_is_for),
                 T(a_node_without_a_daemon_that_can_take_it_gets_none),
                 T(a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh_pod),
-                T(nothing_is_assigned_before_the_object_is_there),
+                T(nothing_is_assigned_before_the_fabric_object_exists),
                 T(who_comes_gets_the_index_that_has_been_free_for_longest),
                 T(a_claim_that_a_cache_does_not_show_ends_nothing),
                 T(a_deleted_domain_ends_although_claims_are_there),
-                T(no_word_of_the_daemon_frees_nothing),
+                T(a_missing_report_of_a_daemon_frees_nothing),
                 T(a_proof_frees_the_index_of_a_node_without_claims),
                 T(a_proof_reserves_the_index_of_a_node_with_claims),
                 T(a_reservation_is_freed_when_the_claims_are_gone),
                 T(a_report_of_an_earlier_pod_does_not_count_as_a_successors),
-                T(without_a_slice_a_report_reserves_and_frees_nothing),
-                T(a_report_that_the_slice_contradicts_counts_for_nothing),
+                T(without_a_slice_a_report_only_reserves_an_index),
+                T(a_report_that_the_slice_contradicts_does_not_count),
                 T(a_node_that_changes_its_domain_shows_its_address_after_it_has_left),
                 T(an_idle_daemon_is_marked_and_gets_nothing_more),
                 T(a_daemon_that_serves_is_not_marked),
                 T(a_daemon_that_never_reported_is_marked),
                 T(each_sign_of_a_restore_starts_a_recount),
-                T(a_partition_without_signs_waits_for_nobody),
+                T(a_partition_without_signs_of_a_restore_waits_for_no_node),
                 T(what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed),
                 T(a_recount_waits_for_no_node_that_is_proven_gone),
-                T(a_recount_lasts_while_what_ran_on_nodes_that_are_gone_may_run),
-                T(a_new_object_assigns_nothing_while_a_node_that_it_may_not_list_has_vanished),
-                T(a_second_restore_starts_a_recount_of_its_own),
+                T(a_recount_lasts_while_daemons_of_deleted_nodes_may_run),
+                T(a_new_object_assigns_nothing_while_a_vanished_node_may_run),
+                T(a_second_restore_starts_another_recount),
                 T(what_runs_counts_more_than_what_is_written),
                 T(a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it),
                 T(what_runs_counts_more_than_another_domain_that_is_written),
-                T(an_assignment_that_is_overtaken_is_not_listed),
+                T(an_overtaken_assignment_is_not_listed),
                 T(a_node_cannot_use_up_the_epochs),
-                T(the_last_epoch_is_not_given),
-                T(an_index_for_which_there_is_no_room_blocks_none),
+                T(the_last_epoch_is_not_assigned),
+                T(an_impossible_index_blocks_no_other),
                 T(nodes_for_which_no_index_is_left_in_the_standing_domain_are_named),
-                T(however_many_domains_there_were_the_object_has_room),
+                T(the_fabric_object_has_room_after_many_domains),
                 T(a_domain_without_assignments_is_dropped_when_it_is_idle),
-                T(the_check_finds_what_is_wrong),
+                T(the_check_finds_every_wrong_assignment),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static struct fabric_assignment listed(const char *node, int64_t index, int64_t 
 
 /* ---- what is not known proves nothing ---- */
 
-static void an_assignment_without_a_claim_or_a_boot_id_does_not_end_by_them(void **state) {
+/* failure: an assignment lacks its claim or boot ID -> it does not end for that reason */
+static void an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         struct fabric_assignment x = { .node = "n0", .index = 2, .epoch = 15 };
@@ -96,6 +97,7 @@ static void a_node_without_an_address_is_listed_without_one(void **state) {
         assert_null(of(w, "d", "n0")->ip);
 }
 
+/* failure: a node's report does not count during a recount -> the recount waits for it [etcd] */
 static void a_recount_waits_for_a_node_whose_report_does_not_count(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
@@ -112,7 +114,8 @@ static void a_recount_waits_for_a_node_whose_report_does_not_count(void **state)
 
 /* The object was restored, and only an idle daemon that has seen a later epoch is heard. The object takes
  * over this epoch at once, so it would show nothing later. */
-static void a_later_epoch_is_a_sign_on_whatever_node_it_was_seen(void **state) {
+/* failure: any daemon has seen a later epoch than the fabric object -> a recount starts [etcd] */
+static void a_later_epoch_on_any_node_is_a_sign_of_a_restore(void **state) {
         for (int i = 0; i < 4; i++) {
                 struct world *w = world_new();
                 struct assignment_node *n = add_node(w, "n0"), *silent = add_node(w, "n1");
@@ -142,6 +145,7 @@ static void a_later_epoch_is_a_sign_on_whatever_node_it_was_seen(void **state) {
 /* ---- reports of what has ended ---- */
 
 /* Nor do its names become those of a domain that other nodes are wanted in. */
+/* failure: a daemon reports an epoch that has ended -> it is not entered again */
 static void what_has_ended_is_not_entered_again(void **state) {
         static const int64_t left = 9;
         for (int proof = 0; proof < 4; proof++) {
@@ -173,6 +177,7 @@ static void what_has_ended_is_not_entered_again(void **state) {
         (void)state;
 }
 
+/* failure: a report names an epoch as running and left -> it has ended */
 static void an_epoch_that_a_report_runs_and_has_left_has_ended(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
@@ -185,6 +190,8 @@ static void an_epoch_that_a_report_runs_and_has_left_has_ended(void **state) {
 }
 
 /* The object was put back: it reserves an index with which another node may run. */
+/* failure: a restored fabric object reserves an index that another node may run -> the reservation ends
+ * [etcd] */
 static void a_reservation_yields_to_a_node_that_may_run_with_its_index(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = {
@@ -320,7 +327,8 @@ static void a_full_object_takes_only_what_runs(void **state) {
 
 /* ---- numbers ---- */
 
-static void a_report_with_an_epoch_that_cannot_be_counts_for_nothing(void **state) {
+/* failure: a report has an impossible epoch -> it does not count [tenants] */
+static void a_report_with_an_impossible_epoch_does_not_count(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
@@ -341,7 +349,8 @@ static void without_an_epoch_that_is_left_no_recount_begins(void **state) {
         assert_int_equal(w->out.epoch, INT64_MAX);
 }
 
-static void an_object_whose_index_has_no_room_lets_its_node_leave(void **state) {
+/* failure: the fabric object has an impossible index -> its node leaves */
+static void an_impossible_index_in_the_object_lets_its_node_leave(void **state) {
         static const int64_t indices[] = { -1, SLOTS };
         for (size_t i = 0; i < ARRAY_LEN(indices); i++) {
                 struct world *w = world_new();
@@ -356,6 +365,7 @@ static void an_object_whose_index_has_no_room_lets_its_node_leave(void **state) 
         (void)state;
 }
 
+/* failure: the fabric object lists a node twice -> one assignment stays */
 static void of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n0", 2, 16, NULL) };
@@ -388,6 +398,7 @@ static void a_daemon_that_has_served_a_domain_may_serve_it_again(void **state) {
 }
 
 /* Its report is late: it shows nothing of the assignment in which IMEX may be READY by now. */
+/* failure: a watch of Pods lags while a node changes -> it gets no other IMEX domain until it reports */
 static void a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports(void **state) {
         static const int64_t left[] = { 15 };
         struct world *w = *state;
@@ -485,13 +496,13 @@ static void the_check_knows_what_was_there_before(void **state) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(an_assignment_without_a_claim_or_a_boot_id_does_not_end_by_them),
+                T(an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence),
                 T(what_another_pod_of_the_node_has_left_is_proof),
                 T(an_assignment_stays_while_neither_claims_nor_a_report_are_seen),
                 T(a_node_in_doubt_gets_nothing),
                 T(a_node_without_an_address_is_listed_without_one),
                 T(a_recount_waits_for_a_node_whose_report_does_not_count),
-                T(a_later_epoch_is_a_sign_on_whatever_node_it_was_seen),
+                T(a_later_epoch_on_any_node_is_a_sign_of_a_restore),
                 T(what_has_ended_is_not_entered_again),
                 T(an_epoch_that_a_report_runs_and_has_left_has_ended),
                 T(a_reservation_yields_to_a_node_that_may_run_with_its_index),
@@ -503,9 +514,9 @@ int main(void) {
                 T(the_domain_that_stands_goes_with_its_last_node),
                 T(only_nodes_that_could_take_an_index_are_named_where_none_is_left),
                 T(a_full_object_takes_only_what_runs),
-                T(a_report_with_an_epoch_that_cannot_be_counts_for_nothing),
+                T(a_report_with_an_impossible_epoch_does_not_count),
                 T(without_an_epoch_that_is_left_no_recount_begins),
-                T(an_object_whose_index_has_no_room_lets_its_node_leave),
+                T(an_impossible_index_in_the_object_lets_its_node_leave),
                 T(of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays),
                 T(a_daemon_that_has_served_a_domain_may_serve_it_again),
                 T(a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports),

@@ -224,6 +224,7 @@ static void a_report_that_cannot_be_read_says_nothing(void **state) {
 }
 
 /* What it ran is listed until there is proof that it has ended. */
+/* failure: a daemon's Pod has failed with a READY report -> it is not ready, and keeps its assignment */
 static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(void **state) {
         struct world *w = *state;
         w->pods[0].pod.phase = "Failed";
@@ -234,6 +235,8 @@ static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(
         assert_int_equal(n->report.epoch, 7);
 }
 
+/* failure: a daemon reports a partition that its slice does not confirm -> the report does not count in full
+ * [tenants] */
 static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
         struct world *w = *state;
         w->slice = ELSEWHERE;
@@ -290,7 +293,9 @@ static void a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected(vo
         assert_true(look(w)->ending); /* it leaves another partition first */
 }
 
-static void a_node_is_dead_only_when_the_api_server_confirms_it(void **state) {
+/* failure: a Node is gone or out of service in a cache -> it counts as dead only after confirmation
+ * [powered-off] */
+static void a_powered_off_node_counts_as_dead_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->taint.key = "node.kubernetes.io/out-of-service";
         w->node.taints = &w->taint;
@@ -310,7 +315,8 @@ static void a_node_is_dead_only_when_the_api_server_confirms_it(void **state) {
         assert_false(look(w)->dead);
 }
 
-static void another_boot_counts_only_when_the_api_server_confirms_it(void **state) {
+/* failure: a cache shows another boot -> it counts only after confirmation [rebooted] */
+static void another_boot_counts_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->node.boot_id = BOOT_2;
         assert_null(look(w)->boot_id);
@@ -345,7 +351,9 @@ static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void *
         assert_true(look(w)->doubtful);
 }
 
-static void the_plugins_word_counts_where_its_slice_confirms_the_partition(void **state) {
+/* failure: a plugin reports an unprepared daemon claim without a slice -> the report does not count [tenants]
+ * */
+static void a_plugins_report_counts_where_its_slice_confirms_the_partition(void **state) {
         struct world *w = *state;
         w->plugins[0].unprepared = CLAIM;
         assert_string_equal(look(w)->unprepared, CLAIM);
@@ -353,6 +361,7 @@ static void the_plugins_word_counts_where_its_slice_confirms_the_partition(void 
         assert_null(look(w)->unprepared);
 }
 
+/* failure: a node changes its partition -> its old assignment ends when its daemon serves the new one */
 static void a_daemon_that_serves_another_partition_has_left_this_one(void **state) {
         struct world *w = *state;
         w->slice = ELSEWHERE;
@@ -404,7 +413,8 @@ static void a_node_of_another_partition_leaves_this_one(void **state) {
         assert_string_equal(look(w)->wanted, DOMAIN);
 }
 
-static void a_node_is_released_only_when_the_api_server_confirms_it(void **state) {
+/* failure: a slow watch shows no claim of a node -> it leaves only after confirmation */
+static void a_node_is_released_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->n_grants = 0;
         assert_false(look(w)->released);
@@ -417,7 +427,8 @@ static void a_node_is_released_only_when_the_api_server_confirms_it(void **state
         assert_true(w->facts.hold);
 }
 
-static void a_domain_is_gone_only_when_the_api_server_confirms_it(void **state) {
+/* failure: a cache lacks a ComputeDomain -> it counts as deleted only after confirmation */
+static void a_domain_is_deleted_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->has_cd = false;
         w->n_grants = 0;
@@ -476,7 +487,8 @@ static void where_no_domain_stands_any_more_its_nodes_are_released(void **state)
         assert_false(look(w)->released); /* without a slice it stays as it is */
 }
 
-static void a_copy_of_an_object_is_told_from_the_object(void **state) {
+/* failure: somebody creates a fabric object from an old copy -> it is recognized as a copy [etcd] */
+static void a_copy_of_a_fabric_object_is_recognized(void **state) {
         struct world *w = *state;
         look(w);
         assert_false(w->facts.input.copy);
@@ -740,19 +752,19 @@ int main(void) {
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
                 T(what_an_earlier_pod_left_counts_and_what_it_ran_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
-                T(a_node_is_dead_only_when_the_api_server_confirms_it),
-                T(another_boot_counts_only_when_the_api_server_confirms_it),
+                T(a_powered_off_node_counts_as_dead_only_after_confirmation),
+                T(another_boot_counts_only_after_confirmation),
                 T(a_node_is_doubtful_until_the_api_server_has_confirmed_its_end),
-                T(the_plugins_word_counts_where_its_slice_confirms_the_partition),
+                T(a_plugins_report_counts_where_its_slice_confirms_the_partition),
                 T(a_daemon_that_serves_another_partition_has_left_this_one),
                 T(what_a_daemon_has_seen_of_another_partitions_object_counts_for_nothing_here),
                 T(a_claim_brings_its_node_into_a_domain_of_its_own_namespace),
                 T(a_node_of_another_partition_leaves_this_one),
-                T(a_node_is_released_only_when_the_api_server_confirms_it),
-                T(a_domain_is_gone_only_when_the_api_server_confirms_it),
+                T(a_node_is_released_only_after_confirmation),
+                T(a_domain_is_deleted_only_after_confirmation),
                 T(a_node_is_in_the_domain_that_stands_until_it_is_cordoned_and_unused),
                 T(where_no_domain_stands_any_more_its_nodes_are_released),
-                T(a_copy_of_an_object_is_told_from_the_object),
+                T(a_copy_of_a_fabric_object_is_recognized),
                 T(a_partition_without_an_object_has_facts),
                 T(of_two_pods_that_are_as_old_the_name_decides),
                 T(what_all_earlier_pods_left_counts),

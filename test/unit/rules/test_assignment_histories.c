@@ -5,6 +5,7 @@
 
 enum { HISTORIES_DEFAULT = 5000 };
 
+/* failure: nodes fail, lie and return at random -> no two nodes have one index */
 static void no_history_gives_one_index_to_two_nodes(void **state) {
         const char *from = getenv("HISTORIES_FROM"), *n = getenv("HISTORIES");
         uint64_t first = from ? strtoull(from, NULL, 10) : 0, count = n ? strtoull(n, NULL, 10) : HISTORIES_DEFAULT;

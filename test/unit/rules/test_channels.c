@@ -112,7 +112,8 @@ static void decide(struct small *s) {
         channels_decide(&s->f, s->a, &s->d);
 }
 
-static void each_domain_has_its_own_and_never_channel_0(void **state) {
+/* failure: two ComputeDomains share a partition -> each gets its own channel, and never 0 */
+static void each_domain_gets_its_own_channel_and_never_0(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         want(&s->owners[1]);
@@ -152,7 +153,8 @@ static void ids_come_again_as_late_as_can_be(void **state) {
 }
 
 /* A4 of the table: a fabric that is new has its object before any channel. */
-static void a_new_fabric_gets_its_object_first_and_waits_for_nobody_then(void **state) {
+/* failure: a new rack has a dead node -> channels are assigned without it */
+static void a_new_partition_gets_its_object_first_and_waits_for_no_node(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->f.old = NULL;
@@ -173,7 +175,8 @@ static void a_new_fabric_gets_its_object_first_and_waits_for_nobody_then(void **
 
 /* It was cut off before somebody deleted the table that it knows, and its Pod and claims were deleted by
  * force. */
-static void a_silent_node_that_is_older_than_the_table_is_waited_for(void **state) {
+/* failure: a cut-off node is silent and the fabric object is lost -> nothing is assigned without it [etcd] */
+static void a_silent_node_that_is_older_than_the_object_is_waited_for(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->old.table_of = NULL;
@@ -209,7 +212,9 @@ static void a_table_that_begins_waits_though_all_have_reported_to_it(void **stat
 }
 
 /* A Node, its Pods and its claims went while nobody led, and the object, too: it may run yet what it had. */
-static void a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute(void **state) {
+/* failure: Node and fabric object are deleted while no controller leads -> no channel is assigned for a
+ * minute [etcd] */
+static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->owners[0].oldest = NOW - 3;
@@ -252,7 +257,8 @@ static void a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_
         assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
 }
 
-static void what_a_node_holds_wins_over_the_table(void **state) {
+/* failure: a node holds a channel that the fabric object lacks -> the node counts [etcd] */
+static void a_held_channel_counts_more_than_the_fabric_object(void **state) {
         struct small *s = *state;
         s->held[0] = (struct report_hold){ 1, B };
         s->nodes[1].held = s->held;
@@ -265,7 +271,8 @@ static void what_a_node_holds_wins_over_the_table(void **state) {
 }
 
 /* A machine that was off comes back, and its Pod says for a second what it held before. */
-static void an_old_report_gives_nobody_what_another_has(void **state) {
+/* failure: a powered-off node returns with an old report -> it takes no channel from its owner */
+static void an_old_report_takes_no_channel_from_its_owner(void **state) {
         struct small *s = *state;
         give(s, 1, A, 0);
         want(&s->owners[0]);
@@ -280,7 +287,8 @@ static void an_old_report_gives_nobody_what_another_has(void **state) {
 
 /* What it says then goes when no node says it any more, though its owner waits for a channel: as long as it
  * counted as one of his namespace, he might get no other. */
-static void an_entry_of_an_old_report_goes_though_its_owner_waits(void **state) {
+/* failure: an entry comes from an old report -> it is removed although its owner waits for a channel */
+static void an_entry_of_an_old_report_is_removed_while_its_owner_waits(void **state) {
         struct small *s = *state;
         struct fabric_channel was[] = { { 1, { CD_KIND, "team-a", "a", A }, 0 },
                                         { 1, { CD_KIND, "team-b", "b", B }, NOW - CHANNELS_QUARANTINE_S } };
@@ -303,7 +311,8 @@ static void an_entry_of_an_old_report_goes_though_its_owner_waits(void **state) 
 }
 
 /* The same when the table is lost as well, whichever of the two is looked at first. */
-static void of_two_reports_the_one_of_a_plugin_that_runs_is_right(void **state) {
+/* failure: two nodes report one channel after the list was lost -> the running plugin counts */
+static void of_two_reports_that_of_a_running_plugin_counts(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -324,7 +333,8 @@ static void of_two_reports_the_one_of_a_plugin_that_runs_is_right(void **state) 
 }
 
 /* Two plugins seem to run, as a Pod does for a while after its node was cut off. */
-static void of_two_such_reports_the_one_that_knows_the_table_is_right(void **state) {
+/* failure: two running plugins report one channel -> the one that knows the fabric object counts */
+static void of_two_running_plugins_the_one_that_knows_the_object_counts(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -343,7 +353,8 @@ static void of_two_such_reports_the_one_that_knows_the_table_is_right(void **sta
                                  streq(s->d.fabric.channels[i].owner.uid, B));
 }
 
-static void of_two_reports_of_equal_worth_neither_is_believed(void **state) {
+/* failure: two equal reports name one channel -> neither counts */
+static void of_two_equal_reports_neither_counts(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -358,7 +369,8 @@ static void of_two_reports_of_equal_worth_neither_is_believed(void **state) {
                 assert_int_equal(s->d.fabric.channels[i].releasing != 0, s->d.fabric.channels[i].id == 1);
 }
 
-static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void **state) {
+/* failure: the list of channels is lost -> nothing is assigned until every node has reported [etcd] */
+static void a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported(void **state) {
         struct small *s = *state;
         struct condition told;
         want(&s->owners[0]);
@@ -395,7 +407,8 @@ static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void
         assert_int_equal(id_of(s, A), -1);
 }
 
-static void nobody_believes_a_copy(void **state) {
+/* failure: an old fabric object is restored -> its channels do not count [etcd] */
+static void a_copy_does_not_count(void **state) {
         struct small *s = *state;
         give(s, 1, A, 0);
         want(&s->owners[0]);
@@ -413,7 +426,8 @@ static void nobody_believes_a_copy(void **state) {
         assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
 }
 
-static void what_somebody_deleted_is_remembered(void **state) {
+/* failure: somebody deletes the fabric object -> the controller restores its channels from memory [etcd] */
+static void a_deleted_list_of_channels_is_remembered(void **state) {
         struct small *s = *state;
         struct fabric_channel was[] = { { 3, { CD_KIND, "team-a", "train", A }, 0 } };
         s->f.old = NULL;
@@ -432,7 +446,8 @@ static void what_somebody_deleted_is_remembered(void **state) {
 }
 
 /* Whose clock is behind: the minute begins when this controller sees the mark and the object. */
-static void a_mark_of_another_controller_counts_from_when_it_was_seen(void **state) {
+/* failure: another controller's clock is behind -> a release counts from when this controller saw it */
+static void a_release_of_another_controller_counts_from_when_it_was_seen(void **state) {
         struct small *s = *state;
         int64_t seen = NOW - CHANNELS_QUARANTINE_S + 1;
         s->owners[0].lives = false;
@@ -455,7 +470,8 @@ static void a_mark_of_another_controller_counts_from_when_it_was_seen(void **sta
 }
 
 /* From deletion to the next holder, and what keeps it up at each step. */
-static void an_id_is_free_only_when_nothing_can_hold_it(void **state) {
+/* failure: a node is off, deleted or silent -> its channels are free only when nothing can hold them */
+static void a_channel_of_a_powered_off_or_force_deleted_node_is_free_only_when_nothing_can_hold_it(void **state) {
         struct small *s = *state;
         s->owners[0].lives = false;
         give(s, 1, A, 0);
@@ -499,7 +515,8 @@ static void an_id_is_free_only_when_nothing_can_hold_it(void **state) {
         assert_int_equal(s->d.waiting, 1);
 }
 
-static void who_holds_or_is_silent_keeps_it(void **state) {
+/* failure: a pod is force-deleted, or its plugin is down -> the channel stays taken */
+static void a_channel_that_a_node_holds_or_does_not_report_stays(void **state) {
         struct small *s = *state;
         static const char *const says[] = { "node node-1 holds it", "node node-1 has no plugin",
                                             "node node-1 has no plugin" };
@@ -530,7 +547,8 @@ static void who_holds_or_is_silent_keeps_it(void **state) {
         assert_int_equal(id_of(s, A), -1);
 }
 
-static void a_claim_keeps_it_and_takes_it_back(void **state) {
+/* failure: a claim comes while its channel is being released -> the release ends */
+static void a_claim_keeps_a_channel_and_ends_its_release(void **state) {
         struct small *s = *state;
         s->owners[0].confirmed = true;
         give(s, 1, A, NOW - 1000);
@@ -543,6 +561,7 @@ static void a_claim_keeps_it_and_takes_it_back(void **state) {
         assert_int_equal(s->d.fabric.channels[0].releasing, NOW - 1000);
 }
 
+/* failure: a cache is stale -> no channel is released, freed or removed */
 static void a_stale_cache_ends_nothing(void **state) {
         struct small *s = *state;
         give(s, 1, A, 0);
@@ -560,7 +579,8 @@ static void a_stale_cache_ends_nothing(void **state) {
 }
 
 /* Nothing else brings the fabric back into the queue when the caches have caught up. */
-static void what_only_a_stale_cache_doubts_is_looked_at_again(void **state) {
+/* failure: only a stale cache casts doubt on the channels -> they are checked again when it is current */
+static void a_doubt_from_a_stale_cache_is_checked_again(void **state) {
         struct small *s = *state;
         struct condition told = { .type = FABRIC_TABLE_LOST, .status = "True" };
         s->old.conditions = &told;
@@ -583,7 +603,8 @@ static void what_only_a_stale_cache_doubts_is_looked_at_again(void **state) {
         assert_true(s->d.hold);
 }
 
-static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) {
+/* failure: one namespace takes many channels -> it gets at most half, and a condition reports it [tenants] */
+static void one_namespace_has_at_most_half_and_exhaustion_is_reported(void **state) {
         struct small *s = *state;
         s->owners[1].ns = s->owners[2].ns = "team-a";
         for (size_t i = 0; i < 3; i++)
@@ -603,7 +624,8 @@ static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) 
         assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "has no IMEX channels"));
 }
 
-static void leases_are_listed_twice_before_an_entry_may_go(void **state) {
+/* failure: clocks are wrong -> a channel is free only after two lists of Leases */
+static void leases_are_listed_twice_before_a_channel_is_free(void **state) {
         struct small *s = *state;
         s->owners[0].lives = false;
         give(s, 1, A, NOW);
@@ -624,7 +646,8 @@ static void leases_are_listed_twice_before_an_entry_may_go(void **state) {
         assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - CHANNELS_LIFE_S - 16);
 }
 
-static void each_namespace_that_has_half_gets_its_idle_ones_back(void **state) {
+/* failure: several namespaces have half of the channels -> idle channels of each are released [tenants] */
+static void each_namespace_at_its_limit_has_idle_channels_released(void **state) {
         struct small *s = *state;
         static const char *const uids[] = { "a1", "a2", "a3", "b1", "b2", "b3" };
         struct channels_owner owners[ARRAY_LEN(uids)];
@@ -650,7 +673,8 @@ static void each_namespace_that_has_half_gets_its_idle_ones_back(void **state) {
         assert_int_equal(s->d.fabric.channels[3].releasing, 0);
 }
 
-static void where_none_is_free_an_idle_one_is_taken_back(void **state) {
+/* failure: no channel is free -> an idle one is released */
+static void where_no_channel_is_free_an_idle_one_is_released(void **state) {
         struct small *s = *state;
         s->nodes[0].count = s->nodes[1].count = 2;
         give(s, 1, A, 0);
@@ -669,6 +693,7 @@ static void where_none_is_free_an_idle_one_is_taken_back(void **state) {
         assert_int_equal(s->d.fabric.channels[0].releasing, 0);
 }
 
+/* failure: nodes have different numbers of channels -> that of most nodes counts */
 static void most_nodes_decide_how_many_channels_there_are(void **state) {
         struct small *s = *state;
         s->nodes[1].count = 9;
@@ -684,7 +709,8 @@ static void most_nodes_decide_how_many_channels_there_are(void **state) {
         assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
 }
 
-static void most_nodes_decide_which_version_of_IMEX_is_the_fabrics(void **state) {
+/* failure: nodes have different versions of IMEX -> that of most nodes counts, and the others are named */
+static void most_nodes_decide_the_imex_version_of_the_partition(void **state) {
         struct small *s = *state;
         decide(s);
         assert_null(s->d.fabric.imex_version); /* older plugins tell none */
@@ -714,6 +740,7 @@ static void most_nodes_decide_which_version_of_IMEX_is_the_fabrics(void **state)
         assert_string_equal(s->d.fabric.imex_version, "570.9");
 }
 
+/* failure: nodes of a partition state different racks -> the rack keeps its name [racks] */
 static void a_node_does_not_rename_the_rack_of_another(void **state) {
         struct small *s = *state;
         s->old.rack = "rack-b";
@@ -723,7 +750,8 @@ static void a_node_does_not_rename_the_rack_of_another(void **state) {
         assert_string_equal(s->d.fabric.rack, "rack-b");
 }
 
-static void who_offers_nothing_is_named_with_the_reason(void **state) {
+/* failure: a node withholds its channels -> the fabric object names it with the reason */
+static void withholding_nodes_are_named_with_the_reason(void **state) {
         struct small *s = *state;
         decide(s);
         assert_string_equal(said(s, FABRIC_NODES_WITHHOLD), "");
@@ -739,7 +767,8 @@ static void who_offers_nothing_is_named_with_the_reason(void **state) {
         assert_int_equal(id_of(s, A), 1);
 }
 
-static void a_fabric_without_anything_goes_after_a_day(void **state) {
+/* failure: a partition is gone for good -> its fabric object is deleted after a day */
+static void an_empty_fabric_object_is_deleted_after_a_day(void **state) {
         struct small *s = *state;
         s->nodes[0].gone = s->nodes[1].gone = true;
         s->f.n_owners = 0;
@@ -771,38 +800,38 @@ static void a_fabric_without_anything_goes_after_a_day(void **state) {
 #define RULE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                RULE(each_domain_has_its_own_and_never_channel_0),
+                RULE(each_domain_gets_its_own_channel_and_never_0),
                 RULE(nothing_changes_nothing),
                 RULE(ids_come_again_as_late_as_can_be),
-                RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
-                RULE(a_silent_node_that_is_older_than_the_table_is_waited_for),
+                RULE(a_new_partition_gets_its_object_first_and_waits_for_no_node),
+                RULE(a_silent_node_that_is_older_than_the_object_is_waited_for),
                 RULE(a_table_that_begins_waits_though_all_have_reported_to_it),
-                RULE(a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute),
+                RULE(a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute),
                 RULE(a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_is_known),
-                RULE(what_a_node_holds_wins_over_the_table),
-                RULE(an_old_report_gives_nobody_what_another_has),
-                RULE(an_entry_of_an_old_report_goes_though_its_owner_waits),
-                RULE(of_two_reports_the_one_of_a_plugin_that_runs_is_right),
-                RULE(of_two_such_reports_the_one_that_knows_the_table_is_right),
-                RULE(of_two_reports_of_equal_worth_neither_is_believed),
-                RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
-                RULE(nobody_believes_a_copy),
-                RULE(what_somebody_deleted_is_remembered),
-                RULE(a_mark_of_another_controller_counts_from_when_it_was_seen),
-                RULE(an_id_is_free_only_when_nothing_can_hold_it),
-                RULE(who_holds_or_is_silent_keeps_it),
-                RULE(a_claim_keeps_it_and_takes_it_back),
+                RULE(a_held_channel_counts_more_than_the_fabric_object),
+                RULE(an_old_report_takes_no_channel_from_its_owner),
+                RULE(an_entry_of_an_old_report_is_removed_while_its_owner_waits),
+                RULE(of_two_reports_that_of_a_running_plugin_counts),
+                RULE(of_two_running_plugins_the_one_that_knows_the_object_counts),
+                RULE(of_two_equal_reports_neither_counts),
+                RULE(a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported),
+                RULE(a_copy_does_not_count),
+                RULE(a_deleted_list_of_channels_is_remembered),
+                RULE(a_release_of_another_controller_counts_from_when_it_was_seen),
+                RULE(a_channel_of_a_powered_off_or_force_deleted_node_is_free_only_when_nothing_can_hold_it),
+                RULE(a_channel_that_a_node_holds_or_does_not_report_stays),
+                RULE(a_claim_keeps_a_channel_and_ends_its_release),
                 RULE(a_stale_cache_ends_nothing),
-                RULE(what_only_a_stale_cache_doubts_is_looked_at_again),
-                RULE(one_namespace_has_half_at_most_and_exhaustion_is_told),
-                RULE(leases_are_listed_twice_before_an_entry_may_go),
-                RULE(each_namespace_that_has_half_gets_its_idle_ones_back),
-                RULE(where_none_is_free_an_idle_one_is_taken_back),
+                RULE(a_doubt_from_a_stale_cache_is_checked_again),
+                RULE(one_namespace_has_at_most_half_and_exhaustion_is_reported),
+                RULE(leases_are_listed_twice_before_a_channel_is_free),
+                RULE(each_namespace_at_its_limit_has_idle_channels_released),
+                RULE(where_no_channel_is_free_an_idle_one_is_released),
                 RULE(most_nodes_decide_how_many_channels_there_are),
-                RULE(most_nodes_decide_which_version_of_IMEX_is_the_fabrics),
+                RULE(most_nodes_decide_the_imex_version_of_the_partition),
                 RULE(a_node_does_not_rename_the_rack_of_another),
-                RULE(who_offers_nothing_is_named_with_the_reason),
-                RULE(a_fabric_without_anything_goes_after_a_day),
+                RULE(withholding_nodes_are_named_with_the_reason),
+                RULE(an_empty_fabric_object_is_deleted_after_a_day),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

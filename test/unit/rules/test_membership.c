@@ -27,6 +27,7 @@ static struct member one(struct arena *a, struct member_facts f, struct membersh
         return ret->members[0];
 }
 
+/* failure: a node joins -> its status is exactly what its daemon reports */
 static void a_node_is_as_its_daemon_reports(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
@@ -67,7 +68,8 @@ static void a_node_that_does_not_answer_is_lost(void **state) {
         arena_free(a);
 }
 
-static void a_daemon_that_fails_is_something_to_look_at(void **state) {
+/* failure: a daemon fails -> the ComputeDomain reports its reason */
+static void a_failing_daemon_is_reported(void **state) {
         struct pod_container_why why = { .reason = "CrashLoopBackOff", .message = "back-off 5m0s" };
         struct pod_container container = { .waiting = &why };
         struct arena *a = arena_new(4096);
@@ -121,6 +123,7 @@ static void a_daemon_that_terminates_serves_on(void **state) {
 }
 
 /* Before it has reported, it is as it was before the boot, which counts for nothing. */
+/* failure: a daemon reports another boot than its Node -> it gets no assignment, and the status names both */
 static void a_daemon_that_reports_another_boot_is_not_ready(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
@@ -148,6 +151,7 @@ static void a_daemon_that_reports_another_boot_is_not_ready(void **state) {
         arena_free(a);
 }
 
+/* failure: a node has not joined -> the ComputeDomain reports what it waits for */
 static void what_a_node_waits_for_is_reported(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
@@ -209,6 +213,7 @@ static void a_node_that_leaves_is_not_listed_any_more(void **state) {
         arena_free(a);
 }
 
+/* failure: a member changes -> the status of the ComputeDomain follows */
 static void the_status_follows(void **state) {
         struct arena *a = arena_new(4096);
         const struct compute_domain cd = { .o.meta = { .ns = "w", .name = "d", .uid = "u" }, .num_nodes = 1 };
@@ -239,6 +244,7 @@ static void the_status_follows(void **state) {
         "','index':1,'status':'" status "'}"
 #define CLIQUE_OF(entries) "{'metadata':{'name':'c','uid':'c','resourceVersion':'1'},'daemons':[" entries "]}"
 
+/* failure: a ComputeDomain is of the Go driver -> its nodes are the entries of its cliques [go] */
 static void the_nodes_of_the_go_driver_are_the_entries_of_its_cliques(void **state) {
         struct arena *a = arena_new(4096);
         const struct clique *cliques[] = {
@@ -290,7 +296,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_node_is_as_its_daemon_reports),
                 cmocka_unit_test(a_node_that_does_not_answer_is_lost),
-                cmocka_unit_test(a_daemon_that_fails_is_something_to_look_at),
+                cmocka_unit_test(a_failing_daemon_is_reported),
                 cmocka_unit_test(a_daemon_that_terminates_serves_on),
                 cmocka_unit_test(a_daemon_that_reports_another_boot_is_not_ready),
                 cmocka_unit_test(what_a_node_waits_for_is_reported),

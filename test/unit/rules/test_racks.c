@@ -66,7 +66,8 @@ static void nodes_that_join_are_written_down_once(void **state) {
 }
 
 /* Slices go with their kubelet, Nodes stay. */
-static void a_rack_that_reboots_is_there(void **state) {
+/* failure: all nodes of a rack reboot and their slices disappear -> its ComputeDomain stays */
+static void a_rebooting_rack_keeps_its_computedomain(void **state) {
         (void)state;
         const struct racks_node rebooting[] = { { "n0", .there = true }, { "n1", .there = true } };
         struct compute_domain cd = domain("n0,n1", NULL);
@@ -75,7 +76,8 @@ static void a_rack_that_reboots_is_there(void **state) {
                 RACKS_KEEP);
 }
 
-static void when_the_last_node_is_gone_the_time_is_written_down(void **state) {
+/* failure: the last Node of a rack is deleted -> the time is recorded */
+static void the_time_is_recorded_when_the_last_node_is_gone(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_decision d =
@@ -86,7 +88,8 @@ static void when_the_last_node_is_gone_the_time_is_written_down(void **state) {
         assert_int_equal(d.recheck_s, RACKS_EMPTY_S);
 }
 
-static void it_goes_a_day_later_and_no_restart_begins_the_day_anew(void **state) {
+/* failure: the controller restarts within that day -> the day does not begin again */
+static void it_is_deleted_a_day_later_despite_restarts(void **state) {
         (void)state;
         struct compute_domain cd = domain("", LESS_THAN_A_DAY_AGO);
         struct racks_facts f = { .wanted = true, .confirmed = true };
@@ -97,7 +100,8 @@ static void it_goes_a_day_later_and_no_restart_begins_the_day_anew(void **state)
         assert_int_equal(decided(&cd, f).step, RACKS_DELETE);
 }
 
-static void never_under_a_claim(void **state) {
+/* failure: a rack's Nodes are gone but a claim exists -> its ComputeDomain stays */
+static void a_rack_is_never_deleted_under_a_claim(void **state) {
         (void)state;
         struct compute_domain cd = domain("", DAY_AGO);
         assert_int_equal(
@@ -106,7 +110,8 @@ static void never_under_a_claim(void **state) {
         assert_int_equal(decided(&cd, (struct racks_facts){ .wanted = true }).step, RACKS_ASK);
 }
 
-static void never_on_the_word_of_a_stale_cache(void **state) {
+/* failure: a cache is stale -> no rack's ComputeDomain is deleted */
+static void a_stale_cache_never_deletes_a_rack(void **state) {
         (void)state;
         struct compute_domain cd = domain("", DAY_AGO);
         assert_int_equal(
@@ -121,7 +126,8 @@ static void never_on_the_word_of_a_stale_cache(void **state) {
 }
 
 /* Nothing else brings the rack back into the queue. */
-static void nodes_that_only_a_stale_cache_keeps_are_looked_at_again(void **state) {
+/* failure: a node changes its rack while a cache is stale -> its old rack is checked again */
+static void nodes_that_only_a_stale_cache_shows_are_checked_again(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_facts f = { .nodes = gone, .n_nodes = 2, .wanted = true, .stale = true };
@@ -150,7 +156,8 @@ static void a_node_that_comes_back_ends_the_day(void **state) {
         assert_int_equal(d.empty_since, 0);
 }
 
-static void where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it(void **state) {
+/* failure: a namespace's label is removed -> its rack ComputeDomains are deleted when unused */
+static void an_unwanted_computedomain_of_a_rack_is_deleted_when_unused(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_facts f = { .nodes = both, .n_nodes = 2, .claimed = true };
@@ -163,7 +170,8 @@ static void where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it(void **st
         assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
 }
 
-static void a_copy_that_a_person_has_made_elsewhere_is_left_alone(void **state) {
+/* failure: a person copies a rack's ComputeDomain -> the copy is not deleted */
+static void a_copy_made_by_a_person_is_left_unchanged(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0,n1", DAY_AGO);
         struct racks_facts f = { .confirmed = true };
@@ -175,7 +183,8 @@ static void a_copy_that_a_person_has_made_elsewhere_is_left_alone(void **state) 
         assert_int_equal(decided(&cd, f).step, RACKS_NOTE);
 }
 
-static void what_is_no_time_begins_the_day_now(void **state) {
+/* failure: the recorded time is invalid or in the future -> the day begins now */
+static void an_invalid_time_begins_the_day_now(void **state) {
         (void)state;
         static const char *const texts[] = { "", "yesterday", "2099-01-01T00:00:00Z",
                                              "1969-01-01T00:00:00Z" };
@@ -205,7 +214,9 @@ static void only_what_we_would_have_made_is_a_racks(void **state) {
 }
 
 /* Somebody has deleted the one in the driver's namespace, which listed the nodes, while they were down. */
-static void where_the_list_of_nodes_is_lost_a_rack_that_nobody_states_may_be_down(void **state) {
+/* failure: the ComputeDomain that lists a rack's nodes is deleted while they are down -> other namespaces
+ * keep theirs */
+static void a_rack_whose_node_list_is_lost_may_be_down(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_facts f = { .wanted = true, .confirmed = true, .lost = true };
@@ -221,18 +232,18 @@ static void where_the_list_of_nodes_is_lost_a_rack_that_nobody_states_may_be_dow
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nodes_that_join_are_written_down_once),
-                cmocka_unit_test(a_rack_that_reboots_is_there),
-                cmocka_unit_test(when_the_last_node_is_gone_the_time_is_written_down),
-                cmocka_unit_test(it_goes_a_day_later_and_no_restart_begins_the_day_anew),
-                cmocka_unit_test(never_under_a_claim),
-                cmocka_unit_test(never_on_the_word_of_a_stale_cache),
-                cmocka_unit_test(nodes_that_only_a_stale_cache_keeps_are_looked_at_again),
+                cmocka_unit_test(a_rebooting_rack_keeps_its_computedomain),
+                cmocka_unit_test(the_time_is_recorded_when_the_last_node_is_gone),
+                cmocka_unit_test(it_is_deleted_a_day_later_despite_restarts),
+                cmocka_unit_test(a_rack_is_never_deleted_under_a_claim),
+                cmocka_unit_test(a_stale_cache_never_deletes_a_rack),
+                cmocka_unit_test(nodes_that_only_a_stale_cache_shows_are_checked_again),
                 cmocka_unit_test(a_node_that_comes_back_ends_the_day),
-                cmocka_unit_test(where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it),
-                cmocka_unit_test(a_copy_that_a_person_has_made_elsewhere_is_left_alone),
-                cmocka_unit_test(what_is_no_time_begins_the_day_now),
+                cmocka_unit_test(an_unwanted_computedomain_of_a_rack_is_deleted_when_unused),
+                cmocka_unit_test(a_copy_made_by_a_person_is_left_unchanged),
+                cmocka_unit_test(an_invalid_time_begins_the_day_now),
                 cmocka_unit_test(only_what_we_would_have_made_is_a_racks),
-                cmocka_unit_test(where_the_list_of_nodes_is_lost_a_rack_that_nobody_states_may_be_down),
+                cmocka_unit_test(a_rack_whose_node_list_is_lost_may_be_down),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }

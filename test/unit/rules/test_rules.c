@@ -38,6 +38,7 @@ static void label_cases(void **state) {
 }
 
 /* Labelled only when justified; and what is decided is stable: applying it changes nothing any more. */
+/* failure: an old ComputeDomain is cleaned up -> the label of a new one stays */
 static void label_is_justified_and_stable(void **state) {
         static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
                                                                                           "5" };
@@ -60,7 +61,8 @@ static void label_is_justified_and_stable(void **state) {
         }
 }
 
-static void a_label_that_somebody_else_wrote_is_told_from_ours(void **state) {
+/* failure: a person or script changes our label -> the change is recognized as foreign */
+static void a_foreign_change_of_a_label_is_recognized(void **state) {
         static const struct {
                 struct rules_relabel_facts f;
                 bool is;
@@ -240,6 +242,7 @@ static void least_recently_used_first(void **state) {
 
 /* All of a cluster in one clique, which comes, goes by halves and comes again: by looking
  * through all for each index of each it took minutes a turn. */
+/* failure: ten thousand nodes join and leave at once -> indices are assigned within seconds */
 static void indices_of_ten_thousand_nodes(void **state) {
         enum { MANY = 10000 };
         struct arena *a = arena_new(1 << 20);
@@ -318,7 +321,8 @@ static void what_a_slice_states(void **state) {
         }
 }
 
-static void a_label_goes_when_it_is_known_that_nothing_justifies_it(void **state) {
+/* failure: a stale cache does not justify a label -> it is removed only after confirmation */
+static void a_label_is_removed_only_after_confirmation(void **state) {
         enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_HOLD;
         assert_int_equal(rules_label_step(NULL, &(struct rules_label_facts){ .stale = true }),
                          w); /* it comes */
@@ -337,10 +341,10 @@ static void a_label_goes_when_it_is_known_that_nothing_justifies_it(void **state
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_label_goes_when_it_is_known_that_nothing_justifies_it),
+                cmocka_unit_test(a_label_is_removed_only_after_confirmation),
                 cmocka_unit_test(label_cases),
                 cmocka_unit_test(label_is_justified_and_stable),
-                cmocka_unit_test(a_label_that_somebody_else_wrote_is_told_from_ours),
+                cmocka_unit_test(a_foreign_change_of_a_label_is_recognized),
                 cmocka_unit_test(gpu_label),
                 cmocka_unit_test(index_cases),
                 cmocka_unit_test(indices_over_a_life),

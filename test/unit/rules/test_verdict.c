@@ -134,7 +134,8 @@ static void peers(void **st) {
 }
 
 /* While a domain forms, each daemon finds one peer after the other. */
-static void a_peer_found_is_no_write(void **st) {
+/* failure: peers are found one by one -> the status is not written for each */
+static void a_found_peer_causes_no_write(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
@@ -147,6 +148,7 @@ static void a_peer_found_is_no_write(void **st) {
 }
 
 /* A node whose last claim is gone belongs as long as its daemon is ready. */
+/* failure: a node's last claim ends while its daemon is ready -> READY never exceeds WANTED */
 static void more_are_never_ready_than_wanted(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
@@ -183,6 +185,7 @@ static const struct compute_domain *written(struct arena *a, const struct comput
 
 /* The largest domain there can be: its status fits into an object, whoever is listed stays, and who takes the
  * place of one that left has not joined just now. */
+/* failure: a ComputeDomain has ten thousand nodes -> its status still fits into the object */
 static void a_status_of_ten_thousand_nodes_fits(void **st) {
         enum { NODES = 10000 };
         struct arena *a = arena_new(1 << 20);
@@ -226,6 +229,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         "other','observedGeneration':3,"                                                                     \
         "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
 
+/* failure: nothing changes -> the status is not written */
 static void written_only_on_change(void **st) {
         struct arena *a = arena_new(4096);
         struct member m = ready("a", 0);
@@ -246,7 +250,8 @@ static void written_only_on_change(void **st) {
 
 /* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write
  * for ever. */
-static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
+/* failure: the CustomResourceDefinition drops our conditions -> the status is not written in a loop */
+static void an_old_schema_causes_no_endless_writes(void **st) {
         struct arena *a = arena_new(4096);
         struct member m = ready("a", 0);
         struct membership f = { .members = &m, .n_members = 1 };
@@ -334,6 +339,7 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
 }
 
 /* An IMEX that waits for a node that is lost: whoever can bring it back has to read both. */
+/* failure: IMEX waits for a lost node -> the condition names both nodes */
 static void a_lost_node_does_not_hide_what_fails_for_it(void **st) {
         struct arena *a = arena_new(4096);
         struct member both[] = { state("a", MEMBER_FAILING, "waits for b", true),
@@ -352,11 +358,11 @@ int main(void) {
                 cmocka_unit_test(status_rule),
                 cmocka_unit_test(the_message_names_what_is_missing),
                 cmocka_unit_test(peers),
-                cmocka_unit_test(a_peer_found_is_no_write),
+                cmocka_unit_test(a_found_peer_causes_no_write),
                 cmocka_unit_test(more_are_never_ready_than_wanted),
                 cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
                 cmocka_unit_test(written_only_on_change),
-                cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
+                cmocka_unit_test(an_old_schema_causes_no_endless_writes),
                 cmocka_unit_test(events_tell_each_step),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
                 cmocka_unit_test(a_lost_node_does_not_hide_what_fails_for_it),

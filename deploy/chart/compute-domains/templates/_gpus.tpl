@@ -171,9 +171,10 @@
 - name: FEATURE_GATES
   value: {{ . | quote }}
 {{- end }}
-# NVIDIA's container runtime would give the container all GPUs otherwise; but it is to see how they are divided.
+# Otherwise NVIDIA's container runtime would give the container all GPUs.
 - name: NVIDIA_VISIBLE_DEVICES
   value: void
+# The container sees the division of GPUs into MIG devices.
 - name: NVIDIA_MIG_CONFIG_DEVICES
   value: all
 {{- end -}}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/reasons.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "base/mem.h"
+
+const char *const reason_fixer_names[REASON_FIXERS] = {
+        [REASON_FIX_NONE] = "nobody",
+        [REASON_FIX_USER] = "user",
+        [REASON_FIX_NAMESPACE_ADMIN] = "namespace admin",
+        [REASON_FIX_CLUSTER_ADMIN] = "cluster admin",
+        [REASON_FIX_HARDWARE] = "hardware",
+};
+
+/* The words of the catalogue. */
+#define COMPUTE_DOMAIN REASON_OF_COMPUTE_DOMAIN
+#define FABRIC REASON_OF_FABRIC
+#define NODE REASON_OF_NODE
+#define POD REASON_OF_POD
+#define CLAIM REASON_OF_CLAIM
+#define POD_GROUP REASON_OF_POD_GROUP
+#define DAEMON_SET REASON_OF_DAEMON_SET
+#define NAMESPACE REASON_OF_NAMESPACE
+#define CD CD_DRIVER
+#define GPU GPU_DRIVER
+#define DAEMON CD_DAEMON_OBJECT
+#define REASON(constant, name, objects, under, meaning, remedy, fixer, anchor)                               \
+        { name, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, false },
+#define REFUSAL(words, objects, under, meaning, remedy, fixer, anchor)                                       \
+        { words, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, true },
+const struct reason reason_list[] = {
+#include "api/reasons.def"
+};
+const size_t reason_count = ARRAY_LEN(reason_list);
+
+const struct reason *reason_find(unsigned objects, const char *name) {
+        for (size_t i = 0; i < reason_count; i++)
+                if (!reason_list[i].is_message && (reason_list[i].objects & objects) &&
+                    streq(reason_list[i].name, name))
+                        return &reason_list[i];
+        return NULL;
+}
+
+const struct reason *reason_find_message(const char *text) {
+        for (size_t i = 0; text && i < reason_count; i++)
+                if (reason_list[i].is_message && strstr(text, reason_list[i].name))
+                        return &reason_list[i];
+        return NULL;
+}
