@@ -22,7 +22,6 @@ static void render_report(const struct report_content *r, int64_t seen, struct b
                                    .boot_id = r->boot_id,
                                    .fabric = r->fabric_uid,
                                    .has_assignment = m->now.domain != NULL,
-                                   .infix = str_or(m->now.infix, ""),
                                    .ready = m->ready,
                                    .left = m->left,
                                    .n_left = m->n_left,

@@ -89,7 +89,7 @@ void imex_slot_name(const char *infix, unsigned i, struct buf *out) {
         buf_addf(out, "%04u", i);
 }
 
-void imex_infix(const char *domain_uid, char ret[static 11]) {
+void imex_infix(const char *domain_uid, char ret[static IMEX_INFIX_SIZE]) {
         unsigned char sum[SHA256_DIGEST_LENGTH];
 
         SHA256((const unsigned char *)domain_uid, strlen(domain_uid), sum);

@@ -35,8 +35,9 @@ void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigne
 /* Name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the names of the Go
  * driver. */
 void imex_slot_name(const char *infix, unsigned i, struct buf *out);
+enum { IMEX_INFIX_SIZE = 11 };
 /* The infix of a domain: 10 hex digits of SHA-256 of its UID. */
-void imex_infix(const char *domain_uid, char ret[static 11]);
+void imex_infix(const char *domain_uid, char ret[static IMEX_INFIX_SIZE]);
 /* What may stand in a name and in the files: 1 to 32 lower-case letters and digits, or nothing at all. */
 bool imex_infix_valid(const char *infix);
 

@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 
-enum { TEXT_MAX = 1024, INFIX_MAX = 32, VERSION_MAX = 40 };
+enum { TEXT_MAX = 1024, VERSION_MAX = 40 };
 
 struct wire {
-        const char *claim, *boot_id, *fabric, *assignment, *infix, *left, *held, *imex_version;
+        const char *claim, *boot_id, *fabric, *assignment, *left, *held, *imex_version;
         int64_t seen, recount;
         bool ready, served;
 };
@@ -17,7 +17,6 @@ static const struct jd_field f_report[] = {
         JD_STR(struct wire, "bootID", boot_id, .required = true),
         JD_STR(struct wire, "fabricUID", fabric),
         JD_STR(struct wire, "assignment", assignment),
-        JD_STR(struct wire, "infix", infix),
         JD_BOOL(struct wire, "ready", ready),
         JD_STR(struct wire, "left", left),
         JD_INT(struct wire, "seen", seen),
@@ -42,12 +41,6 @@ static int decode_left(const char *text, struct arena *a, struct daemon_report *
         return 0;
 }
 
-/* It goes into the partition's object and into names: one node must not be able to spoil either. */
-static bool is_infix(const char *s) {
-        return strnlen(s, INFIX_MAX + 1) <= INFIX_MAX &&
-               s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
-}
-
 int daemon_report_decode(struct str text, struct arena *a, struct daemon_report *ret, struct err *e) {
         struct wire w = { 0 };
         *ret = (struct daemon_report){ 0 };
@@ -63,9 +56,6 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
                 return err_set(e, ERR_INVALID, 0, "seen and recount must not be negative");
         if (w.assignment && *w.assignment && !assignment_id_parse(w.assignment, &ret->assignment))
                 return err_set(e, ERR_INVALID, 0, "assignment: \"%.160s\" cannot be read", w.assignment);
-        if (!is_infix(str_or(w.infix, "")))
-                return err_set(e, ERR_INVALID, 0, "infix: \"%.40s\" is not up to %d letters and digits",
-                               w.infix, INFIX_MAX);
         if (w.held && strnlen(w.held, TEXT_MAX) == TEXT_MAX)
                 return err_set(e, ERR_INVALID, 0, "held: longer than %d bytes", TEXT_MAX - 1);
         if (w.imex_version && strnlen(w.imex_version, VERSION_MAX) == VERSION_MAX)
@@ -74,7 +64,6 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
         ret->boot_id = w.boot_id;
         ret->fabric = str_or(w.fabric, "");
         ret->has_assignment = w.assignment && *w.assignment;
-        ret->infix = str_or(w.infix, "");
         ret->ready = w.ready;
         ret->seen = w.seen;
         ret->recount = w.recount;
@@ -98,7 +87,6 @@ void daemon_report_render(const struct daemon_report *r, struct buf *out) {
         jw_str(&w, "fabricUID", r->fabric);
         if (r->has_assignment) {
                 jw_str(&w, "assignment", buf_str(&id));
-                jw_str(&w, "infix", r->infix);
                 jw_bool(&w, "ready", r->ready);
         }
         if (r->n_left)

@@ -3,7 +3,7 @@
  * IMEX_ANNOTATION_REPORT of its own Pod:
  *
  *     {"claimUID": "<UID>", "bootID": "<UUID>", "fabricUID": "<UID, or \"\">",
- *      "assignment": "<clique id>/<UID>/<index>/<epoch>", "infix": "0a1b2c3d4e", "ready": true,
+ *      "assignment": "<clique id>/<UID>/<index>/<epoch>", "ready": true,
  *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it",
  *      "imexVersion": "580.95.05"}
  *
@@ -30,7 +30,6 @@ struct daemon_report {
         const char *fabric;  /* UID of the ComputeDomainFabric that it watches; "": it has seen none */
         bool has_assignment; /* it runs IMEX with this assignment, or is about to, or is about to stop it */
         struct assignment_id assignment;
-        const char *infix;   /* of the names in that domain; "" without an assignment */
         bool ready;          /* IMEX has been READY in this assignment */
         const int64_t *left; /* epochs of the node that do not run, and never will again */
         size_t n_left;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "imex/imex_files.h"
 #include "rules/rules.h"
 
 enum { PORT_BITS = 12 };
@@ -332,12 +333,15 @@ static void write_entries(const struct work *w, struct fabric_domain *ret) {
                 qsort(ret->assignments, w->n, sizeof *ret->assignments, by_index);
 }
 
-/* Of a domain that the object does not have. */
-static const char *infix_of(const struct work *w) {
-        for (size_t i = 0; i < w->in->n_nodes; i++)
-                if (streq(running(w->in, &w->in->nodes[i]), w->uid) && w->in->nodes[i].report.infix)
-                        return w->in->nodes[i].report.infix;
-        return w->domain ? w->domain->infix : "";
+/* A domain that the object does not have. Its names and its port follow from its UID alone: no report has a
+ * say in what other nodes use. */
+static struct fabric_domain new_domain(const struct work *w) {
+        char *infix = arena_alloc(w->arena, IMEX_INFIX_SIZE);
+        imex_infix(w->uid, infix);
+        return (struct fabric_domain){ .owner = { .kind = "ComputeDomain", .uid = w->uid },
+                                       .infix = infix,
+                                       .slots = w->slots,
+                                       .port = assignment_port(infix) };
 }
 
 /* False: nothing of it is left. */
@@ -351,13 +355,9 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
         for (size_t i = 0; i < in->n_nodes; i++)
                 adopt(w, &in->nodes[i]);
         resolve_conflicts(w);
-        *ret = w->old ? *w->old : (struct fabric_domain){ .infix = infix_of(w), .slots = w->slots };
+        *ret = w->old ? *w->old : new_domain(w);
         if (w->domain)
                 ret->owner = w->domain->owner;
-        else if (!w->old)
-                ret->owner = (struct fabric_owner){ .kind = "ComputeDomain", .uid = w->uid };
-        if (!w->old)
-                ret->port = assignment_port(ret->infix);
         ret->freed = assign(w);
         write_entries(w, ret);
         return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands || w->domain->idle)));

@@ -41,7 +41,6 @@ struct assignment_report {
         const char *pod_uid, *claim, *boot_id; /* of the daemon */
         const char *object;   /* UID of the ComputeDomainFabric that it watches, "" none yet */
         const char *domain;   /* UID of the domain that it runs IMEX for; NULL: none */
-        const char *infix;    /* of the names in that domain */
         int64_t index, epoch; /* of its assignment */
         const int64_t *left;  /* epochs that do not run on the node, and never will again */
         size_t n_left;
@@ -76,7 +75,6 @@ struct assignment_node {
 /* A ComputeDomain, or the partition itself as the owner of the domain that stands. */
 struct assignment_domain {
         struct fabric_owner owner;
-        const char *infix; /* of its names */
         bool stands;
         bool gone;   /* the API server confirms that it does not exist */
         bool idle;   /* no node has been assigned to it for ASSIGNMENT_IDLE_S */

@@ -6,11 +6,8 @@
 
 #include "api/names.h"
 #include "base/log.h"
-#include "imex/imex_files.h"
 #include "model/daemon_report.h"
 #include "rules/rules.h"
-
-enum { INFIX_SIZE = 11 };
 
 struct work {
         const struct assignment_source *s;
@@ -72,7 +69,6 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
                                          .served = r->served };
         if (here) {
                 x->domain = arena_strdup(d->w->a, r->assignment.domain_uid);
-                x->infix = r->infix;
                 x->index = r->assignment.index;
                 x->epoch = r->assignment.epoch;
         }
@@ -310,9 +306,7 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_doma
         for (size_t i = 0; i < w->n_domains; i++)
                 if (streq(w->domains[i].owner.uid, uid))
                         return;
-        char *infix = arena_alloc(w->a, INFIX_SIZE);
-        imex_infix(uid, infix);
-        *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid }, .infix = infix };
+        *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid } };
         if (streq(uid, w->standing_uid) || (old && fabric_domain_stands(old))) {
                 d->owner = (struct fabric_owner){ .kind = CD_FABRIC_KIND, .name = s->clique, .uid = uid };
                 d->stands = true;

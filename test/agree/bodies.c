@@ -55,7 +55,6 @@ static void daemon_report(struct buf *out) {
                                          .fabric = draw_chance(80) ? SOME_UID : "",
                                          .has_assignment = draw_chance(50),
                                          .assignment = { "c.1", SOME_UID, number(4), 1 + number(9) },
-                                         .infix = "0123456789",
                                          .ready = draw_chance(50),
                                          .left = left,
                                          .n_left = (size_t)number(3),

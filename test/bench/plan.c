@@ -198,19 +198,17 @@ static void infix_of(size_t domain, char ret[static 11]) {
 
 /* The report of a daemon, as the annotation has it: a JSON string in JSON. */
 static void make_report(size_t i, struct buf *b) {
-        char claim[37], cd[37], fabric[37], infix[11];
+        char claim[37], cd[37], fabric[37];
         uid_of('4', i, claim);
         uid_of('c', domain_of(i), cd);
         uid_of('f', i / CLIQUE, fabric);
-        infix_of(domain_of(i), infix);
         buf_addf(b,
                  "{\\\"claimUID\\\":\\\"%s\\\",\\\"bootID\\\":\\\"" BOOT_ID
                  "\\\",\\\"fabricUID\\\":\\\"%s\\\",\\\"assignment\\\":\\\"%s/%s/%zu/"
-                 "%zu\\\",\\\"infix\\\":\\\"%s"
-                 "\\\",\\\"ready\\\":true,\\\"left\\\":\\\"\\\",\\\"seen\\\":%d,\\\"recount\\\":0,"
+                 "%zu\\\",\\\"ready\\\":true,\\\"left\\\":\\\"\\\",\\\"seen\\\":%d,\\\"recount\\\":0,"
                  "\\\"served\\\":true,"
                  "\\\"held\\\":\\\"\\\"}",
-                 claim, fabric, clique_of(i), cd, index_of(i), index_of(i) + 1, infix, CLIQUE);
+                 claim, fabric, clique_of(i), cd, index_of(i), index_of(i) + 1, CLIQUE);
 }
 
 static void make_pod(size_t i, bool ready, struct buf *b) {

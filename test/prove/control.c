@@ -151,24 +151,22 @@ static const char *get_fabric(void *u, const char *clique) {
 
 static const char *render_report(const struct source *s, unsigned n, const struct report *r) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(REPORT_MAX);
-        char infix[11] = "";
         int64_t left[LEFT];
         struct daemon_report d = { .claim = uid_of(UID_CLAIM, n, r->pod),
                                    .boot_id = uid_of(UID_BOOT, n, r->boot),
                                    .fabric = str_or(uid_of(UID_OBJECT, 0, r->object), ""),
                                    .has_assignment = r->domain,
-                                   .infix = infix,
                                    .ready = r->ready,
                                    .left = left,
                                    .n_left = r->n_left,
                                    .seen = r->seen,
                                    .recount = r->recount,
                                    .served = r->served,
-                                   .held = "", .imex_version = "" };
+                                   .held = "",
+                                   .imex_version = "" };
         for (unsigned i = 0; i < r->n_left; i++)
                 left[i] = r->left[i];
         if (r->domain) {
-                imex_infix(uid_of(UID_DOMAIN, 0, r->domain), infix);
                 snprintf(d.assignment.clique_id, sizeof d.assignment.clique_id, "%s", CLIQUE);
                 snprintf(d.assignment.domain_uid, sizeof d.assignment.domain_uid, "%s",
                          uid_of(UID_DOMAIN, 0, r->domain));

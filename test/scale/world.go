@@ -138,7 +138,6 @@ type fabricObject struct {
 		Owner struct {
 			UID string `json:"uid"`
 		} `json:"owner"`
-		Infix       string `json:"infix"`
 		Assignments []struct {
 			Node  string `json:"node"`
 			Index int64  `json:"index"`
@@ -170,9 +169,9 @@ type setObject struct {
 
 // An assignment is a node's place in a domain, as the fabric's object says.
 type assignment struct {
-	domain, infix string
-	index, epoch  int64
-	members       int
+	domain       string
+	index, epoch int64
+	members      int
 }
 
 // A standing is what a daemon has to know of its fabric: the object's UID, what it asks, the node's active assignment, and the epochs that the
@@ -331,7 +330,7 @@ func (w *world) stands(clique, node string) standing {
 			switch {
 			case a.Node != node:
 			case a.State == "":
-				s.active = assignment{d.Owner.UID, d.Infix, a.Index, a.Epoch, len(d.Assignments)}
+				s.active = assignment{d.Owner.UID, a.Index, a.Epoch, len(d.Assignments)}
 			default:
 				s.leaving = strings.TrimPrefix(s.leaving+","+strconv.FormatInt(a.Epoch, 10), ",")
 			}

@@ -132,7 +132,6 @@ static void change_assignment(struct daemon_report *r, struct arena *a) {
         yyjson_val *x = some_assignment(&domain);
         r->has_assignment = true;
         r->ready = sim_chance(50);
-        r->infix = sim_chance(50) ? "0a1b2c3d4e" : "";
         snprintf(r->assignment.clique_id, sizeof r->assignment.clique_id, "%s",
                  sim_chance(80) ? w.nodes[liar].clique : some_clique(a));
         snprintf(r->assignment.domain_uid, sizeof r->assignment.domain_uid, "%s",
@@ -215,9 +214,7 @@ static void add_lie(const char *truth, struct buf *out) {
                 return;
         }
         if (!truth || daemon_report_decode(str_from(truth), a, &r, &e) < 0) {
-                r = (struct daemon_report){
-                        .infix = "", .held = "", .fabric = "", .imex_version = "580.95.05"
-                };
+                r = (struct daemon_report){ .held = "", .fabric = "", .imex_version = "580.95.05" };
                 r.claim = some_uid(a, K_CLAIM);
                 r.boot_id = some_boot(a);
         }

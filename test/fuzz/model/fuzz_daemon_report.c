@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static bool is_within_limits(const struct daemon_report *r) {
         bool is = str_is_uuid(r->claim) && str_is_uuid(r->boot_id) &&
                   (!*r->fabric || str_is_uuid(r->fabric)) && r->n_left <= DAEMON_REPORT_LEFT_MAX &&
-                  r->seen >= 0 && r->recount >= 0 && strlen(r->infix) <= 32 && strlen(r->held) < 1024;
+                  r->seen >= 0 && r->recount >= 0 && strlen(r->held) < 1024;
         for (size_t i = 0; is && i < r->n_left; i++)
                 is = r->left[i] >= 0;
         if (is && r->has_assignment)
@@ -30,11 +30,10 @@ static bool is_same(const struct daemon_report *x, const struct daemon_report *y
                 if (x->left[i] != y->left[i])
                         return false;
         /* Without an assignment nobody asks for the rest. */
-        return !x->has_assignment ||
-               (streq(x->assignment.clique_id, y->assignment.clique_id) &&
-                streq(x->assignment.domain_uid, y->assignment.domain_uid) &&
-                x->assignment.index == y->assignment.index && x->assignment.epoch == y->assignment.epoch &&
-                streq(x->infix, y->infix) && x->ready == y->ready);
+        return !x->has_assignment || (streq(x->assignment.clique_id, y->assignment.clique_id) &&
+                                      streq(x->assignment.domain_uid, y->assignment.domain_uid) &&
+                                      x->assignment.index == y->assignment.index &&
+                                      x->assignment.epoch == y->assignment.epoch && x->ready == y->ready);
 }
 
 static void write_again(const struct daemon_report *r, struct arena *a) {

@@ -94,8 +94,7 @@ struct world {
 #define REPORT(more) REPORT_IN(BOOT, OBJECT, more)
 #define IDLE REPORT("")
 #define ASSIGNED(domain, index, epoch)                                                                       \
-        ",\"assignment\":\"" CLIQUE "/" domain "/" index "/" epoch                                           \
-        "\",\"infix\":\"0123456789\",\"seen\":" epoch
+        ",\"assignment\":\"" CLIQUE "/" domain "/" index "/" epoch "\",\"seen\":" epoch
 #define RUNS(index, epoch) REPORT(ASSIGNED(DOMAIN, index, epoch) ",\"ready\":true,\"served\":true")
 #define STARTS(index, epoch) REPORT(ASSIGNED(DOMAIN, index, epoch))
 

@@ -25,7 +25,7 @@
 #define REPORT(assignment, ready, held)                                                                      \
         "\"imex.resource.nvidia.com/report\":\"{\\\"claimUID\\\":\\\"bbbbbbbb-0000-4000-8000-000000000001"   \
         "\\\",\\\"bootID\\\":\\\"cccccccc-0000-4000-8000-000000000001\\\",\\\"fabricUID\\\":\\\"\\\","       \
-        "\\\"assignment\\\":\\\"" assignment "\\\",\\\"infix\\\":\\\"0a1b\\\",\\\"ready\\\":" ready          \
+        "\\\"assignment\\\":\\\"" assignment "\\\",\\\"ready\\\":" ready                                     \
         ",\\\"left\\\":\\\"\\\",\\\"seen\\\":3,\\\"recount\\\":0,\\\"served\\\":false,\\\"held\\\":"         \
         "\\\"" held "\\\"}\""
 #define ASSIGNMENT "dddddddd-0000-4000-8000-000000000001.1/" DOMAIN "/0/3"

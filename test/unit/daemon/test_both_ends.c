@@ -123,7 +123,6 @@ static void report(struct host *n) {
                                                 .boot_id = n->boot,
                                                 .object = n->view ? "object" : "",
                                                 .domain = n->m.now.domain,
-                                                .infix = n->m.now.infix,
                                                 .index = n->m.now.index,
                                                 .epoch = n->m.now.epoch,
                                                 .left = left,
@@ -323,8 +322,8 @@ static bool control(void) {
                         list[i].report = n->report;
         }
         for (int d = 0; d < DOMAINS; d++)
-                domains[d] = (struct assignment_domain){ .owner = { .kind = "ComputeDomain", .uid = uids[d] },
-                                                         .infix = d ? "bb" : "aa" };
+                domains[d] =
+                        (struct assignment_domain){ .owner = { .kind = "ComputeDomain", .uid = uids[d] } };
         const struct assignment_input in = { .old = f->domains,
                                              .n_old = f->n_domains,
                                              .epoch = f->epoch,

@@ -26,7 +26,6 @@ static void a_report_is_read_as_it_was_written(void **state) {
                                          .fabric = OBJECT,
                                          .has_assignment = true,
                                          .assignment = { CLIQUE, DOMAIN, 2, 9 },
-                                         .infix = "0a1b2c3d4e",
                                          .ready = true,
                                          .left = left,
                                          .n_left = 3,
@@ -41,7 +40,7 @@ static void a_report_is_read_as_it_was_written(void **state) {
         struct err e;
         daemon_report_render(&r, &b);
         assert_string_equal(buf_str(&b), "{" IDENTITY ",\"fabricUID\":\"" OBJECT "\",\"assignment\":\"" CLIQUE
-                                         "/" DOMAIN "/2/9\",\"infix\":\"0a1b2c3d4e\",\"ready\":true,"
+                                         "/" DOMAIN "/2/9\",\"ready\":true,"
                                          "\"left\":\"3,7,9223372036854775807\",\"seen\":9,\"recount\":8,"
                                          "\"served\":true,\"held\":\"a pod on this node uses it\","
                                          "\"imexVersion\":\"580.95.05\"}");
@@ -54,7 +53,6 @@ static void a_report_is_read_as_it_was_written(void **state) {
         assert_string_equal(back.assignment.domain_uid, DOMAIN);
         assert_int_equal(back.assignment.index, 2);
         assert_int_equal(back.assignment.epoch, 9);
-        assert_string_equal(back.infix, "0a1b2c3d4e");
         assert_int_equal(back.n_left, 3);
         assert_memory_equal(back.left, left, sizeof left);
         assert_int_equal(back.seen, 9);
@@ -67,7 +65,7 @@ static void a_report_is_read_as_it_was_written(void **state) {
 
 static void a_daemon_without_an_assignment_reports_little(void **state) {
         const struct daemon_report r = {
-                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .infix = "", .held = "", .imex_version = ""
+                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .held = "", .imex_version = ""
         };
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(4096);
@@ -78,7 +76,6 @@ static void a_daemon_without_an_assignment_reports_little(void **state) {
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_false(back.has_assignment || back.ready || back.served);
         assert_string_equal(back.fabric, "");
-        assert_string_equal(back.infix, "");
         assert_string_equal(back.held, "");
         assert_string_equal(back.imex_version, "");
         assert_int_equal(back.n_left + (size_t)back.seen + (size_t)back.recount, 0);
@@ -94,7 +91,6 @@ static void unknown_members_are_ignored_and_absent_ones_are_empty(void **state) 
         assert_int_equal(decode("{" IDENTITY ",\"later\":{\"x\":[1]},\"left\":\"\"}", a, &r, &e), 0);
         assert_string_equal(r.claim, CLAIM);
         assert_string_equal(r.fabric, "");
-        assert_string_equal(r.infix, "");
         assert_string_equal(r.held, "");
         assert_false(r.has_assignment);
         assert_int_equal(r.n_left, 0);
@@ -117,9 +113,6 @@ static void a_report_that_cannot_be_read_as_a_whole_is_refused(void **state) {
                 { "{" IDENTITY ",\"assignment\":\"" CLIQUE "/" DOMAIN "/2\"}", "assignment: \"" CLIQUE },
                 { "{" IDENTITY ",\"assignment\":\"" CLIQUE "/" DOMAIN "/-2/9\"}", "cannot be read" },
                 { "{" IDENTITY ",\"assignment\":7}", "assignment: not a string" },
-                { "{" IDENTITY ",\"infix\":\"A1\"}", "infix: \"A1\" is not up to 32 letters and digits" },
-                { "{" IDENTITY ",\"infix\":\"a.b\"}", "infix: \"a.b\" is not" },
-                { "{" IDENTITY ",\"infix\":\"123456789012345678901234567890123\"}", "infix: " },
                 { "{" IDENTITY ",\"ready\":\"true\"}", "ready: not a boolean" },
                 { "{" IDENTITY ",\"left\":\"3,x\"}", "left: \"x\" is not an epoch" },
                 { "{" IDENTITY ",\"left\":\"3,,7\"}", "left: \"\" is not an epoch" },

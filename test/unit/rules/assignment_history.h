@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assignment_history: random histories for rules/assignment. Claims come and go, daemons follow the object,
  * restart, are replaced, or are force-deleted while they run, nodes reboot and vanish, reports are late, one
- * node lies, and etcd is restored. Whatever the order: no two honest nodes run one domain with the same index,
- * each decision passes its check, and when all is quiet each node runs the domain that it is wanted in. */
+ * node lies, and etcd is restored. Whatever the order: no two honest nodes run one domain with the same
+ * index, each decision passes its check, and when all is quiet each node runs the domain that it is wanted
+ * in. */
 #pragma once
 
 #include <setjmp.h>
@@ -40,10 +41,10 @@ static bool chance(unsigned percent) {
 
 /* What a daemon reports: what it is in, and its words about epochs. */
 struct report {
-        bool is;        /* there is one */
-        unsigned pod;   /* of which Pod, which has a claim of the same number */
+        bool is;      /* there is one */
+        unsigned pod; /* of which Pod, which has a claim of the same number */
         unsigned boot;
-        int domain;     /* -1: none */
+        int domain; /* -1: none */
         int64_t index, epoch, seen, recount;
         int64_t left[LEFT_MAX];
         size_t n_left;
@@ -51,13 +52,13 @@ struct report {
 };
 
 struct host {
-        bool exists;  /* its Node object */
+        bool exists; /* its Node object */
         unsigned boot;
-        int wanted;   /* -1: no claim */
-        bool runs;    /* a daemon's process runs */
-        struct report own; /* what it is in */
-        bool has_pod; /* the Pod of that process is in the API */
-        bool cut;     /* nothing that it says is heard, nor does it hear anything */
+        int wanted;          /* -1: no claim */
+        bool runs;           /* a daemon's process runs */
+        struct report own;   /* what it is in */
+        bool has_pod;        /* the Pod of that process is in the API */
+        bool cut;            /* nothing that it says is heard, nor does it hear anything */
         unsigned unprepared; /* the claim that its plugin has unprepared last; 0: none */
 };
 
@@ -195,7 +196,8 @@ static void look(struct history *h, int i, struct assignment_node *ret) {
                                          .released = n->wanted < 0,
                                          .dead = !n->exists,
                                          .expected = n->exists,
-                                         .trust = chance(95) ? ASSIGNMENT_TRUST_FULL : ASSIGNMENT_TRUST_RESERVE };
+                                         .trust = chance(95) ? ASSIGNMENT_TRUST_FULL
+                                                             : ASSIGNMENT_TRUST_RESERVE };
         if (h->now.unprepared[i])
                 ret->unprepared = number(h, "claim", h->now.unprepared[i]);
         if (!r->is)
@@ -205,7 +207,6 @@ static void look(struct history *h, int i, struct assignment_node *ret) {
                                                   .boot_id = number(h, "boot", r->boot),
                                                   .object = "object",
                                                   .domain = r->domain < 0 ? NULL : uids[r->domain],
-                                                  .infix = "infix",
                                                   .index = r->index,
                                                   .epoch = r->epoch,
                                                   .left = r->left,
@@ -230,7 +231,6 @@ static void decide(struct history *h) {
                 look(h, i, &nodes[i]);
         for (int i = 0; i < DOMAINS; i++)
                 domains[i] = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uids[i], uids[i] },
-                                                         .infix = uids[i],
                                                          .idle = chance(20) };
         const struct assignment_input in = { .old = o->domains,
                                              .n_old = o->n_domains,
@@ -251,8 +251,9 @@ static void decide(struct history *h) {
                 h->on_decision(h->u, &in, &out);
         if (wrong)
                 broken_at(h, wrong);
-        *o = (struct object){ out.domains,    out.n_domains, out.removals,
-                              out.n_removals, out.epoch,     out.recount };
+        *o =
+                (struct object){ out.domains,    out.n_domains, out.removals,
+                                 out.n_removals, out.epoch,     out.recount };
         h->went_back = false;
 }
 
@@ -270,16 +271,17 @@ static void check(const struct history *h) {
 
 /* ---- what happens ---- */
 
-/* The leader sees that the version of the object has gone back, or it is a new one, which is started after the
- * daemons: each has seen the object of before, sees this one, and reports. A new leader cannot know of a daemon
- * that nobody hears of, so the procedure for a restore has such a node checked first
+/* The leader sees that the version of the object has gone back, or it is a new one, which is started after
+ * the daemons: each has seen the object of before, sees this one, and reports. A new leader cannot know of a
+ * daemon that nobody hears of, so the procedure for a restore has such a node checked first
  * (docs/reference/failures.md). */
 static void restore(struct history *h) {
         int64_t epoch = h->now.object.epoch;
         h->now = h->backup;
         h->went_back = chance(50);
         for (int i = 0; i < NODES; i++)
-                h->went_back = h->went_back || (h->nodes[i].runs && (h->nodes[i].cut || !h->nodes[i].has_pod));
+                h->went_back =
+                        h->went_back || (h->nodes[i].runs && (h->nodes[i].cut || !h->nodes[i].has_pod));
         for (int i = 0; i < NODES && !h->went_back; i++) {
                 struct host *n = &h->nodes[i];
                 if (n->runs && n->own.seen < epoch)
@@ -313,7 +315,9 @@ static void happen(struct history *h, int i) {
                         n->unprepared = 0;
                         if (n->runs) {
                                 unsigned pod = n->own.pod;
-                                n->own = (struct report){ .is = true, .pod = pod, .boot = n->boot, .domain = -1 };
+                                n->own = (struct report){
+                                        .is = true, .pod = pod, .boot = n->boot, .domain = -1
+                                };
                         }
                 }
                 break;
@@ -385,12 +389,13 @@ static void check_quiet(const struct history *h) {
                 if (i != h->liar && n->exists && n->runs && n->own.domain != n->wanted &&
                     !(n->own.domain < 0 && is_full(h, n->wanted)))
                         broken_at(h, arena_printf(h->a, "%s is in domain %d and is wanted in %d", names[i],
-                                             n->own.domain, n->wanted));
+                                                  n->own.domain, n->wanted));
         }
 }
 
 static void run_history(uint64_t seed, bool lies,
-                        void (*fn)(void *u, const struct assignment_input *in, const struct assignment *out), void *u) {
+                        void (*fn)(void *u, const struct assignment_input *in, const struct assignment *out),
+                        void *u) {
         struct history h = { .a = arena_new(1 << 20), .seed = seed, .liar = -1, .on_decision = fn, .u = u };
         state_of_chance = seed * 2654435761u + 12345;
         for (int i = 0; i < NODES; i++) {

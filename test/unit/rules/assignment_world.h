@@ -70,7 +70,7 @@ static struct assignment_node *add_node(struct world *w, const char *name) {
 
 static struct assignment_domain *add_domain(struct world *w, const char *uid) {
         struct assignment_domain *d = &w->domains[w->in.n_domains++];
-        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid }, .infix = uid };
+        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid } };
         return d;
 }
 
@@ -104,7 +104,6 @@ static void obey(struct world *w, struct assignment_node *n) {
                     !streq(x->boot_id, n->report.boot_id))
                         continue;
                 n->report.domain = w->out.domains[i].owner.uid;
-                n->report.infix = w->out.domains[i].infix;
                 n->report.index = x->index;
                 n->report.epoch = x->epoch;
                 n->report.ready = n->report.served = true;

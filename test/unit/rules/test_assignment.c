@@ -267,7 +267,6 @@ static void without_a_slice_a_report_only_reserves_an_index(void **state) {
         struct assignment_node *other = add_node(w, "n1");
         other->trust = ASSIGNMENT_TRUST_RESERVE;
         other->report.domain = "d";
-        other->report.infix = "d";
         other->report.index = 7;
         other->report.epoch = 12;
         step(w);
@@ -372,7 +371,6 @@ static void each_sign_of_a_restore_starts_a_recount(void **state) {
                         n->report.seen = 12;
                 if (sign == 2) {
                         n->report.domain = "d";
-                        n->report.infix = "d";
                         n->report.epoch = 9;
                         n->report.index = 3;
                 }
@@ -515,7 +513,6 @@ static void what_runs_counts_more_than_what_is_written(void **state) {
         struct assignment_node *other = add_node(w, "n1");
         other->wanted = "d";
         other->report.domain = "d";
-        other->report.infix = "d";
         other->report.index = 5;
         other->report.epoch = 11;
         step(w);
@@ -531,7 +528,6 @@ static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void 
         struct assignment_node *n = running(w), *other = add_node(w, "n1");
         other->wanted = "d";
         other->report.domain = "d";
-        other->report.infix = "d";
         other->report.index = n->report.index;
         other->report.epoch = 11;
         step(w);
@@ -557,7 +553,6 @@ static void what_runs_counts_more_than_another_domain_that_is_written(void **sta
         n->report.left = NULL; /* the object does not list it any more, so the daemon does not either */
         n->report.n_left = 0;
         n->report.domain = "e";
-        n->report.infix = "e";
         n->report.epoch = of(w, "e", "n0")->epoch;
         n->report.ready = true;
         step(w);

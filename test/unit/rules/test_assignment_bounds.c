@@ -2,6 +2,7 @@
 /* rules/assignment at its limits: objects that were edited by hand, facts that are missing, reports with
  * numbers that cannot be, and a full object. */
 #include "assignment_world.h"
+#include "imex/imex_files.h"
 
 /* The object as somebody may have written it: domain "d" with these assignments. */
 static void write_object(struct world *w, struct fabric_assignment *list, size_t n) {
@@ -144,7 +145,6 @@ static void a_later_epoch_on_any_node_is_a_sign_of_a_restore(void **state) {
 
 /* ---- reports of what has ended ---- */
 
-/* Nor do its names become those of a domain that other nodes are wanted in. */
 /* failure: a daemon reports an epoch that has ended -> it is not entered again */
 static void what_has_ended_is_not_entered_again(void **state) {
         static const int64_t left = 9;
@@ -154,7 +154,6 @@ static void what_has_ended_is_not_entered_again(void **state) {
                 add_domain(w, "d");
                 add_node(w, "n1")->wanted = "d";
                 n->report.domain = "d";
-                n->report.infix = "before";
                 n->report.index = 2;
                 n->report.epoch = 9;
                 if (proof == 0)
@@ -171,7 +170,6 @@ static void what_has_ended_is_not_entered_again(void **state) {
                 if (of(w, "d", "n0") || w->out.recount)
                         fail_msg("proof %d", proof);
                 assert_int_equal(of(w, "d", "n1")->index, 0);
-                assert_string_equal(w->out.domains[0].infix, "d");
                 world_free(w);
         }
         (void)state;
@@ -248,8 +246,51 @@ static void what_a_node_runs_for_a_domain_that_is_not_known_is_entered(void **st
         step(w);
         assert_int_equal(of(w, "unknown", "n0")->index, 4);
         assert_string_equal(w->out.domains[0].owner.kind, "ComputeDomain");
-        assert_string_equal(w->out.domains[0].infix, "");
         assert_int_equal(w->out.domains[0].slots, SLOTS);
+}
+
+/* Whatever its nodes run or report. */
+static void the_names_and_the_port_of_a_new_domain_follow_from_its_uid(void **state) {
+        for (int i = 0; i < 3; i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0");
+                char infix[IMEX_INFIX_SIZE];
+                if (i < 2)
+                        add_domain(w, "d");
+                if (i == 0) {
+                        n->wanted = "d";
+                } else {
+                        n->report.domain = "d";
+                        n->report.epoch = 9;
+                }
+                step(w);
+                assert_int_equal(w->out.n_domains, 1);
+                imex_infix("d", infix);
+                assert_string_equal(w->out.domains[0].infix, infix);
+                assert_int_equal(w->out.domains[0].port, assignment_port(infix));
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* As an object of before may have it. */
+static void a_domain_that_is_listed_without_an_infix_stays_without(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment x = listed("n0", 1, 15, NULL);
+        struct fabric_domain d = {
+                .owner = { "ComputeDomain", "ns", "d", "d" }, .infix = "", .slots = SLOTS, .port = 28001
+        };
+        d.assignments = &x;
+        d.n_assignments = 1;
+        add_node(w, "n0")->wanted = "d";
+        add_node(w, "n1")->wanted = "d";
+        add_domain(w, "d");
+        write_object(w, &x, 1);
+        w->in.old = &d;
+        step(w);
+        assert_non_null(of(w, "d", "n1"));
+        assert_string_equal(w->out.domains[0].infix, "");
+        assert_int_equal(w->out.domains[0].port, 28001);
 }
 
 static void a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing(void **state) {
@@ -509,6 +550,8 @@ int main(void) {
                 T(an_address_is_that_of_the_daemon_which_has_the_assignment),
                 T(indices_that_are_freed_together_are_used_again_in_their_order),
                 T(what_a_node_runs_for_a_domain_that_is_not_known_is_entered),
+                T(the_names_and_the_port_of_a_new_domain_follow_from_its_uid),
+                T(a_domain_that_is_listed_without_an_infix_stays_without),
                 T(a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing),
                 T(a_domain_that_is_gone_ends_its_assignments),
                 T(the_domain_that_stands_goes_with_its_last_node),

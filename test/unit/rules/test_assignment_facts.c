@@ -156,9 +156,8 @@ static int setup(void **state) {
         w->grants[0] = (struct grant){ .claim_uid = "c", .ns = "ns", .domain_uid = DOMAIN, .node = "n1" };
         w->n_grants = w->n_plugins = 1;
         add_pod(w, "p1", 100, NULL);
-        w->pods[0].report = report_of(w, CLAIM,
-                                      ",\"assignment\":\"" CLIQUE "/" DOMAIN
-                                      "/3/7\",\"infix\":\"0123456789\",\"ready\":true");
+        w->pods[0].report =
+                report_of(w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN "/3/7\",\"ready\":true");
         *state = w;
         return 0;
 }
@@ -720,8 +719,7 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         w->more_domains[1] = w->domain;
         w->object.domains = w->more_domains;
         w->object.n_domains = 2;
-        w->pods[0].report = report_of(
-                w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN_2 "/4/9\",\"infix\":\"0123456789\"");
+        w->pods[0].report = report_of(w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN_2 "/4/9\"");
         w->n_grants = 0;
         w->stale = true;
         look(w);

@@ -471,7 +471,7 @@ static void a_release_of_another_controller_counts_from_when_it_was_seen(void **
 
 /* From deletion to the next holder, and what keeps it up at each step. */
 /* failure: a node is off, deleted or silent -> its channels are free only when nothing can hold them */
-static void a_channel_of_a_powered_off_or_force_deleted_node_is_free_only_when_nothing_can_hold_it(void **state) {
+static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(void **state) {
         struct small *s = *state;
         s->owners[0].lives = false;
         give(s, 1, A, 0);
@@ -818,7 +818,7 @@ int main(void) {
                 RULE(a_copy_does_not_count),
                 RULE(a_deleted_list_of_channels_is_remembered),
                 RULE(a_release_of_another_controller_counts_from_when_it_was_seen),
-                RULE(a_channel_of_a_powered_off_or_force_deleted_node_is_free_only_when_nothing_can_hold_it),
+                RULE(a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof),
                 RULE(a_channel_that_a_node_holds_or_does_not_report_stays),
                 RULE(a_claim_keeps_a_channel_and_ends_its_release),
                 RULE(a_stale_cache_ends_nothing),
