@@ -27,7 +27,20 @@ struct world_state w;
 
 /* ---- nodes ---- */
 
+/* A kubelet registers its Node when it starts, and then kills what runs of no Pod. */
+static void kill_orphans(struct node *n) {
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                struct run *r = &n->runs[k];
+                const struct version *p = r->used ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
+                if (!r->used || (p && streq(p->uid, r->uid)))
+                        continue;
+                r->ending = r->lost = r->forced = true;
+                r->ends_ms = sim_now_ms();
+        }
+}
+
 static void make_node(struct node *n) {
+        kill_orphans(n);
         if (world_is_given_up(number_of(n)))
                 held_given_up(number_of(n));
         n->exists = n->ready = true;
