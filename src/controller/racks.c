@@ -46,14 +46,18 @@ static bool queue_if_listed(void *u, const struct kube_object *o) {
         return true;
 }
 
+void racks_queue_listing(struct controller *c, const char *node) {
+        if (c->config->racks && c->cds)
+                kube_informer_each(c->cds, queue_if_listed, &(struct search){ c, node });
+}
+
 void racks_queue_by_node(struct controller *c, const char *node) {
         if (!c->config->racks)
                 return;
         const char *rack = records_node_rack(c, node);
         records_queue_rack(c, rack);
-        /* A Node whose slice is gone: only the ComputeDomain of its rack lists it. */
-        if (!rack && c->cds)
-                kube_informer_each(c->cds, queue_if_listed, &(struct search){ c, node });
+        if (!rack)
+                racks_queue_listing(c, node);
 }
 
 static bool queue_domain(void *u, const struct kube_object *o) {

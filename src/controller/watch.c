@@ -162,6 +162,8 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         records_queue_fabric(c, clique_of_slice(&s->o));
         if (!s->node)
                 return;
+        if (!was && c->told_synced)
+                racks_queue_listing(c, s->node);
         records_queue_node(c, s->node);
         records_queue_domains_of_node(c, s->node);
 }
