@@ -113,7 +113,7 @@ static int remember(struct resident *r, const struct memory *m) {
 static const struct compute_domain_fabric *fabric_of(const struct resident *r) {
         const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)r->object;
 
-        return f && !r->moved && fabric_is_own(f) ? f : NULL;
+        return f && fabric_is_own(f) ? f : NULL;
 }
 
 static void report(struct resident *r) {

@@ -30,8 +30,9 @@
 
 /* How far a report counts. A node's token is all that it takes to write one. */
 enum assignment_trust {
-        ASSIGNMENT_TRUST_NONE, /* there is no report, or the node's ResourceSlice names another partition */
-        ASSIGNMENT_TRUST_RESERVE, /* there is no slice: the report keeps an index from others, and frees none
+        ASSIGNMENT_TRUST_NONE,    /* there is no report, or nothing but the report names this partition */
+        ASSIGNMENT_TRUST_RESERVE, /* there is no slice, or the object lists the node though its slice names
+                                     another partition: the report keeps an index from others, and frees none
                                    */
         ASSIGNMENT_TRUST_FULL     /* the slice names this partition */
 };

@@ -99,14 +99,24 @@ static bool is_member(const struct compute_domain_fabric *f, const char *node) {
         return f && has_string((const char *const *)f->members, f->n_members, node);
 }
 
+static bool is_listed(const struct compute_domain_fabric *f, const char *node) {
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
+                        if (streq(f->domains[i].assignments[j].node, node))
+                                return true;
+        return false;
+}
+
 /* How far the daemon's report counts. Its token may be in the hands of anybody on its node, so the node's
- * ResourceSlice has to confirm the partition. There is no slice while the plugin is away, and after a restore
- * of etcd: then the object confirms it, or what we wrote on the Node. */
+ * ResourceSlice has to confirm the partition. A node that has come into another partition while its pods run
+ * keeps its assignment in this one until they end: the object confirms that. There is no slice while the
+ * plugin is away, and after a restore of etcd: then the object confirms it, or what we wrote on the Node. */
 static enum assignment_trust trust_of(const struct work *w, const char *name, const struct node *node) {
         const char *slice = w->s->slice(w->s->u, name);
-        if (slice)
-                return streq(slice, w->s->clique) ? ASSIGNMENT_TRUST_FULL : ASSIGNMENT_TRUST_NONE;
-        if (is_member(w->s->object, name) || (node && streq(node->clique_id, w->s->clique)))
+        if (slice && streq(slice, w->s->clique))
+                return ASSIGNMENT_TRUST_FULL;
+        if (is_listed(w->s->object, name) ||
+            (!slice && (is_member(w->s->object, name) || (node && streq(node->clique_id, w->s->clique)))))
                 return ASSIGNMENT_TRUST_RESERVE;
         return ASSIGNMENT_TRUST_NONE;
 }

@@ -561,6 +561,7 @@ def node_moves_to_another_clique(h):
             h.delete(pod)
     yield lambda: f"claims are prepared on {node}" if h.w.prepared().get(node) else None
     h.w.command("clique", k, home[1:])
+    yield lambda: f"{node} still offers channels of .3" if any((c or "").endswith(".3") for c in h.w.clique_of(node)) else None
     h.k.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None}})
     return states(h, node, home)
 

@@ -752,6 +752,10 @@ static void another_partition_is_joined_when_no_claim_uses_the_old_one(void **st
         put("imexd/fabric", "ffffffff-0000-0000-0000-000000000000.2\n", 0644);
         assert_false(within(300, exited));
         assert_true(ready_in_a());
+        /* Until then it answers a recount of the old one. */
+        recount = 9;
+        set_object(IN_A);
+        assert_true(within(5000, reported_recount));
         grant(A, false);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);

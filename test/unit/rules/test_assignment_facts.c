@@ -238,6 +238,9 @@ static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(
  * [tenants] */
 static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
         struct world *w = *state;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_FULL);
+        w->object.n_domains = 0;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_FULL);
         w->slice = ELSEWHERE;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->slice = "";
@@ -254,6 +257,19 @@ static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
         w->node.clique_id = ELSEWHERE;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->node.clique_id = CLIQUE;
+        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
+}
+
+/* failure: a node changes its partition while its pods run -> the old partition waits only for its report */
+static void a_listed_node_in_another_partition_answers_a_recount(void **state) {
+        struct world *w = *state;
+        w->slice = ELSEWHERE;
+        const struct assignment_node *n = look(w);
+        assert_int_equal(n->trust, ASSIGNMENT_TRUST_RESERVE);
+        assert_string_equal(n->report.domain, DOMAIN);
+        assert_string_equal(n->report.object, OBJECT);
+        assert_false(n->moved);
+        w->slice = NULL;
         assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
@@ -748,6 +764,7 @@ int main(void) {
                 T(a_report_that_cannot_be_read_says_nothing),
                 T(a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment),
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
+                T(a_listed_node_in_another_partition_answers_a_recount),
                 T(what_an_earlier_pod_left_counts_and_what_it_ran_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
                 T(a_powered_off_node_counts_as_dead_only_after_confirmation),
