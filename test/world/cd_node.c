@@ -266,9 +266,9 @@ void waits_with(const char *name, const char *uid, const char *part) {
         struct dra_op op = { .timeout_ms = 400 };
         prepare(&op, name, uid);
         world_wait(&op, FAILED);
+        assert_non_null(op.msg);
         if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
+                fail_msg("'%s' is not in: %s", part, op.msg);
         _cleanup_(freep) char *cdi = world_cdi(uid);
         assert_null(cdi);
 }
