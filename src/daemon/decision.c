@@ -234,6 +234,9 @@ static void decide_idle(const struct look *l, struct decision *d) {
         } else if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL)) {
                 d->why = "the IMEX domain of the partition has no index for this node: the condition "
                          "DomainFull of its ComputeDomainFabric explains what to do";
+        } else if (in->memory->seen - f->epoch > DAEMON_REPORT_EPOCHS_AHEAD) {
+                d->why = "this node has seen an epoch far above that of its ComputeDomainFabric, so "
+                         "it gets no assignment until it reboots";
         } else {
                 d->why = "no IMEX domain wants this node";
         }

@@ -23,6 +23,8 @@
 /* A daemon lists the epochs of its node's assignments that do not run. There are few: one per domain that the
  * node is in or is leaving. */
 enum { DAEMON_REPORT_LEFT_MAX = 256 };
+/* An epoch further above all others does not count (rules/assignment.h). */
+#define DAEMON_REPORT_EPOCHS_AHEAD (INT64_C(1) << 32)
 
 struct daemon_report {
         const char *claim;   /* UID of the daemon's ResourceClaim */

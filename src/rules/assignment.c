@@ -18,6 +18,62 @@ int64_t assignment_port(const char *infix) {
         return ASSIGNMENT_PORT_FIRST + (hash >> (32 - PORT_BITS));
 }
 
+/* ---- which epochs count ---- */
+
+static bool counts(const struct assignment_node *n) {
+        return n->trust != ASSIGNMENT_TRUST_NONE && n->report.pod_uid;
+}
+
+static int64_t seen_epoch(const struct assignment_node *n) {
+        return n->report.seen > n->report.epoch ? n->report.seen : n->report.epoch;
+}
+
+/* The highest epoch that two nodes have seen, or the only one that reports. To an object that has given none,
+ * nodes that have seen none are no witnesses: they are as new as the object. */
+static int64_t witnessed_epoch(const struct assignment_input *in) {
+        int64_t first = 0, second = 0;
+        size_t n = 0;
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                int64_t seen = counts(&in->nodes[i]) ? seen_epoch(&in->nodes[i]) : 0;
+                if (!counts(&in->nodes[i]) || (seen <= 0 && !in->epoch))
+                        continue;
+                n++;
+                if (seen > first) {
+                        second = first;
+                        first = seen;
+                } else if (seen > second) {
+                        second = seen;
+                }
+        }
+        return n == 1 && first <= ASSIGNMENT_EPOCH_ALONE ? first : second;
+}
+
+/* The highest epoch that a report may name. */
+static int64_t max_epoch(const struct assignment_input *in) {
+        int64_t witnessed = witnessed_epoch(in), base = witnessed > in->epoch ? witnessed : in->epoch;
+        return base < INT64_MAX - DAEMON_REPORT_EPOCHS_AHEAD ? base + DAEMON_REPORT_EPOCHS_AHEAD : INT64_MAX;
+}
+
+/* The input without epochs that do not count. A daemon that has seen one takes no lower one. */
+static struct assignment_input within_bounds(const struct assignment_input *in, struct arena *a) {
+        struct assignment_input ret = *in;
+        struct assignment_node *nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
+        int64_t most = max_epoch(in);
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                struct assignment_report *r = &nodes[i].report;
+                nodes[i] = in->nodes[i];
+                nodes[i].ending = nodes[i].ending || seen_epoch(&nodes[i]) > most;
+                if (r->epoch < 0 || r->epoch > most) {
+                        r->domain = NULL;
+                        r->epoch = 0;
+                }
+                if (r->seen > most)
+                        r->seen = 0;
+        }
+        ret.nodes = nodes;
+        return ret;
+}
+
 /* ---- what is known of a node ---- */
 
 static int compare_name(const void *name, const void *node) {
@@ -63,17 +119,10 @@ static bool has_ended(const struct assignment_node *n, const char *claim, const 
                (is_set(claim) && streq(n->unprepared, claim));
 }
 
-/* The highest epoch that a report may name. */
-static int64_t max_epoch(const struct assignment_input *in) {
-        return in->epoch < INT64_MAX - ASSIGNMENT_EPOCHS_AHEAD ? in->epoch + ASSIGNMENT_EPOCHS_AHEAD
-                                                               : INT64_MAX;
-}
-
 /* The domain that the node runs IMEX for, by a report that counts; NULL: none. */
 static const char *running(const struct assignment_input *in, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (n->trust == ASSIGNMENT_TRUST_NONE || !r->pod_uid || !r->domain || r->index < 0 ||
-            r->index >= FABRIC_SLOTS_MOST || r->epoch < 0 || r->epoch > max_epoch(in))
+        if (!counts(n) || !r->domain || r->index < 0 || r->index >= FABRIC_SLOTS_MOST)
                 return NULL;
         return has_ended(n, r->claim, r->boot_id, r->epoch) ? NULL : r->domain;
 }
@@ -378,15 +427,12 @@ static bool is_known(const struct assignment_input *in, const struct assignment_
         return !uid;
 }
 
-/* The highest epoch that a report may have seen; 0: none. */
+/* The highest epoch that a node has seen; 0: none. */
 static int64_t reported_epoch(const struct assignment_input *in) {
-        int64_t last = 0, most = max_epoch(in);
-        for (size_t i = 0; i < in->n_nodes; i++) {
-                const struct assignment_report *r = &in->nodes[i].report;
-                int64_t seen = r->seen > r->epoch ? r->seen : r->epoch;
-                if (r->pod_uid && in->nodes[i].trust != ASSIGNMENT_TRUST_NONE && seen > last && seen <= most)
-                        last = seen;
-        }
+        int64_t last = 0;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (counts(&in->nodes[i]) && seen_epoch(&in->nodes[i]) > last)
+                        last = seen_epoch(&in->nodes[i]);
         return last;
 }
 
@@ -401,8 +447,7 @@ static bool has_sign(const struct assignment_input *in, const struct assignment_
 }
 
 static bool has_answered(const struct assignment_node *n, const char *object, int64_t recount) {
-        return n->trust != ASSIGNMENT_TRUST_NONE && n->report.pod_uid && streq(n->report.object, object) &&
-               n->report.recount >= recount;
+        return counts(n) && streq(n->report.object, object) && n->report.recount >= recount;
 }
 
 /* Until each daemon that may have an assignment has reported again, no assignment is given. */
@@ -597,13 +642,14 @@ static bool is_changed(const struct assignment_input *in, const struct assignmen
 }
 
 void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
-        *ret = (struct assignment){ .epoch = last_epoch(in) };
-        count_again(in, a, ret);
-        make_domains(in, a, ret);
-        show_addresses(in, ret);
-        mark_removals(in, a, ret);
-        find_full(in, a, ret);
-        ret->changed = is_changed(in, ret);
+        const struct assignment_input bounded = within_bounds(in, a);
+        *ret = (struct assignment){ .epoch = last_epoch(&bounded) };
+        count_again(&bounded, a, ret);
+        make_domains(&bounded, a, ret);
+        show_addresses(&bounded, ret);
+        mark_removals(&bounded, a, ret);
+        find_full(&bounded, a, ret);
+        ret->changed = is_changed(&bounded, ret);
 }
 
 /* ---- what must hold ---- */
@@ -645,8 +691,9 @@ static const char *check_domain(const struct assignment_input *in, const struct 
 
 const char *assignment_check(const struct assignment_input *in, const struct assignment *out,
                              struct arena *a) {
+        const struct assignment_input bounded = within_bounds(in, a);
         for (size_t i = 0; i < out->n_domains; i++) {
-                const char *broken = check_domain(in, &out->domains[i], a);
+                const char *broken = check_domain(&bounded, &out->domains[i], a);
                 if (broken)
                         return broken;
                 for (size_t j = 0; j < i; j++)

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "model/daemon_report.h"
 #include "model/fabric.h"
 
 /* How far a report counts. A node's token is all that it takes to write one. */
@@ -87,9 +88,21 @@ enum {
                                    that returns gets another index than the one that was just freed */
         ASSIGNMENT_DOMAINS_MAX = 1000, /* domains for which an object has room */
 };
-/* A node may report an epoch that is so far ahead of the object's, and no further: otherwise one node could
- * use up all epochs. */
-#define ASSIGNMENT_EPOCHS_AHEAD (INT64_C(1) << 32)
+/* An epoch in a report counts up to DAEMON_REPORT_EPOCHS_AHEAD above the object's, or above the second
+ * highest that nodes of the partition have seen. A later one is ignored: its node runs nothing and gets no
+ * assignment, because a daemon takes no epoch below what it has seen. So one node alone can neither use up
+ * the epochs nor cause the reports of others to be ignored. A node that lies can raise the object's epoch
+ * step by step. The other nodes see each step, so what they run still counts after the object was deleted and
+ * begins at 0 again.
+ *
+ * If only one node reports, its own epoch takes the place of the second highest, up to
+ * ASSIGNMENT_EPOCH_ALONE. While the object has given no epoch, nodes that have seen none are not counted.
+ *
+ * Of two nodes the lower epoch counts. If one of them lies, it can raise the object's epoch beyond the bound
+ * and report a low one after the object was deleted. Then the other node's report is ignored: its index may
+ * be given to the node that lies, and it gets no assignment until it reboots. The same can happen to a node
+ * of a larger partition if all other nodes except the one that lies have rebooted. */
+#define ASSIGNMENT_EPOCH_ALONE (INT64_MAX / 2)
 
 struct assignment_input {
         const struct fabric_domain *old; /* as the object has them */

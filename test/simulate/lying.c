@@ -12,17 +12,22 @@
 #include "sim.h"
 #include "world_state.h"
 
-enum { BODY_MAX = 256 << 10, LONG_TEXT = 3000, MOST_CHANGES = 4, SLOTS_MOST = 4096 };
-/* A reported epoch counts up to ASSIGNMENT_EPOCHS_AHEAD beyond the object's. Lies go half as far: otherwise
- * the reports of other nodes would not count after someone has deleted the object, and its epochs begin
- * again. */
-#define FAR_AHEAD (INT64_C(1) << 31)
+enum {
+        BODY_MAX = 256 << 10,
+        LONG_TEXT = 3000,
+        MOST_CHANGES = 4,
+        SLOTS_MOST = 4096,
+        STUCK_MS = 60000,
+        RESTART_MS = 5000
+};
+/* Still below DAEMON_REPORT_EPOCHS_AHEAD, so it counts, and the next lie begins there. */
+#define FAR_AHEAD ((INT64_C(1) << 32) - 1)
 #define IGNORED_EPOCH (INT64_C(1) << 40)
 #define SOMEBODY "00000000-0000-4000-8000-%012u"
 
-static bool used, lies, over;
+static bool used, lies, over, restarted;
 static unsigned liar, told;
-static int64_t next_ms;
+static int64_t next_ms, stuck_ms;
 /* How often a report of the daemon becomes a lie, and the pause between two lies of who has its token. */
 static unsigned percent;
 static int64_t pause_ms;
@@ -39,6 +44,7 @@ void lying_begin(void) {
         if (!used)
                 return;
         lies = true;
+        restarted = false;
         liar = (unsigned)sim_draw(w.n_nodes);
         percent = (unsigned)sim_between(20, 100);
         pause_ms = sim_chance(30) ? 2000 : 30000;
@@ -62,6 +68,7 @@ unsigned lying_count(void) {
 void lying_calm(void) {
         if (lies)
                 end_pods_on(&w.nodes[liar]);
+        stuck_ms = sim_now_ms() + STUCK_MS;
         lies = false;
 }
 
@@ -112,7 +119,7 @@ static int64_t some_epoch(void) {
                 return sim_chance(50) ? IGNORED_EPOCH : INT64_MAX - (int64_t)sim_draw(3);
         if (x && sim_chance(50))
                 return yyjson_get_sint(yyjson_obj_get(x, "epoch"));
-        epoch += epoch < FAR_AHEAD && sim_chance(10) ? FAR_AHEAD : near[sim_draw(ARRAY_LEN(near))];
+        epoch += sim_chance(10) ? FAR_AHEAD : near[sim_draw(ARRAY_LEN(near))];
         return epoch > 0 ? epoch : 0;
 }
 
@@ -276,8 +283,30 @@ void lying_take(const char *who, const struct asked *q, char **body) {
         *body = xstrdup(buf_str(&lie));
 }
 
+/* Its lies have raised the epochs, and only its own daemon has seen that: it takes none below until the node
+ * reboots. Someone does that, as docs/how-to/troubleshoot.md advises. */
+static void restart_if_stuck(struct node *n) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        const struct version *f = store_get(K_FABRIC, "", n->clique);
+        for (unsigned k = 0; k < MAX_RUNS && f; k++) {
+                const struct run *r = &n->runs[k];
+                const struct version *pod = r->used && r->daemon ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
+                const char *truth = pod ? version_annotation(pod, IMEX_ANNOTATION_REPORT) : NULL;
+                struct daemon_report x;
+                struct err e;
+                if (!truth || daemon_report_decode(str_from(truth), a, &x, &e) < 0 || x.has_assignment ||
+                    x.seen <= yyjson_get_sint(yyjson_obj_get(f->root, "epoch")) + FAR_AHEAD)
+                        continue;
+                restarted = true;
+                lose_power(n, RESTART_MS);
+                return;
+        }
+}
+
 void lying_step(void) {
-        const struct node *n = &w.nodes[liar];
+        struct node *n = &w.nodes[liar];
+        if (used && !lies && !restarted && sim_now_ms() >= stuck_ms && n->power && n->connected)
+                restart_if_stuck(n);
         if (!lies || sim_now_ms() < next_ms || !n->power || !n->connected)
                 return;
         next_ms = sim_now_ms() + sim_between(100, pause_ms);

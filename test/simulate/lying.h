@@ -17,7 +17,8 @@ void lying_step(void);
 /* A request of `who` is about to be answered: a report of the daemon that lies becomes a lie. *body is
  * replaced then. */
 void lying_take(const char *who, const struct asked *q, char **body);
-/* From now on it reports the truth, and its node is drained once. */
+/* From now on it reports the truth. Its node is drained once, and restarts if its daemon has seen an epoch
+ * that is too high to count. */
 void lying_calm(void);
 /* What it has reported may have consequences until nothing happens any more. */
 void lying_over(void);

@@ -165,7 +165,7 @@ static void end_container(struct run *r, const char *fault) {
         r->killed_by = NULL;
 }
 
-static void lose_power(struct node *n, int64_t for_ms) {
+void lose_power(struct node *n, int64_t for_ms) {
         n->power = false;
         n->power_ms = sim_now_ms() + for_ms;
         plugin_kill(number_of(n), false);

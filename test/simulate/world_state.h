@@ -94,6 +94,8 @@ static inline unsigned number_of(const struct node *n) {
 
 struct node *node_named(const char *name);
 bool is_taken(const char *node, const char *device);
+/* Nothing that runs on the node outlives it, and power returns after a while. */
+void lose_power(struct node *n, int64_t for_ms);
 #define CONFIG_DAEMON "ComputeDomainDaemonConfig"
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, bool own, const char *pod_uid);

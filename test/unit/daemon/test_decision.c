@@ -354,6 +354,19 @@ static void an_idle_node_reports_whether_it_lacks_an_index_or_a_claim(void **sta
         assert_string_equal(w->d.why, "no IMEX domain wants this node");
 }
 
+/* failure: a node alone has seen a far higher epoch than the fabric object has -> its daemon advises to
+ * reboot it [etcd] */
+static void a_node_that_has_seen_an_epoch_that_does_not_count_reports_it(void **state) {
+        struct world *w = *state;
+
+        w->domains[0].n_assignments = 0;
+        for (int far = 0; far < 2; far++) {
+                w->memory.seen = w->fabric.epoch + DAEMON_REPORT_EPOCHS_AHEAD + far;
+                decide(w);
+                assert_int_equal(strstr(w->d.why, "until it reboots") != NULL, far);
+        }
+}
+
 static void a_recount_and_the_highest_epoch_are_remembered(void **state) {
         struct world *w = *state;
 
@@ -776,6 +789,7 @@ int main(void) {
                 T(what_it_enters_may_be_earlier_than_what_it_leaves),
                 T(without_the_object_nothing_begins_and_nothing_is_forgotten),
                 T(an_idle_node_reports_whether_it_lacks_an_index_or_a_claim),
+                T(a_node_that_has_seen_an_epoch_that_does_not_count_reports_it),
                 T(a_recount_and_the_highest_epoch_are_remembered),
                 T(only_a_deletion_stops_imex_in_use),
                 T(an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn),

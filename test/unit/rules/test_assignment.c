@@ -582,7 +582,7 @@ static void an_overtaken_assignment_is_not_listed(void **state) {
 
 /* failure: a daemon's token reports huge epochs -> epochs are not used up [tenants] */
 static void a_node_cannot_use_up_the_epochs(void **state) {
-        static const int64_t lies[] = { INT64_MAX, INT64_MAX - 1, 10 + ASSIGNMENT_EPOCHS_AHEAD + 1 };
+        static const int64_t lies[] = { INT64_MAX, INT64_MAX - 1, 10 + DAEMON_REPORT_EPOCHS_AHEAD + 1 };
         for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
                 struct world *w = world_new();
                 struct assignment_node *n = add_node(w, "evil");

@@ -418,6 +418,184 @@ static void of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays(void
         assert_int_equal(of(w, "d", "n0")->index, 1);
 }
 
+/* ---- epochs that lies have raised ---- */
+
+/* The object was deleted after lies had raised its epochs by this. */
+#define RAISED (3 * DAEMON_REPORT_EPOCHS_AHEAD)
+
+/* The node runs "d" with that index, and has reported it to an object that is gone. */
+static struct assignment_node *add_runner(struct world *w, const char *name, int64_t index, int64_t epoch) {
+        struct assignment_node *n = add_node(w, name);
+        n->wanted = n->report.domain = "d";
+        n->report.object = "before";
+        n->report.index = index;
+        n->report.epoch = n->report.seen = epoch;
+        n->report.ready = n->report.served = true;
+        return n;
+}
+
+static void the_object_is_lost(struct world *w) {
+        add_domain(w, "d");
+        w->in.object = NULL;
+        w->in.epoch = 0;
+}
+
+/* failure: a daemon's token raises the epochs, then the fabric object is lost -> what the other nodes run
+ * stays [tenants] */
+static void what_two_nodes_have_seen_counts_after_the_object_was_lost(void **state) {
+        static const int64_t lies[] = { 0, 1, RAISED - 1, RAISED + DAEMON_REPORT_EPOCHS_AHEAD + 2,
+                                        INT64_MAX };
+        for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+                struct world *w = world_new();
+                the_object_is_lost(w);
+                add_node(w, "evil")->report.seen = lies[i];
+                add_runner(w, "n0", 5, RAISED);
+                add_runner(w, "n1", 7, RAISED + 1);
+                step(w);
+                assert_int_equal(of(w, "d", "n0")->index, 5);
+                assert_int_equal(of(w, "d", "n1")->index, 7);
+                assert_int_equal(of(w, "d", "n1")->epoch, RAISED + 1);
+                assert_true(w->out.epoch > RAISED && w->out.epoch < RAISED + 10);
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* However many reports of others are low, and whatever it lies about. */
+static void one_node_alone_does_not_move_the_bound(void **state) {
+        static const int64_t lies[] = { 10 + DAEMON_REPORT_EPOCHS_AHEAD + 1, RAISED, INT64_MAX };
+        for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
+                struct world *w = world_new();
+                struct assignment_node *evil = add_node(w, "evil");
+                add_domain(w, "d");
+                for (int k = 0; k < 3; k++)
+                        add_node(w, arena_printf(w->a, "n%d", k))->report.seen = 10;
+                if (i % 2) {
+                        evil->report.seen = lies[i / 2];
+                } else {
+                        evil->report.domain = "d";
+                        evil->report.epoch = lies[i / 2];
+                }
+                step(w);
+                assert_int_equal(w->out.epoch, 10);
+                assert_int_equal(w->out.recount, 0);
+                assert_int_equal(w->out.n_domains, 0);
+                world_free(w);
+        }
+        (void)state;
+}
+
+static void two_nodes_move_the_bound(void **state) {
+        struct world *w = *state;
+        add_domain(w, "d");
+        add_node(w, "n0")->report.seen = RAISED;
+        add_node(w, "n1")->report.seen = RAISED + DAEMON_REPORT_EPOCHS_AHEAD;
+        add_node(w, "n2");
+        step(w);
+        assert_int_equal(w->out.recount, RAISED + DAEMON_REPORT_EPOCHS_AHEAD + 1);
+}
+
+static void a_report_that_does_not_count_is_no_witness(void **state) {
+        for (int i = 0; i < 2; i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0");
+                add_node(w, "n1")->report.seen = n->report.seen = RAISED;
+                if (i == 0)
+                        n->trust = ASSIGNMENT_TRUST_NONE;
+                else
+                        n->report.pod_uid = NULL;
+                add_node(w, "n2");
+                step(w);
+                assert_int_equal(w->out.epoch, 10);
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* Nobody else is in the partition, or all others are new. */
+static void what_runs_on_a_node_alone_counts_after_the_object_was_lost(void **state) {
+        for (int others = 0; others < 3; others++) {
+                struct world *w = world_new();
+                the_object_is_lost(w);
+                add_runner(w, "n0", 5, RAISED);
+                for (int i = 0; i < others; i++)
+                        add_node(w, arena_printf(w->a, "n%d", i + 1))->report.object = "";
+                step(w);
+                assert_int_equal(of(w, "d", "n0")->index, 5);
+                assert_int_equal(of(w, "d", "n0")->epoch, RAISED);
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* What nodes have seen of an object that has given epochs is known, also that it is nothing. */
+static void a_node_that_has_seen_no_epoch_is_a_witness_of_an_object_with_epochs(void **state) {
+        struct world *w = *state;
+        add_node(w, "n0")->report.seen = RAISED;
+        add_node(w, "n1");
+        step(w);
+        assert_int_equal(w->out.epoch, 10);
+}
+
+static void a_node_alone_cannot_use_up_the_epochs(void **state) {
+        static const struct {
+                int64_t seen, epoch;
+        } rows[] = {
+                { ASSIGNMENT_EPOCH_ALONE, ASSIGNMENT_EPOCH_ALONE + 1 },
+                { ASSIGNMENT_EPOCH_ALONE + 1, 10 },
+                { INT64_MAX, 10 },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct world *w = world_new();
+                add_node(w, "n0")->report.seen = rows[i].seen;
+                step(w);
+                assert_int_equal(w->out.epoch, rows[i].epoch);
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* Its daemon would report each assignment as left, and the object would be written without end.
+ *
+ * failure: a node alone has seen a far higher epoch than all others -> it gets no assignment until it reboots
+ * [etcd] */
+static void a_daemon_that_has_seen_an_epoch_that_does_not_count_gets_no_assignment(void **state) {
+        for (int i = 0; i < 2; i++) {
+                struct world *w = world_new();
+                struct assignment_node *n = add_node(w, "n0");
+                add_domain(w, "d");
+                n->wanted = "d";
+                if (i)
+                        n->report.epoch = RAISED;
+                else
+                        n->report.seen = RAISED;
+                add_node(w, "n1")->wanted = "d";
+                step(w);
+                assert_null(of(w, "d", "n0"));
+                assert_non_null(of(w, "d", "n1"));
+                assert_int_equal(w->out.epoch, 11);
+                step(w);
+                assert_false(w->out.changed);
+                world_free(w);
+        }
+        (void)state;
+}
+
+/* Of two nodes the lower epoch counts. */
+static void of_two_nodes_one_that_lies_hides_what_the_other_one_runs(void **state) {
+        struct world *w = *state;
+        the_object_is_lost(w);
+        add_node(w, "evil")->report.seen = 1;
+        add_runner(w, "n1", 7, RAISED);
+        step(w);
+        assert_null(of(w, "d", "n1"));
+        w->in.object = OBJECT;
+        w->in.recount = 0;
+        step(w);
+        assert_null(of(w, "d", "n1"));
+        assert_true(w->out.epoch < 10);
+}
+
 /* ---- a fresh Pod for each domain, and removals ---- */
 
 /* Its report is late: it shows an earlier epoch in the domain to which the node returns. */
@@ -561,6 +739,15 @@ int main(void) {
                 T(without_an_epoch_that_is_left_no_recount_begins),
                 T(an_impossible_index_in_the_object_lets_its_node_leave),
                 T(of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays),
+                T(what_two_nodes_have_seen_counts_after_the_object_was_lost),
+                T(one_node_alone_does_not_move_the_bound),
+                T(two_nodes_move_the_bound),
+                T(a_report_that_does_not_count_is_no_witness),
+                T(what_runs_on_a_node_alone_counts_after_the_object_was_lost),
+                T(a_node_that_has_seen_no_epoch_is_a_witness_of_an_object_with_epochs),
+                T(a_node_alone_cannot_use_up_the_epochs),
+                T(a_daemon_that_has_seen_an_epoch_that_does_not_count_gets_no_assignment),
+                T(of_two_nodes_one_that_lies_hides_what_the_other_one_runs),
                 T(a_daemon_that_has_served_a_domain_may_serve_it_again),
                 T(a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports),
                 T(a_daemon_whose_assignment_has_ended_is_marked),
