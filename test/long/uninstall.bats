@@ -141,7 +141,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
 	k -n "$ns" delete computedomain d --wait=false >/dev/null
 	[[ $(k -n "$ns" get computedomain d -o jsonpath='{.metadata.finalizers}') == *resource.nvidia.com/computeDomain* ]]
-	follow '## When the controller went first' 1
+	follow '## When the controller was removed first' 1
 	[[ -z $(k get computedomains,computedomaincliques -A -o name) ]]
 	objects_gone
 	labels_gone
