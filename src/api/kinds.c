@@ -156,6 +156,7 @@ const struct jd_field plugin_pod_fields[] = {
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_REASON, host_reason),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_CHANNELS, host_channels),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_UNPREPARED, unprepared),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_REFUSED, refused),
         JD_STR(struct plugin_pod, "spec>nodeName", node),
         JD_STR(struct plugin_pod, "status>phase", phase),
         JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, f_condition),

@@ -103,7 +103,7 @@ struct plugin_pod {
         struct kube_object o;
         const char *node, *phase;
         const char *host_state, *host_reason, *host_channels; /* its annotations, NULL when absent */
-        const char *unprepared; /* annotation IMEX_ANNOTATION_UNPREPARED, NULL when absent */
+        const char *unprepared, *refused; /* IMEX_ANNOTATION_UNPREPARED and _REFUSED, NULL when absent */
         struct condition *conditions;
         size_t n_conditions;
 };

@@ -115,6 +115,9 @@
 #define IMEX_ANNOTATION_REPORT "imex.resource.nvidia.com/report"
 /* annotation on Pod (plugin); by plugin; for controller: UID of the daemon claim that was unprepared last */
 #define IMEX_ANNOTATION_UNPREPARED "imex.resource.nvidia.com/unprepared-daemon-claim"
+/* annotation on Pod (plugin); by plugin; for controller: UID of the daemon's Pod that the plugin refused
+ * last, because the claim of the Pod was unprepared before */
+#define IMEX_ANNOTATION_REFUSED "imex.resource.nvidia.com/refused-daemon-pod"
 /* annotation on Pod (plugin); by plugin; for controller: UP, DEGRADED or DOWN, with imex.mode=hostManaged;
  * absent until nvidia-imex of the host was queried */
 #define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"

@@ -16,5 +16,5 @@ void own_pod_free(struct own_pod *p); /* not from inside a callback; NULL is all
 
 /* The annotation shall have this value, which is copied; NULL: it shall not be there. It may wait for wait_ms
  * for others that are written with it. `key` is borrowed, and one of at most OWN_POD_KEYS. */
-enum { OWN_POD_KEYS = 4 };
+enum { OWN_POD_KEYS = 5 };
 void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned wait_ms);

@@ -25,11 +25,13 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_want *no
                 return judge_say(op, VERDICT_FAIL, "%s: %s", cd->o.node, e.msg);
         if (!released)
                 return VERDICT_GO;
-        /* Etcd was restored from a backup that has the Pod of an earlier daemon: the controller replaces it
-         * when it reads that its claim is used up. */
+        /* Etcd was restored from a backup that has the Pod of an earlier daemon. The controller replaces it
+         * when it reads this. */
+        const struct claim_consumer *consumer = op->claim.n_consumers ? op->claim.consumers : NULL;
+        const char *pod = consumer ? consumer->name : NULL;
         if (released_add(cd->o.plugin_dir, cd->o.boot_id, op->uid, &e) == 0)
                 daemon_claim_report(cd);
-        const char *pod = op->claim.n_consumers ? op->claim.consumers[0].name : NULL;
+        own_pod_set(cd->o.own_pod, IMEX_ANNOTATION_REFUSED, consumer ? consumer->uid : NULL, 0);
         return judge_say(
                 op, VERDICT_REFUSE,
                 "%s: ResourceClaim '%s/%s' (%s) was unprepared earlier in this boot of the node, and "

@@ -137,23 +137,26 @@ static bool is_granted(const struct controller *c, const struct daemon_pod *p) {
         return removals_marked(c, p) && !removals_asked(c, p->pod.node, REMOVALS_NODE);
 }
 
-struct spent_claim {
-        const char *uid;
+struct spent_pod {
+        const char *uid, *claim; /* claim NULL: it has not reported */
         bool found;
 };
 
 static bool look_at_plugin(void *u, const struct kube_object *o) {
-        struct spent_claim *s = u;
-        s->found = s->found || streq(((const struct plugin_pod *)o)->unprepared, s->uid);
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        struct spent_pod *s = u;
+        s->found = s->found || streq(p->refused, s->uid) || (s->claim && streq(p->unprepared, s->claim));
         return !s->found;
 }
 
-/* The node's plugin has unprepared its claim, and refuses to prepare it again. The kubelet asks for it where
- * etcd was restored from a backup that has the Pod, in whatever boot that reported. */
-static bool is_spent(const struct rolling *r, const char *node, const struct daemon_report *report) {
-        struct spent_claim s = { .uid = report->claim };
-        if (r->c->plugins && s.uid)
-                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, node, look_at_plugin, &s);
+/* The node's plugin has unprepared its claim, and refuses to prepare it again. The kubelet asks for it if
+ * etcd was restored from a backup that has the Pod, which may be of a time before the first report. */
+static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
+                     const struct daemon_report *report) {
+        struct spent_pod s = { .uid = p->pod.o.meta.uid, .claim = report->claim };
+        if (r->c->plugins)
+                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, p->pod.node, look_at_plugin,
+                                      &s);
         return s.found;
 }
 
@@ -167,7 +170,7 @@ static struct rollout_daemon look_at(const struct rolling *r, const struct daemo
         return (struct rollout_daemon){
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
                 .node_ready = n && node_ready(n),
-                .spent = is_spent(r, p->pod.node, &report),
+                .spent = is_spent(r, p, &report),
                 .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
                 .asked = removals_asked(r->c, p->pod.node, REMOVALS_TEMPLATE) &&
                          streq(removals_on(r->c, p->pod.node), p->pod.o.meta.uid),

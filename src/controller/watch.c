@@ -221,7 +221,8 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
         fabrics_plugin_changed(c, was, is);
-        if (is && is->unprepared && (!was || !streq(was->unprepared, is->unprepared)))
+        if (is && ((is->unprepared && (!was || !streq(was->unprepared, is->unprepared))) ||
+                   (is->refused && (!was || !streq(was->refused, is->refused)))))
                 records_queue_daemons(c);
         if (was && is && streq(was->node, is->node) && plugin_pod_tells(was) == plugin_pod_tells(is) &&
             streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))

@@ -96,7 +96,7 @@ static void add_annotation(struct jw *j, const struct version *of) {
                 IMEX_ANNOTATION_NODE_ID,       IMEX_ANNOTATION_INDEX,      IMEX_ANNOTATION_PEERS,
                 IMEX_ANNOTATION_READY,         IMEX_ANNOTATION_AWAITED,    IMEX_ANNOTATION_REPORT,
                 IMEX_ANNOTATION_UNPREPARED,    IMEX_ANNOTATION_HOST_STATE, IMEX_ANNOTATION_HOST_REASON,
-                IMEX_ANNOTATION_HOST_CHANNELS,
+                IMEX_ANNOTATION_HOST_CHANNELS, IMEX_ANNOTATION_REFUSED,
         };
         static const char *const values[] = {
                 "",

@@ -63,6 +63,21 @@ static void a_claim_that_is_asked_for_again_is_the_newest(void **state) {
         reported(DAEMON_1);
 }
 
+/* failure: a restore of etcd brings back the Pod of an earlier daemon -> the plugin refuses it and reports it
+ * [etcd] */
+static void the_pod_whose_claim_is_refused_is_reported(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        daemon_comes(DAEMON_1);
+        daemon_goes(DAEMON_1);
+        assert_null(pod_annotation(IMEX_ANNOTATION_REFUSED));
+        api_daemon_claim("driver", DAEMON_1, "");
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, FAILED);
+        world_turn();
+        assert_string_equal(str_or(pod_annotation(IMEX_ANNOTATION_REFUSED), "nothing"), "p");
+}
+
 static void it_is_reported_where_the_hosts_run_IMEX_now(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
@@ -304,6 +319,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_claim_is_reported_once_it_is_unprepared),
                 T(a_claim_that_is_asked_for_again_is_the_newest),
+                T(the_pod_whose_claim_is_refused_is_reported),
+                T(the_pod_whose_claim_is_refused_is_reported),
                 T(it_is_reported_where_the_hosts_run_IMEX_now),
                 T(the_next_process_reports_it_again_on_its_own_Pod),
                 T(a_report_that_a_restore_has_removed_is_written_again),

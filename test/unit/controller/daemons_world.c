@@ -83,14 +83,15 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 for (unsigned i = 1 + w->n_missing; w->has_daemon && of_daemons(path) && i <= w->n_daemons;
                      i++)
                         add_daemon(w, i, 1, &b);
-                if (w->unprepared && fake_has(path, "plugin"))
+                if ((w->unprepared || w->refused) && fake_has(path, "plugin"))
                         buf_addf(&b,
                                  "{\"metadata\":{\"name\":\"plugin-1\",\"namespace\":\"driver\",\"uid\":"
                                  "\"q1\","
                                  "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
-                                 "\"annotations\":{\"" IMEX_ANNOTATION_UNPREPARED "\":\"%s\"}},"
+                                 "\"annotations\":{\"%s\":\"%s\"}},"
                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\"}}",
-                                 w->unprepared);
+                                 w->refused ? IMEX_ANNOTATION_REFUSED : IMEX_ANNOTATION_UNPREPARED,
+                                 w->refused ? w->refused : w->unprepared);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceslices")) {

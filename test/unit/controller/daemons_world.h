@@ -40,6 +40,7 @@ struct world {
         unsigned n_daemons, n_crashing; /* on n1 and on; of these the first, by the present template */
         unsigned n_missing;             /* the first nodes, whose daemon has no Pod yet */
         const char *unprepared;         /* the daemon claim that the plugin has unprepared last */
+        const char *refused;            /* UID of the daemon's Pod that the plugin has refused last */
         const char *slice;              /* the partition that the nodes' slices name; NULL: no slices */
         bool elsewhere;              /* the daemon has the label of another partition, which has an object */
         bool has_set;                /* the DaemonSet is there, as it is to be */

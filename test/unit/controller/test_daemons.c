@@ -390,6 +390,30 @@ static void a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_r
         assert_non_null(strstr(w->object, MARKED));
 }
 
+/* failure: a restore of etcd brings back the Pod of an earlier daemon, without a report -> the Pod is
+ * replaced [etcd] */
+static void a_restored_daemon_without_a_report_is_replaced_when_its_plugin_refuses_it(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_is_claimed(w);
+        world_has_reported(w, NULL);
+        w->refused = "p1";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        assert_non_null(strstr(w->object, MARKED));
+}
+
+static void a_daemon_that_its_plugin_has_not_refused_stays(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_is_claimed(w);
+        world_has_reported(w, NULL);
+        w->refused = "p2";
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 0);
+}
+
 /* failure: a daemon of an old template never reports -> it is replaced, even where a claim exists [upgrade]
  * */
 static void a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists(void **state) {
@@ -497,6 +521,8 @@ int main(void) {
                 TEST(a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted),
                 TEST(a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
                 TEST(a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_ready),
+                TEST(a_restored_daemon_without_a_report_is_replaced_when_its_plugin_refuses_it),
+                TEST(a_daemon_that_its_plugin_has_not_refused_stays),
                 TEST(a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists),
                 TEST(a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report),
                 TEST(a_crashing_daemon_is_removed_when_daemons_are_switched_off),
