@@ -16,7 +16,7 @@
 #define BODY_MAX ((size_t)64 * 1024)
 enum { STATE_MS = 3000, JOINED_MS = 500, PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, REPORT_MAX = 16384 };
 
-static void render_report(const struct report_content *r, int64_t seen, struct buf *out) {
+static void render_report(const struct report_content *r, int64_t seen, bool with_left, struct buf *out) {
         const struct decision_memory *m = &r->memory->decision;
         struct daemon_report d = { .claim = r->claim,
                                    .boot_id = r->boot_id,
@@ -24,7 +24,7 @@ static void render_report(const struct report_content *r, int64_t seen, struct b
                                    .has_assignment = m->now.domain != NULL,
                                    .ready = m->ready,
                                    .left = m->left,
-                                   .n_left = m->n_left,
+                                   .n_left = with_left ? m->n_left : 0,
                                    .seen = seen,
                                    .recount = m->recount,
                                    .served = r->memory->served,
@@ -91,45 +91,84 @@ static void render(const struct report_content *r, const char *report, struct bu
 /* ---- what is sent ---- */
 
 struct message {
-        char *report, *body; /* the annotation, and the patch with all of it; NULL: there is none */
+        char *body;   /* the patch; NULL: there is none */
+        char *urgent; /* the report without `left`, and without `seen` unless the object is behind it */
+        int64_t *left;
+        size_t n_left;
         bool in_domain, ready, failing;
         int64_t recount;
-        size_t n_left;
 };
 
+static int64_t *copy_epochs(const int64_t *epochs, size_t n) {
+        int64_t *c = xnew_n(int64_t, n);
+
+        for (size_t i = 0; i < n; i++)
+                c[i] = epochs[i];
+        return c;
+}
+
 static void drop(struct message *m) {
-        free(m->report);
         free(m->body);
+        free(m->urgent);
+        free(m->left);
         *m = (struct message){ 0 };
 }
 
-static struct message message(const struct report_content *r, int64_t seen) {
+static struct message message(const struct report_content *r, int64_t seen, bool behind) {
         const struct decision_memory *m = &r->memory->decision;
-        _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX), body = BUF_INIT(BODY_MAX);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX), urgent = BUF_INIT(REPORT_MAX),
+                                       body = BUF_INIT(BODY_MAX);
 
-        render_report(r, seen, &text);
+        render_report(r, seen, true, &text);
+        render_report(r, behind ? seen : 0, false, &urgent);
         render(r, buf_str(&text), &body);
-        BUG_ON(text.failed || body.failed);
-        return (struct message){ .report = xstrdup(buf_str(&text)),
-                                 .body = xstrdup(buf_str(&body)),
+        BUG_ON(text.failed || urgent.failed || body.failed);
+        return (struct message){ .body = xstrdup(buf_str(&body)),
+                                 .urgent = xstrdup(buf_str(&urgent)),
+                                 .left = copy_epochs(m->left, m->n_left),
+                                 .n_left = m->n_left,
                                  .in_domain = m->now.domain,
                                  .ready = r->imex && r->imex->ready,
                                  .failing = r->imex && r->imex->phase == IMEX_BACKOFF,
-                                 .recount = m->recount,
-                                 .n_left = m->n_left };
+                                 .recount = m->recount };
 }
 
-/* How long the step from what was sent to what is to be sent may wait for more. The controller waits for each
- * change of its report, except that an assignment was taken: that is sent with its IMEX READY, if that is
- * soon, so that a node that joins costs one write and not two. The rest is for people. */
+static struct message copy(const struct message *m) {
+        struct message c = *m;
+
+        c.body = xstrdup(m->body);
+        c.urgent = xstrdup(m->urgent);
+        c.left = copy_epochs(m->left, m->n_left);
+        return c;
+}
+
+static bool has_left(const struct message *m, int64_t epoch) {
+        for (size_t i = 0; i < m->n_left; i++)
+                if (m->left[i] == epoch)
+                        return true;
+        return false;
+}
+
+/* An index can be reused after its epoch was reported as left. The controller needs no report that an epoch
+ * is no longer listed. */
+static bool has_left_more(const struct message *sent, const struct message *wanted) {
+        for (size_t i = 0; i < wanted->n_left; i++)
+                if (!has_left(sent, wanted->left[i]))
+                        return true;
+        return false;
+}
+
+/* How long a changed report may wait, so that several changes cost one write. The controller waits for every
+ * change, with two exceptions. A daemon that joins a domain soon has its IMEX READY and reports both. And
+ * `seen` changes with every node that joins, on all nodes of the partition: it is sent with the next report.
+ * The annotations for people can wait, too. */
 static unsigned patience(const struct message *sent, const struct message *wanted) {
-        if (!sent->body || sent->ready != wanted->ready || sent->failing != wanted->failing)
+        if (!sent->body || sent->ready != wanted->ready || sent->failing != wanted->failing ||
+            sent->recount != wanted->recount || has_left_more(sent, wanted))
                 return 0;
-        if (streq(sent->report, wanted->report))
+        if (streq(sent->urgent, wanted->urgent))
                 return STATE_MS;
-        bool joined = wanted->in_domain && !sent->in_domain && sent->n_left == wanted->n_left &&
-                      sent->recount == wanted->recount;
-        return joined ? JOINED_MS : 0;
+        return wanted->in_domain && !sent->in_domain ? JOINED_MS : 0;
 }
 
 /* ---- the Pod ---- */
@@ -231,9 +270,7 @@ static void on_timer(void *u) {
         if (r->call || is_settled(r))
                 return;
         drop(&r->sent);
-        r->sent = r->wanted;
-        r->sent.report = xstrdup(r->wanted.report);
-        r->sent.body = xstrdup(r->wanted.body);
+        r->sent = copy(&r->wanted);
         r->call = kube_start(r->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                                                 .res = &kube_pods,
                                                                 .ns = r->ns,
@@ -301,13 +338,13 @@ void report_free(struct report *r) {
 
 void report_set(struct report *r, const struct report_content *content, bool behind) {
         int64_t seen = content->memory->decision.seen;
-        struct message m = message(content, behind ? seen : r->seen);
+        struct message m = message(content, behind ? seen : r->seen, behind);
 
-        if (!streq(m.body, r->wanted.body)) {
+        if (!streq(m.body, r->wanted.body) || (behind && !streq(m.urgent, r->wanted.urgent))) {
                 drop(&m);
                 drop(&r->wanted);
                 r->seen = seen;
-                r->wanted = message(content, seen);
+                r->wanted = message(content, seen, behind);
                 go_on(r);
         } else {
                 drop(&m);

@@ -19,9 +19,9 @@ struct report_content {
 };
 
 /* Keeps the Pod at the newest report: one patch at a time, and a failure is repeated with a growing pause.
- * What it has seen of the object is sent with the next change, and not by itself: that would be a write of
- * each daemon for each assignment of the partition. Only where the object is behind that (`behind`), as after
- * a restore, the controller has to know.
+ * The highest epoch that the daemon has seen is sent with the next change: otherwise each daemon of the
+ * partition would write its Pod for each node that joins. It is sent at once only if the object is behind it
+ * (`behind`), as after a restore, because the controller must know that.
  *
  * The Pod is watched: if anything of the report is not there any more, because etcd was restored, all of it
  * is written again. Where the API server does not let us watch it, each report is written once. Loop thread

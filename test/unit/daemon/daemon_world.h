@@ -20,6 +20,7 @@ static char patches[32][4096];
 static unsigned n_patches;
 static const char *domains; /* NULL: there is no object */
 static const char *table_of;
+static int epoch = 9; /* the object's */
 static int recount;
 /* The Pod, as the server has it: the metadata of the last patch. */
 static char pod[4096];
@@ -52,9 +53,9 @@ static inline char *object_json(void) {
         return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainFabric\","
                          "\"metadata\":{\"name\":\"" FABRIC
                          "\",\"uid\":\"ffffffff-0000-4000-8000-00000000000f\",\"resourceVersion\":\"%d\"},"
-                         "\"tableOf\":\"%s\",\"epoch\":9,"
+                         "\"tableOf\":\"%s\",\"epoch\":%d,"
                          "\"domains\":[%s],\"recount\":%d}",
-                         rv, table_of, list, recount);
+                         rv, table_of, epoch, list, recount);
 }
 
 #define PATCH_BEGIN "{\"metadata\":{"

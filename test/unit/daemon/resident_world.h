@@ -30,6 +30,7 @@ static inline int setup(void **state) {
         watch = NULL;
         domains = NULL;
         table_of = "ffffffff-0000-4000-8000-00000000000f";
+        epoch = 9;
         recount = 0;
         n_patches = refuse_patches = page_patches = n_pages = n_lists = n_watches = 0;
         serves = SERVES;

@@ -60,6 +60,13 @@ static bool started_twice(void) {
 static bool usr1(void) {
         return count("events", "usr1") > 0;
 }
+static const char *awaited_peer; /* its address */
+static bool knows_the_peer(void) {
+        return count("hosts", awaited_peer) == 1;
+}
+static bool reported_recount(void) {
+        return reported("\\\"recount\\\":9");
+}
 
 /* ---- what the plugin does ---- */
 
@@ -406,10 +413,6 @@ static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         assert_int_equal(count("events", "start"), 0);
 }
 
-static bool reported_recount(void) {
-        return reported("\\\"recount\\\":9");
-}
-
 /* failure: the controller starts a recount -> each daemon reports again [etcd] */
 static void a_recount_is_answered(void **state) {
         set_object("");
@@ -458,6 +461,57 @@ static void goes_from_one_domain_to_the_next(void **state) {
         assert_true(within(5000, reported_left_1));
         assert_int_equal(count("events", "start"), 2);
         assert_int_equal(count("events", "\"ready\":false"), 1);
+}
+
+/* Writes of the Pod since `n` of them, of which each pause of the daemon allows one more. */
+static void assert_writes(unsigned n, unsigned most, uint64_t since, unsigned pause_ms) {
+        uint64_t ms = uv_hrtime() / 1000000 - since;
+
+        assert_true(n_patches - n <= most + ms / pause_ms);
+}
+
+static void nodes_that_join_cost_the_others_one_write(void **state) {
+        static const char *const peers[] = { "10.0.0.2", "10.0.0.3", "10.0.0.4" };
+        struct buf list = BUF_INIT(4096);
+
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, reported_ready));
+        unsigned n = n_patches;
+        uint64_t since = uv_hrtime() / 1000000;
+        buf_adds(&list, ACTIVE("n0", "2", "1", "10.0.0.1"));
+        for (size_t i = 0; i < ARRAY_LEN(peers); i++) {
+                buf_addf(&list, "," ASSIGNMENT("n%zu", "%zu", "%d", "\"claimUID\":\"" POD "\",\"ip\":\"%s\""),
+                         i + 1, i == 2 ? 3 : i, ++epoch, peers[i]);
+                _cleanup_(freep) char *joined = xasprintf(DOMAIN(A, "aa", "51001", "%s"), buf_str(&list));
+                set_object(joined);
+                awaited_peer = peers[i];
+                assert_true(within(5000, knows_the_peer));
+                domains = IN_A;
+        }
+        _cleanup_(freep) char *all = xasprintf(DOMAIN(A, "aa", "51001", "%s"), buf_str(&list));
+        recount = 9;
+        set_object(all);
+        assert_true(within(5000, reported_recount));
+        assert_true(reported("\\\"seen\\\":12"));
+        assert_writes(n, 1, since, 3000);
+        domains = NULL;
+        buf_done(&list);
+}
+
+/* The object drops the left epoch when it lists the next one. */
+static void a_daemon_that_has_left_joins_with_one_write(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, reported_ready));
+        set_object(LEAVING_A);
+        assert_true(within(5000, reported_left_1));
+        unsigned n = n_patches;
+        uint64_t since = uv_hrtime() / 1000000;
+        set_object(IN_B);
+        assert_true(within(5000, ready_in_b));
+        assert_true(within(5000, reported_ready));
+        assert_writes(n, 1, since, 500);
 }
 
 static void a_pod_has_the_label_of_its_domain_until_it_has_left(void **state) {
@@ -785,6 +839,8 @@ int main(int argc, char **argv) {
                 T(a_recount_is_answered),
                 T(the_kernel_ends_the_daemon_before_its_imex),
                 T(goes_from_one_domain_to_the_next),
+                T(nodes_that_join_cost_the_others_one_write),
+                T(a_daemon_that_has_left_joins_with_one_write),
                 T(a_pod_has_the_label_of_its_domain_until_it_has_left),
                 T(what_stands_for_the_partition_is_no_label),
                 T(an_object_ends_nothing_while_a_claim_is_prepared),
