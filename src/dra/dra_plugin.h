@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dra_plugin: the kubelet's side of a DRA driver: plugin registration, DRAPlugin v1 and v1beta1 and gRPC
- * health.
+/* dra_plugin: the services of a DRA driver for the kubelet: plugin registration, DRAPlugin v1 and v1beta1,
+ * and gRPC health.
  *
- * Contracts: k8s.io/kubelet pluginregistration v1, dra v1 and v1beta1 (the two DRA messages differ only in
- * the package name; v1 adds Device.share_id), grpc.health.v1. One kubelet call holds many claims: each
- * becomes one operation, all are started at once, and the call is answered when the last one is done. An
- * operation that waits blocks no other. */
+ * Contracts: k8s.io/kubelet pluginregistration v1, dra v1 and v1beta1 (the two DRA versions differ only in
+ * the package name; v1 adds Device.share_id), grpc.health.v1. A call of the kubelet has one or more claims.
+ * Each claim becomes an operation, all operations start at once, and the call is answered when the last one
+ * is done. An operation that waits does not block the others. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 struct dra_plugin;
 struct dra_op;
 
-/* All three are Kubernetes names (letters, digits, '-', '.', '_', no dot in front, at most 253 bytes), and
- * the uid is unique in its call: a request that breaks this, or has no claim, is answered INVALID_ARGUMENT as
- * a whole and starts no operation. */
+/* All three are Kubernetes names (letters, digits, '-', '.', '_', no dot at the start, at most 253 bytes),
+ * and the UID is unique in its call. A request that violates this, or has no claim, is answered
+ * INVALID_ARGUMENT as a whole and starts no operation. */
 struct dra_claim {
         const char *namespace, *name, *uid;
 };
@@ -35,14 +35,15 @@ struct dra_plugin_ops {
         /* Each is answered once by dra_op_prepared, dra_op_unprepared or dra_op_fail, now or later. */
         void (*prepare)(void *u, struct dra_op *op, const struct dra_claim *claim);
         void (*unprepare)(void *u, struct dra_op *op, const struct dra_claim *claim);
-        /* The kubelet hung up or its deadline passed: the answer is lost; op is gone when this returns.
-         * `op_data` is what dra_op_set_data stored. */
+        /* The kubelet closed the call, or its deadline passed, so there is nobody to answer. op is freed when
+         * this returns. `op_data` is the value of dra_op_set_data(). */
         void (*cancelled)(void *u, struct dra_op *op, void *op_data);
         /* The kubelet's answer to the registration. */
         void (*registered)(void *u, bool ok, const char *error);
-        /* For the health service: NULL when well, else what is wrong. */
+        /* For the health service: NULL if healthy, else the problem. */
         const char *(*health)(void *u);
-        /* The same for its service "readiness": does the kubelet find us, and the scheduler our devices? */
+        /* The same for its service "readiness": NULL if the kubelet has registered the plugin and the
+         * devices are published. */
         const char *(*ready)(void *u);
 };
 
@@ -55,13 +56,12 @@ struct dra_plugin_options {
         void *u;
 };
 
-/* Serves dra.sock, then the registration socket (in this order, so that the kubelet never finds a dead
- * endpoint). */
+/* Serves dra.sock, then the registration socket. In this order the kubelet never finds a dead endpoint. */
 int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret,
                    struct err *e);
-/* Removes the sockets; operations still open are cancelled (ops->cancelled) before it returns. */
+/* Removes the sockets, and cancels the open operations (ops->cancelled) before it returns. */
 void dra_plugin_free(struct dra_plugin *p);
-/* The port of the health service (for health_port 0), -1 without one. */
+/* The port of the health service (for health_port 0); -1: it has no port. */
 int dra_plugin_health_port(const struct dra_plugin *p);
 
 void dra_op_set_data(struct dra_op *op, void *data);
@@ -69,5 +69,5 @@ void dra_op_set_data(struct dra_op *op, void *data);
 uint64_t dra_op_timeout_ms(const struct dra_op *op);
 void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t n);
 void dra_op_unprepared(struct dra_op *op);
-/* `msg` reaches the pod's event word for word. */
+/* `msg` appears unchanged in the pod's Event. */
 void dra_op_fail(struct dra_op *op, const char *msg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
- * Served on unix sockets or TCP, in clear text, as the kubelet speaks it, within limits that each server has
- * of its own. docs/dev/protocols.md holds the protocol notes. Loop thread only. */
+ * It serves unix sockets or TCP in clear text, as the kubelet expects it. Each server has its own limits.
+ * docs/dev/protocols.md describes the protocol. Loop thread only. */
 #pragma once
 
 #include <stdint.h>
@@ -28,44 +28,44 @@ enum grpc_status {
 struct grpc_server;
 struct grpc_call;
 
-/* A request message, complete. The handler, or anybody later, answers the call exactly once. `message` is
+/* Gets a complete request message. The handler, or later code, answers the call exactly once. `message` is
  * valid during the handler only. */
 typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str message);
-/* The peer cancelled, its connection broke, or its grpc-timeout passed: the answer is no longer wanted, and
- * the call is gone when this returns (do not answer). */
+/* The peer cancelled, its connection broke, or its grpc-timeout passed. Do not answer: the call is freed when
+ * this returns. */
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
 struct grpc_limits {
         size_t message_bytes;  /* of a request, and of a reply */
         size_t buffered_bytes; /* request bytes that a connection may hold unhandled */
-        size_t header_bytes;   /* of a request's headers, as they come (compressed) and as they are */
-        size_t write_bytes;    /* of one write: what a peer that does not read makes us hold */
+        size_t header_bytes;   /* of a request's headers, both compressed and decoded */
+        size_t write_bytes;    /* of one write: the memory that a peer costs that does not read */
         unsigned calls;        /* concurrent, of a connection */
         unsigned acks;         /* of PING and SETTINGS that wait to be written */
         unsigned connections;
-        unsigned request_ms; /* for a request to come in and for its answer to be taken; the connection of a
-                                peer that needs longer is closed. 0: any time */
+        unsigned request_ms; /* to receive a request and to deliver its answer; the connection of a slower
+                                peer is closed. 0: no limit */
 };
-/* For a socket that only the kubelet (root) can reach: what a node's largest call needs. */
+/* For a socket that only the kubelet (root) can reach: enough for a node's largest call. */
 extern const struct grpc_limits grpc_limits_trusted;
-/* For a port that every pod of the cluster can reach: what a probe needs. */
+/* For a port that every pod of the cluster can reach: enough for a probe. */
 extern const struct grpc_limits grpc_limits_open;
 
 struct grpc_method {
-        const char *path; /* "/package.Service/Method"; NULL behind the last */
+        const char *path; /* "/package.Service/Method"; NULL ends the list */
         grpc_handler_fn *fn;
 };
 
-/* Other methods answer UNIMPLEMENTED; handlers get u. Ignores SIGPIPE for the process. The methods and the
- * limits must outlive the server. */
+/* Other methods are answered UNIMPLEMENTED. Handlers get u. Ignores SIGPIPE for the process. The methods and
+ * the limits must outlive the server. */
 struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *methods,
                                     const struct grpc_limits *l, void *u);
-/* Refuses new calls, also those that have come already, cancels the open ones (they end UNAVAILABLE for the
- * peer), says GOAWAY, closes the sockets and unlinks those that are still ours. No handler runs from here on.
- * Allowed inside a handler. NULL is allowed. */
+/* Refuses new calls, also those already received. Cancels the open calls (the peer gets UNAVAILABLE), sends
+ * GOAWAY, closes the sockets, and unlinks those that are still ours. No handler runs afterwards. Allowed
+ * inside a handler. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
-/* The file appears, or replaces a stale one, in one step, when connections to it succeed. */
+/* The file appears, or replaces a stale one, atomically, once connections to it succeed. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);
 int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struct err *e);
 
@@ -74,5 +74,5 @@ void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);
 void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *msg);
 /* A handler that does not answer before it returns must set this. */
 void grpc_call_on_cancel(struct grpc_call *c, grpc_cancel_fn *fn, void *u);
-/* Milliseconds that the caller gave (grpc-timeout), 0 when none. */
+/* The caller's grpc-timeout in milliseconds; 0: none. */
 uint64_t grpc_call_timeout_ms(const struct grpc_call *c);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device: a GPU or a MIG device of this node, as plain data: what is published of it, and what preparing it
- * takes. */
+/* device: a GPU or a MIG device of this node, as plain data: what is published, and what Prepare needs. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,19 +16,20 @@ enum gpu_kind { GPU_FULL, GPU_MIG };
 
 struct gpu_device {
         enum gpu_kind kind;
-        const char *name; /* "gpu-0"; a MIG device "gpu-0-mig-1g10gb-19-0", with several compute instances in
-                             one GPU instance "gpu-0-mig-1c3g40gb-9-0" and "gpu-0-mig-1c3g40gb-9-0-1" */
+        const char *name; /* "gpu-0"; for a MIG device "gpu-0-mig-1g10gb-19-0"; for several compute instances
+                             in one GPU instance "gpu-0-mig-1c3g40gb-9-0" and "gpu-0-mig-1c3g40gb-9-0-1" */
         const char *uuid; /* "GPU-...", "MIG-..." */
-        unsigned minor;   /* of /dev/nvidia<minor>; of a MIG device its parent's, as the next */
-        const char *address; /* on the PCI bus, "0000:16:00.0"; NULL: not known */
-        /* Of MIG devices only. */
+        unsigned minor;   /* of /dev/nvidia<minor>; a MIG device has its parent's */
+        const char
+                *address; /* on the PCI bus, "0000:16:00.0"; a MIG device has its parent's; NULL: unknown */
+        /* MIG devices only. */
         const char *parent_uuid;
         unsigned gpu_instance, compute_instance; /* capabilities/gpu<minor>/mig/gi<...>/ci<...> */
-        bool graphics;                           /* its profile comes with the nodes in /dev/dri */
-        struct offered_device offered;           /* as the ResourceSlice has it */
+        bool graphics;                           /* its profile includes the nodes in /dev/dri */
+        struct offered_device offered;           /* as in the ResourceSlice */
 };
 
-/* A GPU that cannot be described is left out, so that it hides no other. */
+/* A GPU that cannot be described is left out, so that it does not hide the others. */
 struct gpu_left_out {
         const char *what; /* "GPU 3", "MIG device 0 of gpu-1" */
         const char *why;  /* for people */
@@ -37,8 +37,8 @@ struct gpu_left_out {
 
 /* The devices of this node, sorted: by minor, whole GPUs before parts, by profile and place. */
 struct gpu_devices {
-        struct arena *arena;        /* has all of it */
-        const char *driver_version; /* as NVML says it, and as it is in names of files: "580.95.05" */
+        struct arena *arena;        /* owns all of the memory */
+        const char *driver_version; /* as NVML returns it, and as in file names: "580.95.05" */
         struct gpu_device *items;
         size_t n;
         struct gpu_left_out *left_out;
@@ -47,5 +47,5 @@ struct gpu_devices {
         size_t n_persistence_off; /* GPUs without persistence mode */
 };
 
-/* NULL: there is none of that name. */
+/* NULL: no device has that name. */
 const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char *name);

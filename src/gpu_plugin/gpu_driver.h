@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_driver: the DRA driver gpu.nvidia.com on a node, as a driver of the node half. Loop thread only. */
+/* gpu_driver: the DRA driver gpu.nvidia.com on a node, as a struct node_driver. Loop thread only. */
 #pragma once
 
 #include "api/gates.h"
@@ -8,7 +8,7 @@
 #include "node/ops.h"
 #include "nvidia/driver_root.h"
 
-/* Strings are borrowed for as long as the driver's `u` lives, but for the hook, which is copied. */
+/* Strings are borrowed as long as the driver's `u` lives. Only `hook` is copied. */
 struct gpu_driver_options {
         const char *node;
         const struct gates *gates;
@@ -17,14 +17,15 @@ struct gpu_driver_options {
         const char *proc_driver;  /* "/proc/driver/nvidia", or its substitute */
         const char *proc_devices; /* "/proc/devices", or its substitute */
         const char *hook;         /* on the host */
-        const char *ldconfig;     /* on the host, for our own hook; NULL: the hook knows one */
+        const char *ldconfig;     /* on the host, for our own hook; NULL: the hook finds one */
         bool ipc_sockets;         /* give containers the socket of nvidia-persistenced */
         bool no_gids;             /* no additional groups, which need CDI 0.7.0 */
-        /* Is what was told last still what the node shows? If not, gpu_driver_know() is called soon. */
+        /* True if the devices of the last gpu_driver_know() are still what the node shows. If not,
+         * gpu_driver_know() is called soon. */
         bool (*hold)(void *u);
-        /* A Prepare waits for that, or none does any more. */
+        /* A Prepare waits for gpu_driver_know(), or none does any more. */
         void (*wanted)(void *u, bool yes);
-        /* The claims that are recorded, at the start and after each change. NULL: nobody wants to know. */
+        /* The recorded claims, at the start and after each change. May be NULL. */
         void (*recorded)(void *u, const struct checkpoint *table);
         void *u;
 };
@@ -33,13 +34,13 @@ struct gpu;
 /* `u` of the node half's functions. */
 struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
 
-/* The node's GPUs, whenever something about them, or about the driver's files, has changed. Borrowed until
- * the next call; NULL: not known yet, or not any more. `why`, for people: why not; with devices, "" or what
- * is wrong all the same. */
+/* To be called when the node's GPUs or the driver's files have changed. `devices` is borrowed until the next
+ * call; NULL: not known yet, or no longer known. `why`, for people: why they are not known; with devices, a
+ * problem or "". */
 void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
 extern const struct node_driver gpu_driver;
 
-/* Feature gates that the driver has no part for yet: what is silently not there is worse than what is
- * refused. ERR_INVALID names it. */
+/* Rejects feature gates that this driver does not implement, because a gate without effect would mislead.
+ * ERR_INVALID names the gate. */
 int gpu_driver_check_gates(const struct gates *gates, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_plan: what preparing a GPU takes, and what is recorded of it. For node_driver. */
+/* gpu_plan: the effects of preparing a GPU, and its record in the checkpoint. For node_driver. */
 #pragma once
 
 #include "node/ops.h"
@@ -7,10 +7,10 @@
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
 int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e);
-/* The driver may be another one now. */
+/* Forgets the driver's files, because the NVIDIA driver may have been replaced. */
 struct gpu;
 void gpu_plan_forget(struct gpu *g);
 void gpu_plan_record(const struct node_want *w, struct node_device *ret);
 const char *gpu_plan_comment(const struct op *op, struct arena *a);
-/* From what the CDI file says, which may be one of the Go driver's: that tells the names only. */
+/* Rebuilds the record from a CDI file. One of the Go driver has only the names. */
 size_t gpu_plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);

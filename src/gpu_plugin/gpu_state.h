@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+/* gpu_state: the state that the functions of this driver share: `u` of node/driver.h. Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -9,24 +9,25 @@
 #include "gpu_plugin/gpu_edits.h"
 #include "nvidia/driver_set.h"
 
-/* What all devices of a claim have, from the plan of the claim to that of the last one. */
+/* What all devices of a claim share. Valid from the plan of the claim to the plan of its last device. */
 struct gpu_planning {
         struct gpu_edits_options options;
         struct cdi_edits common;
 };
 
 struct gpu {
-        struct gpu_driver_options o; /* but for the hook */
+        struct gpu_driver_options o; /* except `hook` */
         char *hook;
         struct claims *claims;
-        const struct gpu_devices *devices; /* NULL: not known yet */
-        char why[512];                     /* for people: why not, or what is wrong all the same */
-        /* The driver's files of devices->driver_version; checked, and found again, with each claim. */
+        const struct gpu_devices *devices; /* NULL: not known */
+        char why[512];                     /* for people: why they are not known, or a problem with them */
+        /* The driver's files for devices->driver_version. Each claim checks them, and searches again if they
+         * have changed. */
         struct arena *arena; /* NULL: not searched yet */
         struct driver_set files;
-        const char *firmware_path; /* with which they were searched */
+        const char *firmware_path; /* the path of that search */
         struct gpu_planning planning;
-        TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: for the GPUs to be known */
+        TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: until the GPUs are known */
 };
 
 /* What an operation may wait for here. */
@@ -37,7 +38,7 @@ struct gpu_want {
         enum gpu_config_kind kind;
         struct gpu_config config;
         size_t config_index;
-        const char *info; /* what is recorded of the device, when it has been planned */
+        const char *info; /* the record of the device, set when it has been planned */
 };
 static inline struct gpu_want *gpu_want_of(const struct node_want *w) {
         return w->own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_steps: what holds back a Prepare of GPUs. For node_driver. */
+/* gpu_steps: the conditions that a Prepare of GPUs waits for. For node_driver. */
 #pragma once
 
 #include "node/driver.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_wants: what a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting
- * mends. Pure. For node_driver. */
+/* gpu_wants: checks what a claim requests, as far as the claim alone shows it. Waiting does not fix an error
+ * found here. Pure. For node_driver. */
 #pragma once
 
 #include "node/ops.h"

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_check: whether the CDI hook that CDI files name works on this node, before a container needs it.
+/* hook_check: checks that the CDI hook works on this node, before a container needs it.
  *
- * Ours runs its self-test (hook/commands.h): what it does in containers, in its own mount namespaces. One
- * of NVIDIA's is asked for the names of its commands, because older ones lack some that CDI files have. */
+ * Our hook runs its self-test (hook/commands.h): it does in its own mount namespaces what it does in
+ * containers. NVIDIA's hook lists its commands, because older versions lack some that our CDI files use. */
 #pragma once
 
 #include <uv.h>
 
 struct hook_check;
 
-/* Once, never from inside hook_check_start(): what is wrong, for people: "" nothing. */
+/* Called once, never before hook_check_start() returns. `problem` is for people; "": there is none. */
 typedef void(hook_checked_fn)(void *u, const char *problem);
 
 struct hook_check_options {
         const char *program; /* a path that runtimes see */
-        const char *root;    /* NULL: it is ours; else NVIDIA's, and this is where the host's "/" is here */
+        const char *root;    /* NULL: our hook; else NVIDIA's, and this is the host's "/" in our container */
         hook_checked_fn *done;
         void *u;
 };
 
 /* Copies what it needs. */
 struct hook_check *hook_check_start(uv_loop_t *loop, const struct hook_check_options *o);
-/* done will not be called, or has been. NULL is allowed. */
+/* Cancels the check if done() has not been called. NULL is allowed. */
 void hook_check_free(struct hook_check *c);

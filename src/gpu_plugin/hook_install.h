@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_install: our CDI hook where the container runtime finds it.
+/* hook_install: copies our CDI hook to a place where the container runtime finds it.
  *
- * The plugins' folder is the host's, under the same path, so a copy in it can be named in CDI files. The name
- * has a hash of the content and a file that is there is never written over: a container that starts at that
- * moment, or starts again after an upgrade or a way back, runs the program that its CDI file names, whole. */
+ * The plugins' folder has the same path on the host, so CDI files can name a copy in it. The name contains a
+ * hash of the content, and an existing file is never overwritten. So a container that starts at that moment,
+ * or restarts after an upgrade or a downgrade, runs exactly the program that its CDI file names. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +12,12 @@
 
 #define HOOK_PREFIX "cdi-hook-"
 
-/* Copies `program` into `dir`. *ret is the path of the copy, the caller's to free; it is set, too, when only
- * the copying failed, which may be tried again with it. */
+/* Copies `program` into `dir`. *ret is the path of the copy; the caller frees it. It is also set if only the
+ * copying failed, so that the caller can retry. */
 int hook_install(const char *program, const char *dir, char **ret, struct err *e);
-/* Removes copies of other content that no CDI file of `kind` in cdi_root names; where a file cannot be read,
- * none; and what a process that was killed while it copied has left. Errors are of no consequence, and
- * logged. */
+/* Removes other copies that no CDI file of `kind` in cdi_root names, and temporary files of a process that
+ * was killed while it copied. Removes no copy if a CDI file cannot be read. Errors are logged and have no
+ * other effect. */
 void hook_sweep(const char *dir, const char *current, const char *cdi_root, const char *kind);
-/* The folder is mounted so that nothing in it can be run. */
+/* True if the folder is mounted with noexec. */
 bool hook_folder_is_noexec(const char *dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xids: which XIDs are errors of programs, after which a GPU is as good as before. Pure. */
+/* xids: lists the XIDs that are errors of programs. After such an error the GPU still works. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@ struct xids {
         size_t n;
 };
 
-/* Adds a list of numbers with commas between them, as --additional-xids-to-ignore has it. The first word that
- * is no number, or one too many, comes in *ret_bad, and the others count all the same, as with the Go driver;
- * true: there is none. */
+/* Adds a comma-separated list of numbers, the value of --additional-xids-to-ignore. True: all words are
+ * valid. Otherwise *ret_bad is the first word that is not a number or exceeds the limit, and the others are
+ * added, as with the Go driver. */
 bool xids_add(struct xids *x, const char *list, struct str *ret_bad);
-/* Those that NVIDIA's documentation calls errors of applications, or added ones. */
+/* True for an XID that NVIDIA's documentation calls an error of applications, and for an added one. */
 bool xids_of_programs(const struct xids *x, uint64_t xid);

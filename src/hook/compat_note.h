@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compat_note: which drivers a CUDA compatibility library is for, by its ELF note: the section
- * .note.cuda.fwd_compatibility, whose owner is "NVIDIA Corporation", and whose content is a JSON object with
- * the list "Driver" of the first numbers of drivers' versions: {"Driver": [535, 550, 570]}. (As NVIDIA's
- * container toolkit reads it since 1.20; see cmd/nvidia-cdi-hook/cudacompat there.) The library is a file of
- * an image. Fuzzed. */
+/* compat_note: finds the drivers that a CUDA compatibility library supports, by its ELF note: the section
+ * .note.cuda.fwd_compatibility with the owner "NVIDIA Corporation". Its content is a JSON object with the
+ * list "Driver" of the major versions of drivers: {"Driver": [535, 550, 570]}. NVIDIA's container toolkit
+ * reads it since 1.20 (cmd/nvidia-cdi-hook/cudacompat). The library comes from an image, so it is untrusted.
+ * Fuzzed. */
 #pragma once
 
-/* Of a library of 64 bits that is open for reading. 1: the list has that number; 0: it does not; -1:
- * there is no such list, or the file is no such library. */
+/* `fd` is a 64-bit library, open for reading. 1: the list has that number. 0: it does not. -1: there is no
+ * such list, or the file is not such a library. */
 int compat_note_has(int fd, unsigned long driver);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* in_root: files below the root of a container, whose owner may change them while we look.
+/* in_root: accesses files below the root of a container, whose owner may change them at the same time.
  *
- * No path is looked at and then used: what was resolved is a descriptor, and all that follows is done with
- * that. The kernel resolves each path as if the root were "/" (openat2, Linux 5.6), so that no link and no
- * ".." of the container leads out of it. Functions say why they fail, once. */
+ * No path is checked first and used later: each path is resolved once to a descriptor, and all further steps
+ * use the descriptor. The kernel resolves each path as if the root were "/" (openat2, Linux 5.6), so no link
+ * and no ".." of the container leads out of it. Functions print the reason of a failure once. */
 #pragma once
 
 #include <sys/types.h>
 
-/* The root itself. Refuses the host's own, and what is no folder. */
+/* Opens the root itself. Refuses the host's own root, and anything but a folder. */
 int in_root_open(const char *path);
 
-/* A descriptor of an absolute path of the container, or -1 with errno; `resolve` adds to the flags of
- * openat2. Says nothing. */
+/* Returns a descriptor for an absolute path of the container, or -1 with errno. `resolve` adds to the flags
+ * of openat2. Prints nothing. */
 int in_root(int root, const char *path, unsigned flags, unsigned resolve);
 
-/* The folder, made with its parents where it is missing (0755). In what is there links are followed, in the
- * root; in what is made nothing is. ".." is refused. */
+/* Opens the folder, and creates it and its parents if they are missing (0755). In existing folders links are
+ * followed, inside the root; in created ones they are not. ".." is refused. */
 int in_root_folder(int root, const char *path);
 
-/* Replaces what has that name in the folder, at once: by a link with that text, by a file with that text. */
+/* Creates a link or a file with that text in the folder. Replaces an existing file atomically. */
 int in_root_place_link(int folder, const char *name, const char *text);
 int in_root_place_file(int folder, const char *name, const char *text, mode_t mode);
 
-/* ".<name>.<random>" for temporary names, and names of our own that hit nobody's: ret has at least 40 bytes
- * more than `before` and `after`. */
+/* Makes a random name between `before` and `after`, for temporary files and for names that must not collide:
+ * ret has at least 40 bytes more than both. */
 int in_root_random_name(const char *before, const char *after, char *ret, size_t size);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* driver_set: the files of an NVIDIA driver that a container with a GPU needs: libraries, programs,
- * configuration, firmware and, where that is asked for, the socket of nvidia-persistenced, found below the
- * driver's root wherever distributions and driver containers have them (spec 3.11). What is missing is left
- * out.
+ * configuration, firmware and, on request, the socket of nvidia-persistenced. The search covers the places
+ * below the driver's root where distributions and driver containers install them. Missing files are left out.
  *
- * A search takes thousands of system calls. Its result comes with what it depends on, so that whether it
- * still holds costs some hundred. The socket of the Fabric Manager is never part of it: it accepts commands
- * that change the NVLink partitions of other containers. */
+ * A search takes thousands of system calls. The result includes the folders that it depends on, so that
+ * driver_set_holds() needs only about a hundred. The socket of the Fabric Manager is never included: it
+ * accepts commands that change the NVLink partitions of other containers. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,9 +16,9 @@
 #include "nvidia/driver_root.h"
 
 enum driver_group {
-        DRIVER_LIBRARY,  /* named after the driver's version, beside libcuda or libnvidia-ml or in vdpau/
-                            there,  and libnvidia-nvvm70.so.<its own> there */
-        DRIVER_GRAPHICS, /* a library with a version of its own */
+        DRIVER_LIBRARY,  /* has the driver's version in its name, and is in the folder of libcuda or
+                            libnvidia-ml or in vdpau/ below it; and libnvidia-nvvm70.so.<its own version> */
+        DRIVER_GRAPHICS, /* a library with its own version */
         DRIVER_XORG,
         DRIVER_CONFIG,
         DRIVER_FIRMWARE,
@@ -32,13 +31,13 @@ struct driver_item {
         const char *real;   /* its path below the root, without links */
         const char *host;   /* for CDI mounts: the same on the host */
         const char *inside; /* where a container expects it */
-        /* Of DRIVER_LIBRARY: the name that programs ask for ("libcuda.so.1", NULL: none), and whether links
-         * of that name and of the bare one ("libcuda.so") are beside it on the host. */
+        /* For DRIVER_LIBRARY: the name that programs load ("libcuda.so.1", NULL: none), and whether the host
+         * has links with that name and with the bare name ("libcuda.so") in the same folder. */
         const char *soname;
         bool has_soname_link, has_bare_link;
 };
 
-/* A folder that was searched, as it was just before. */
+/* A searched folder, in its state just before the search. */
 struct driver_folder {
         const char *path; /* below the root, maybe through links */
         bool there;
@@ -47,7 +46,7 @@ struct driver_folder {
 };
 
 struct driver_set {
-        const char *library_dir; /* as containers see it: where libcuda is, or libnvidia-ml */
+        const char *library_dir; /* the folder of libcuda, or of libnvidia-ml, as containers see it */
         struct driver_item *items;
         size_t n;
         struct driver_folder *folders;
@@ -58,18 +57,18 @@ struct driver_set {
 struct driver_set_options {
         struct driver_root root;
         const char *version;        /* of the driver, "580.95.05"; digits and dots */
-        const char *machine;        /* as uname -m says it: x86_64, aarch64 */
-        const char *kernel_release; /* as uname -r says it */
+        const char *machine;        /* as uname -m prints it: x86_64, aarch64 */
+        const char *kernel_release; /* as uname -r prints it */
         const char
                 *firmware_path; /* the kernel's own search path (firmware_class.path), "" when it has none */
-        bool sockets;           /* look for the socket of nvidia-persistenced, too */
+        bool sockets;           /* include the socket of nvidia-persistenced */
 };
 
-/* All memory in the arena. ERR_NOT_FOUND: there is no library of that version, and where it was searched;
- * other errors: a folder could not be looked at. */
+/* All memory in the arena. ERR_NOT_FOUND: no library has that version; the message names the folders
+ * searched. Other errors: a folder could not be read. */
 int driver_set_find(const struct driver_set_options *o, struct arena *a, struct driver_set *ret,
                     struct err *e);
 
-/* Would a search with the same options find the same files? False also where that cannot be known: a folder
- * cannot be looked at, or was changed so shortly before the search that its time does not tell. */
+/* True if a search with the same options would find the same files. False also if that is unknown: a folder
+ * cannot be read, or it changed so shortly before the search that its time of change proves nothing. */
 bool driver_set_holds(const struct driver_root *root, const struct driver_set *set);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_soname: the name by which programs ask for a library (DT_SONAME). Foreign bytes; fuzzed. */
+/* elf_soname: the name by which programs load a library (DT_SONAME). Parses untrusted bytes; fuzzed. */
 #pragma once
 
 #include "base/err.h"
 
 enum { ELF_SONAME_SIZE = 256 };
 
-/* ret is "" when the library has none. ERR_INVALID: it is no shared library of a little-endian machine, or
- * its name could not be that of a file. */
+/* ret is "" if the library has no such name. ERR_INVALID: the file is not a shared library of a little-endian
+ * machine, or the name cannot be a file name. */
 int elf_soname(int fd, char ret[static ELF_SONAME_SIZE], struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml: what NVML says of the node's NVLink fabric, as nvml_survey_fabric() writes it. Pure; fuzzed. */
+/* nvml: NVML's description of the node's NVLink fabric, as nvml_survey_fabric() writes it. Pure; fuzzed. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,5 +26,5 @@ struct nvml_facts {
 
 int nvml_facts_decode(struct str json, struct arena *a, struct nvml_facts *ret, struct err *e);
 
-/* Compares dotted versions numerically: <0, 0, >0. */
+/* Compares dotted versions numerically. Returns <0, 0 or >0. */
 int nvml_version_cmp(const char *a, const char *b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_abi: what we call of NVML, declared by ourselves from the public documentation of nvml.h: names,
- * numbers and the layout of structs. */
+/* nvml_abi: the part of NVML that we call: names, numbers and the layout of structs. We declare it ourselves,
+ * from the public documentation of nvml.h. */
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ typedef struct nvml_gpu_instance *nvml_gpu_instance_t;
 typedef struct nvml_compute_instance *nvml_compute_instance_t;
 typedef struct nvml_event_set *nvml_event_set_t;
 
-/* A newer library may write more than we know of: each struct is handed over with room behind it. */
+/* A newer library may write more than we expect, so each struct that we pass has room behind it. */
 #define NVML_ROOM(type)                                                                                      \
         union {                                                                                              \
                 type v;                                                                                      \
@@ -99,12 +99,12 @@ struct nvml_compute_instance_profile {
 
 /* nvmlEventType..., as bits. */
 #define NVML_EVENT_XID UINT64_C(8)
-/* Of an event that concerns the whole GPU, or for which NVML does not say which instance. */
+/* The instance of an event that concerns the whole GPU, or for which NVML does not name the instance. */
 #define NVML_NO_INSTANCE UINT32_MAX
 
 struct nvml_event_data {
         nvml_device_t device;
-        uint64_t type, data; /* of an XID: which */
+        uint64_t type, data; /* for an XID event, data is the XID */
         uint32_t gpu_instance, compute_instance;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_library: the functions of a libnvidia-ml.so.1. Only for the worker process: whatever is called here
- * may hang or crash. */
+/* nvml_library: the functions of a libnvidia-ml.so.1. Only for the worker process, because every call may
+ * hang or crash. */
 #pragma once
 
 #include "base/err.h"
 #include "nvidia/nvml_abi.h"
 
-/* NULL: this library does not have it, nor under its older name. */
+/* NULL: the library has the function neither under this name nor under an older one. */
 struct nvml_library {
         int (*init_with_flags)(unsigned);
         int (*init)(void);
@@ -48,26 +48,26 @@ struct nvml_library {
         int (*register_events)(nvml_device_t, uint64_t, nvml_event_set_t);
 };
 
-/* What err.code says beside NVML's own numbers, which are positive. */
+/* err.code beside NVML's own numbers, which are positive. */
 enum { NVML_CANNOT_LOAD = -1 };
 
-/* ERR_NOT_FOUND, NVML_CANNOT_LOAD: there is no such library, or one that it needs is missing; ERR_INVALID: it
- * is none. It stays loaded until the process ends. */
+/* ERR_NOT_FOUND, NVML_CANNOT_LOAD: the library does not exist, or a library that it needs is missing.
+ * ERR_INVALID: the file is not such a library. It stays loaded until the process ends. */
 int nvml_library_load(const char *path, struct nvml_library *ret, struct err *e);
 
-/* 0 for NVML_OK; else the error says the call, the number and NVML's text for it. */
+/* 0 for NVML_OK. Otherwise the error contains the call, the number and NVML's text for it. */
 int nvml_library_check(const struct nvml_library *l, const char *call, int code, struct err *e);
 
-/* Called before a GPU is asked about, because each may take its time. */
+/* Called before each query of a GPU, because it may take long. */
 struct nvml_progress {
         void (*gpu)(void *u, unsigned index);
         void *u;
 };
 
-/* Makes a text of printable ASCII out of what a library wrote: there may be other bytes, or no end. */
+/* Turns the bytes that a library wrote into printable ASCII text with an end. */
 void nvml_library_clean(char *text, size_t size);
 
-/* A session opens the driver's device files: as long as there is one, the driver cannot be unloaded and MIG
- * mode not be changed. */
+/* A session opens the driver's device files. While it is open, the driver cannot be unloaded, and MIG mode
+ * cannot be changed. */
 int nvml_library_begin(const struct nvml_library *l, struct err *e);
 void nvml_library_end(const struct nvml_library *l);

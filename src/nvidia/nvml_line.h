@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_line: what we and the process that asks NVML say to each other, a line each. Pure; fuzzed.
+/* nvml_line: the protocol between us and the process that queries NVML. Each message is a line. Pure; fuzzed.
  *
  *     us:          <id> <verb>
- *     the worker:  <id> at <text>       any number of times, as the last sign of life before the answer
+ *     the worker:  <id> at <text>       any number of times, as a sign of life before the answer
  *                  <id> ok <json>       or       <id> no <code> <text>
  *
- * "at" comes when NVML has started, for each GPU before it is asked about it: "3 at GPU 7". Attaching a GPU
- * takes seconds without persistence mode, and longer with confidential computing, so a time-out counts from
+ * The worker writes "at" after NVML has started, before it queries each GPU: "3 at GPU 7". Attaching a GPU
+ * takes seconds without persistence mode, and longer with confidential computing. So a time-out counts from
  * the last line and not from the question.
  *
- * An id is a decimal number that grows with each question. A code is NVML's number, or a negative one of
- * nvml_library.h; the text is for people.
+ * An ID is a decimal number that grows with each question. A code is NVML's number, or a negative one of
+ * nvml_library.h. The text is for people.
  *
- * The one that watches for events is asked once, and when it has answered ok it goes on by itself:
+ * A worker that watches for events gets one question. After its answer "ok" it writes these lines:
  *
- *     ! beat                            nothing has happened for NVML_EVENT_WAIT_MS
- *     ! xid <uuid> <xid> <gi> <ci>      of a GPU; an instance is -1 when NVML names none
- *     ! end <code> <text>               the last line: NVML cannot go on */
+ *     ! beat                            no event for NVML_EVENT_WAIT_MS
+ *     ! xid <uuid> <xid> <gi> <ci>      from a GPU; an instance is -1 if NVML names none
+ *     ! end <code> <text>               the last line: NVML cannot continue */
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +28,9 @@
 /* Verbs. */
 #define NVML_ASK_FABRIC "fabric"       /* nvml_facts_decode() reads the answer */
 #define NVML_ASK_INVENTORY "inventory" /* inventory_decode() does */
-#define NVML_ASK_WATCH "watch"         /* nvml_watched_decode() does; only of who watches for events */
+#define NVML_ASK_WATCH "watch"         /* nvml_watched_decode() does; only for the role "events" */
 
-/* How long NVML waits for an event before the process says that it is alive. */
+/* How long NVML waits for an event before the process writes a sign of life. */
 enum { NVML_EVENT_WAIT_MS = 5000 };
 
 enum { NVML_LINE_MAX = 4 << 20, NVML_QUESTION_MAX = 256, NVML_UUID_MAX = 96 };
@@ -45,8 +45,8 @@ void nvml_question_write(int64_t id, const char *verb, struct buf *out);
 struct nvml_answer {
         int64_t id;
         enum { NVML_NO, NVML_YES, NVML_AT } kind;
-        int64_t code;    /* of a no */
-        struct str text; /* JSON, why not, or what NVML is asked about now */
+        int64_t code;    /* of NVML_NO */
+        struct str text; /* JSON, the error, or the GPU that is being queried */
 };
 int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e);
 void nvml_answer_write(const struct nvml_answer *a, struct buf *out);
@@ -55,15 +55,15 @@ struct nvml_event {
         enum { NVML_BEAT, NVML_XID, NVML_END } kind;
         struct str uuid; /* of an XID */
         uint64_t xid;
-        int64_t gpu_instance, compute_instance; /* -1: of the whole GPU, or nobody knows which */
-        int64_t code;                           /* of an end */
+        int64_t gpu_instance, compute_instance; /* -1: the whole GPU, or unknown */
+        int64_t code;                           /* of NVML_END */
         struct str text;
 };
-/* Does this line tell of an event? Others are answers. */
+/* True if the line is an event. Other lines are answers. */
 bool nvml_event_is(struct str line);
 int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e);
 void nvml_event_write(const struct nvml_event *ev, struct buf *out);
 
-/* Cuts the next line off what has come so far. 0: it is not whole yet, or *ret has it; -1: it is longer than
- * any line may be. */
+/* Cuts the next line off the received bytes. 0: *ret_whole tells whether *ret has a complete line. -1: the
+ * line is longer than allowed. */
 int nvml_line_next(struct str *rest, struct str *ret, bool *ret_whole, struct err *e);

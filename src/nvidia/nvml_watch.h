@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_watch: tells of XIDs of this node's GPUs as they happen, from a process of its own (nvml_channel),
- * whose session with the driver is open as long as it runs: that is in the way of a driver's upgrade, of a
- * GPU's reset and of a change of MIG mode, so it is there only for who wants it.
+/* nvml_watch: reports XIDs of this node's GPUs as they happen, from a separate process (nvml_channel). Its
+ * session with the driver is open as long as it runs. An open session prevents an upgrade of the driver, a
+ * reset of a GPU and a change of MIG mode, so the watch is optional.
  *
- * What hangs or crashes is started again, with growing pauses. Loop thread only. */
+ * A process that hangs or crashes is restarted, with growing pauses. Loop thread only. */
 #pragma once
 
 #include <stdint.h>
@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "nvidia/nvml_channel.h"
 
-/* What came of it, GPU by GPU. */
+/* The result for each GPU. */
 struct nvml_watched_gpu {
-        const char *uuid; /* "" when not even that could be asked */
-        int64_t error;    /* NVML's; 0: it is watched */
-        const char *call; /* that failed */
+        const char *uuid; /* "" if even this query failed */
+        int64_t error;    /* NVML's; 0: the GPU is watched */
+        const char *call; /* the call that failed */
 };
 struct nvml_watched {
         struct nvml_watched_gpu *gpus;
@@ -25,23 +25,23 @@ struct nvml_watched {
 int nvml_watched_decode(struct str json, struct arena *a, struct nvml_watched *ret, struct err *e);
 
 struct nvml_event;
-/* None is called from inside a function of ours; the watch may be freed in each. */
+/* No callback runs inside a function of this module. The watch may be freed in each of them. */
 struct nvml_watch_options {
-        struct nvml_limits limits; /* until it watches */
-        unsigned silent_ms;        /* from then on; it says something every NVML_EVENT_WAIT_MS */
-        void (*watched)(void *u, const struct nvml_watched *w); /* it has begun, anew perhaps */
+        struct nvml_limits limits; /* until the watch begins */
+        unsigned silent_ms;        /* from then on; the process writes a line every NVML_EVENT_WAIT_MS */
+        void (*watched)(void *u, const struct nvml_watched *w); /* the watch has begun, perhaps again */
         void (*xid)(void *u, const struct nvml_event *ev);
-        /* It has ended, or could not begin; it is tried again by itself. ERR_RETRY, and code as of
-         * nvml_client.h. */
+        /* The watch has ended, or could not begin; the module retries. ERR_RETRY, with a code as in
+         * nvml_channel.h. */
         void (*broken)(void *u, const struct err *e);
         void *u;
 };
 
 struct nvml_watch;
 struct nvml_watch *nvml_watch_new(uv_loop_t *loop, const struct nvml_watch_options *o);
-/* Watches with this library, or with none when NULL. Starts over when `state` is another than before: of the
- * library's file, and of which GPUs there are. A process that is still starting is not killed for that,
- * because it may be attaching a GPU: it is replaced when it watches. */
+/* Watches with this library; NULL: does not watch. Starts again if `state` differs from the last call: it
+ * covers the library's file and the set of GPUs. A process that is still starting is not killed for that,
+ * because it may be attaching a GPU. It is replaced when its watch has begun. */
 void nvml_watch_with(struct nvml_watch *w, const char *library, uint64_t state);
 /* 0: no process runs. */
 pid_t nvml_watch_pid(const struct nvml_watch *w);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_worker: the process in which NVML is called, because its library may hang or crash. It is our own
- * program, started by nvml_channel with "nvml-worker <role> <path of libnvidia-ml.so.1>": its main calls this
- * with the arguments behind the first, and ends with what it returns.
+/* nvml_worker: the process that calls NVML, because its library may hang or crash. nvml_channel starts our
+ * own program with "nvml-worker <role> <path of libnvidia-ml.so.1>". main() calls nvml_worker_main() with the
+ * arguments behind the first, and exits with its result.
  *
- * The role "query" answers the questions that come in descriptor 3 (nvml_line.h), one after the other, each
- * in a session of its own: between two questions nothing of the driver is open. A library that cannot be
- * loaded or started is told, and the process ends: the next one begins with nothing left over. It ends, too,
- * when nobody asks any more.
+ * The role "query" answers the questions from descriptor 3 (nvml_line.h), one after the other. Each has its
+ * own session, so the driver is closed between two questions. If the library cannot be loaded or started, the
+ * process reports it and ends, so that the next process starts clean. It also ends when descriptor 3 is
+ * closed.
  *
  * With MASK_NVIDIA_DRIVER_PARAMS=true in the environment (chart value maskNvidiaDriverParams, a name of the
- * Go driver's chart) NVML is called in a mount namespace of the process in which the driver's parameters say
- * ModifyDeviceFiles: 0 (params_mask.h). Otherwise libnvidia-ml makes the device nodes of all GPUs in the
- * plugin's container, as in any container that may: where a "node" is itself a container with some of a
- * machine's GPUs (nvkind), each node would offer all of them.
+ * Go driver's chart) the process calls NVML in its own mount namespace, in which the driver's parameters
+ * contain ModifyDeviceFiles: 0 (params_mask.h). Otherwise libnvidia-ml creates the device nodes of all GPUs
+ * in the plugin's container, as in any container that is allowed to. If a "node" is itself a container with
+ * some of a machine's GPUs (nvkind), each node would offer all of them.
  *
- * The role "events" is asked once, and tells of events then until it is ended: its session stays open.
+ * The role "events" gets one question, and then reports events until it is stopped. Its session stays open.
  */
 #pragma once
 

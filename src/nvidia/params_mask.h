@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params_mask: the driver's parameters, /proc/driver/nvidia/params, with ModifyDeviceFiles: 0 in one mount
- * namespace.
+/* params_mask: shows the driver's parameters, /proc/driver/nvidia/params, with ModifyDeviceFiles: 0 in one
+ * mount namespace.
  *
- * libnvidia-ml and libcuda make the device nodes of all GPUs where a program runs as root and that parameter
- * is 1, which is the driver's default. A file of a tmpfs with the changed text is mounted over the kernel's
- * file. Needs Linux 5.6. It uses libc alone, because the CDI hook, a static program, has it too. */
+ * libnvidia-ml and libcuda create the device nodes of all GPUs if the program runs as root and that parameter
+ * is 1, which is the driver's default. This module mounts a file of a tmpfs with the changed text over the
+ * kernel's file. It needs Linux 5.6. It uses libc only, because the CDI hook, a static program, contains it,
+ * too. */
 #pragma once
 
 #include <stddef.h>
@@ -15,16 +16,17 @@
 enum { PARAMS_MASK_WHY = 160 };
 
 /* Covers the file `name` of `folder`, a descriptor of a folder of a /proc that is mounted in the caller's
- * mount namespace. The tmpfs is mounted on `folder` itself for a moment: a file system that is mounted
- * nowhere cannot be cloned before Linux 6.15. Nothing is done if there is no such file, if its text does not
- * contain the line "ModifyDeviceFiles: 1", or if it was covered before. Refuses a file that is not the
+ * mount namespace. The tmpfs is mounted on `folder` itself for a moment, because Linux before 6.15 cannot
+ * clone a file system that is not mounted. Does nothing if the file does not exist, if its text does not
+ * contain the line "ModifyDeviceFiles: 1", or if it is covered already. Refuses a file that is not the
  * kernel's, unless it contains "ModifyDeviceFiles: 0".
  *
- * 0, or -1 with the system call that failed and its error in `why`. The working directory is "/" afterwards
- * if something was covered. */
+ * Returns 0, or -1 with the failed system call and its error in `why`. After a file was covered, the working
+ * directory is "/". */
 int params_mask(int folder, const char *name, char why[static PARAMS_MASK_WHY]);
 
-/* For a process that calls NVML itself: gives it a mount namespace in which nothing that it mounts is seen by
- * others (CAP_SYS_ADMIN), and covers the file `name` of the folder `folder` of /proc there: PARAMS_MASK_FILE
- * and PARAMS_MASK_FOLDER, except in tests. No driver: 0. The process must have one thread. */
+/* For a process that calls NVML itself: gives it a mount namespace whose mounts other processes do not see
+ * (CAP_SYS_ADMIN), and covers the file `name` in the folder `folder` of /proc there. Outside of tests these
+ * are PARAMS_MASK_FILE and PARAMS_MASK_FOLDER. Returns 0 if there is no driver. The process must have one
+ * thread. */
 int params_mask_unshared(const char *folder, const char *name, char why[static PARAMS_MASK_WHY]);

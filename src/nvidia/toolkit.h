@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toolkit: does the NVIDIA container toolkit of this node give IMEX channels, or GPUs, to pods to which
- * Kubernetes has allocated none?
+/* toolkit: detects whether the NVIDIA container toolkit of this node gives IMEX channels or GPUs to pods that
+ * have no allocation of them.
  *
- * A container may name channels in its environment (NVIDIA_IMEX_CHANNELS) or by a mount, and the toolkit,
- * as runtime or as hook, gives them, whatever Kubernetes has allocated, unless its config.toml says
+ * A container may request channels in its environment (NVIDIA_IMEX_CHANNELS) or by a mount. The toolkit, as
+ * runtime or as hook, grants them regardless of Kubernetes' allocations, unless its config.toml has
  * features.ignore-imex-channel-requests = true. The setting exists since 1.17.5 (toolkit pull request 952),
- * for all of its modes; without it, requests are granted. The file is
- * /etc/nvidia-container-runtime/config.toml where the toolkit was installed as a package, and below the GPU
- * Operator's folder for the toolkit
- * (/usr/local/nvidia/toolkit unless told otherwise) in .config/nvidia-container-runtime/. */
+ * for all of its modes. Without it, requests are granted. The file is
+ * /etc/nvidia-container-runtime/config.toml if the toolkit was installed as a package. The GPU Operator has
+ * it in .config/nvidia-container-runtime/ below its folder for the toolkit (/usr/local/nvidia/toolkit by
+ * default). */
 #pragma once
 
 #include <stddef.h>
@@ -18,8 +18,8 @@
 #include "nvidia/driver_root.h"
 
 enum toolkit_answer {
-        TOOLKIT_NOT_FOUND, /* no configuration at the places where it is known to be */
-        TOOLKIT_IGNORES,   /* each that there is says that requests for channels are ignored */
+        TOOLKIT_NOT_FOUND, /* no configuration at the known paths */
+        TOOLKIT_IGNORES,   /* all configurations ignore requests for channels */
         TOOLKIT_GIVES,     /* one does not, or cannot be read */
         TOOLKIT_ANSWERS,
 };
@@ -27,35 +27,37 @@ extern const char *const toolkit_answer_names[TOOLKIT_ANSWERS]; /* for metrics *
 
 #define TOOLKIT_SETTING "features.ignore-imex-channel-requests"
 
-/* Pure; fuzzed. Does this config.toml say so? ERR_INVALID: what is wrong with it. */
+/* Pure; fuzzed. *ret: whether this config.toml has the setting. ERR_INVALID: the message states the mistake
+ * in the file. */
 int toolkit_ignores(struct str config, bool *ret, struct err *e);
 
-/* Where a configuration may be, below a root. */
+/* The possible paths of a configuration, below a root. */
 extern const char *const toolkit_paths[];
 
-/* GPUs: a container of a pod without any claim gets all GPUs of the node, if its image or its environment
- * sets NVIDIA_VISIBLE_DEVICES, where the container runtime runs containers by nvidia-container-runtime unless
- * the pod names another RuntimeClass, and the toolkit's config.toml does not say
- * accept-nvidia-visible-devices-envvar-when-unprivileged = false (without the setting, or the file, it
- * accepts). The default runtime is `default_runtime_name` of containerd's CRI plugin, which has another name
- * in version 3 of its configuration (containerd 2), and `default_runtime` of CRI-O; drop-ins are read after
- * the file, in the order of their names. The names of NVIDIA's runtimes begin with "nvidia". Not seen: a
- * runtime of another name whose program is NVIDIA's, OCI hooks of older toolkits, and configurations at other
- * paths. */
+/* GPUs: a container of a pod without any claim gets all GPUs of the node if all of these hold:
+ *   * its image or its environment sets NVIDIA_VISIBLE_DEVICES;
+ *   * nvidia-container-runtime is the default runtime of the container runtime, and the pod names no other
+ *     RuntimeClass;
+ *   * the toolkit's config.toml does not have accept-nvidia-visible-devices-envvar-when-unprivileged = false
+ *     (without the setting, or the file, the toolkit accepts).
+ * The default runtime is `default_runtime_name` of containerd's CRI plugin, which has another name in version
+ * 3 of its configuration (containerd 2), and `default_runtime` of CRI-O. Drop-ins are read after the file, in
+ * the order of their names. The names of NVIDIA's runtimes begin with "nvidia". Not detected: a runtime with
+ * another name whose program is NVIDIA's, OCI hooks of older toolkits, and configurations at other paths. */
 enum toolkit_gpus {
-        TOOLKIT_GPUS_BY_CLAIM, /* as far as can be seen, only claims give GPUs */
+        TOOLKIT_GPUS_BY_CLAIM, /* as far as can be detected, only claims give GPUs */
         TOOLKIT_GPUS_TO_ALL,
         TOOLKIT_GPUS_UNKNOWN, /* a configuration cannot be read */
 };
 #define TOOLKIT_ACCEPTS "accept-nvidia-visible-devices-envvar-when-unprivileged"
 
-/* What toolkit_gives_gpus() reads beside toolkit_paths; NULL-terminated. A last name with '*' is a pattern
- * for the drop-ins of a folder. */
+/* The files that toolkit_gives_gpus() reads besides toolkit_paths; NULL-terminated. A last name with '*' is a
+ * pattern for the drop-ins of a folder. */
 extern const char *const toolkit_runtime_paths[];
 
-/* `why`: which file gives them or cannot be read, for people. */
+/* `why`: the file that gives GPUs or cannot be read, for people. */
 enum toolkit_gpus toolkit_gives_gpus(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
 
-/* Looks at all of toolkit_paths below the roots. `why`: which file, and what of it, for people; "" when there
- * is nothing to say. */
+/* Reads all of toolkit_paths below the roots. `why`: the file and the problem, for people; "" if there is
+ * none. */
 enum toolkit_answer toolkit_look(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
