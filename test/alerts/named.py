@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which series, and which of their labels, files with PromQL name (alerts.yaml, dashboard.json): a line each, "METRIC LABEL...".
+"""Prints the series, and their labels, in files with PromQL (alerts.yaml, dashboard.json), one line each: "METRIC LABEL...".
 
     test/alerts/named.py FILE..."""
 
@@ -22,12 +22,12 @@ def expressions(path):
         dashboard = json.loads(text)
         found = [t["expr"] for p in dashboard["panels"] for t in p["targets"]]
         return found + [v["definition"] for v in dashboard["templating"]["list"] if "definition" in v]
-    # Without a reader of YAML: an expression goes from "expr:" to the next key of its rule.
+    # Without a YAML parser: an expression extends from "expr:" to the next key of its rule.
     return [" ".join(e.split()) for e in re.findall(r"^ +expr: (?:>-)?(.*?)^ +(?:for|labels):", text, re.S | re.M)]
 
 
 def named(expression):
-    """A dict of each metric to its labels: those in braces belong to the metric before them, those of by() and on() to all of the expression."""
+    """Maps each metric to its labels. Labels in braces belong to the metric before them, those of by() and on() to the whole expression."""
     grouping = {x.strip() for g in GROUPING.findall(expression) for x in g.split(",")} - TARGET
     grouping.update(QUERY.findall(expression))
     found = {}

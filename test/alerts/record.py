@@ -30,8 +30,8 @@ def fetch(url, name, begin, end):
 
 
 def runs(values):
-    """Equal neighbours in promtool's short form: v+0xN is v and N more of it, _xN is N missing ones; "stale"
-    that the series has ended, as a scrape that does not find it says."""
+    """Equal neighbours in promtool's short form: v+0xN is v and N repetitions, and _xN is N missing values.
+    "stale" means that the series has ended, because a scrape did not find it."""
     out, i = [], 0
     while i < len(values):
         n = 1

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Go driver's chart for GPUs only, beside this one: what each makes is nobody else's. Its objects are those of the stand-in for its
-# release, by the names that the real one gives them (test/cluster/go-chart).
+# The Go driver's chart for GPUs only, beside this one: they share no objects. Its objects are those of the stand-in for its release, with
+# the names of the real one (test/cluster/go-chart).
 load chart.bash
 
 # identities: kind, namespace and name of each rendered object.
 identities() { jq '[.[] | [.kind, .metadata.namespace // "", .metadata.name] | join(" ")] | sort' <<<"$objects"; }
 
-# go_gpus NAMESPACE [HELM ARGUMENT...]: what the Go chart would make for GPUs only.
+# go_gpus NAMESPACE [HELM ARGUMENT...]: the objects of the Go chart for GPUs only.
 go_gpus() {
 	local copy=$BATS_TEST_TMPDIR/go-chart
 	rm -rf "$copy"
@@ -18,7 +18,7 @@ go_gpus() {
 	identities
 }
 
-# shared OURS THEIRS: what both make.
+# shared OURS THEIRS: the objects that both charts have.
 shared() { jq -n --argjson a "$1" --argjson b "$2" '$a - ($a - $b)'; }
 
 # failure: the Go driver's chart is installed for GPUs only -> the two charts share no object
@@ -34,7 +34,7 @@ shared() { jq -n --argjson a "$1" --argjson b "$2" '$a - ($a - $b)'; }
 	[[ $(shared "$ours" "$(go_gpus nvidia-compute-domains)" | jq -c .) == '["ServiceAccount nvidia-compute-domains compute-domain-daemon-service-account"]' ]]
 }
 
-@test "with the Go chart's name this chart has its cluster roles, so the Go chart for GPUs only takes another name" {
+@test "with the Go chart's name this chart has its cluster roles, so the Go chart for GPUs only needs another name" {
 	local ours
 	render --set nameOverride=dra-driver-nvidia-gpu
 	ours=$(identities)

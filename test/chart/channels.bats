@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# imex.isolation=channel: what the kubelet plugin gets for it, and nothing of it without.
+# imex.isolation=channel: what the kubelet plugin gets for it, and does not get otherwise.
 load chart.bash
 
 channel=(--set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel)
 elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 
-@test "without channels of their own nothing of the plugin knows of them" {
+@test "without isolation by channel the plugin gets nothing for it" {
 	render --set featureGates.HostManagedIMEX=true "${elsewhere[@]}" --set resources.computeDomains.imex.trustContainerToolkit=true
 	is '[plugin | env("HOST_ROOT"), env("TRUST_CONTAINER_TOOLKIT")] == []'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels") | not'
 }
 
-@test "the plugin may read fabrics, tell what its node holds, and no more" {
+@test "the plugin may read fabric objects, report what its node holds, and nothing else" {
 	render "${channel[@]}"
 	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel")'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["computedomainfabrics"]) |
@@ -20,7 +20,7 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
 }
 
-@test "it looks for the container toolkit in the driver root, and on the host where that is elsewhere" {
+@test "the plugin searches the container toolkit in the driver root, and on the host if that is another folder" {
 	render "${channel[@]}"
 	is '[plugin | env("HOST_ROOT"), env("TRUST_CONTAINER_TOOLKIT")] == []'
 	render "${channel[@]}" "${elsewhere[@]}"
@@ -31,8 +31,8 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'plugin | env("TRUST_CONTAINER_TOOLKIT") == "true"'
 }
 
-# failure: another owner has the CustomResourceDefinition of ComputeDomains -> the list of channels is in a
-#   kind of ours
+# failure: another owner has the CustomResourceDefinition of ComputeDomains -> the list of channels is in our
+#   own kind
 @test "the controller writes fabric objects, creates their definition even if another owner has the others, and lists the Leases of kubelets" {
 	render "${channel[@]}" --set crds.applyAtStart=false
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | (.[] | select(.resources == ["computedomainfabrics"]) |
@@ -47,7 +47,7 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 		.resourceNames | length == 3'
 }
 
-@test "nobody but the controller writes a fabric" {
+@test "only the controller writes a fabric object" {
 	render "${channel[@]}"
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-fabrics") | .spec.failurePolicy == "Fail" and
 		.spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE"] and (.spec | has("matchConditions") | not) and
@@ -55,7 +55,7 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-fabrics").spec.validationActions == ["Deny"]'
 }
 
-@test "where the driver runs one IMEX domain for all, plugins report what their nodes hold and nothing of a host, and the controller reads it" {
+@test "with driver-managed channels, plugins report what their nodes hold and no host's IMEX, and the controller reads it" {
 	render --set resources.computeDomains.imex.isolation=channel --set crds.applyAtStart=false
 	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel" and env("IMEX_MODE") == "driverManaged")'
 	is 'controller | env("KUBELET_PLUGIN_SELECTOR") | length > 0'

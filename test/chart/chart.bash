@@ -23,7 +23,7 @@ to_json() {
 		jq .items
 }
 
-# render [HELM ARGUMENT...]: the chart's objects as a JSON array in $objects, or helm's complaint in $output.
+# render [HELM ARGUMENT...]: the chart's objects as a JSON array in $objects, or helm's error in $output.
 render() {
 	local yaml=$BATS_TEST_TMPDIR/rendered.yaml
 	run_helm "$@" >"$yaml" 2>"$BATS_TEST_TMPDIR/stderr" || {
@@ -40,7 +40,7 @@ run_helm() {
 	helm template compute-domains "$chart" --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$@"
 }
 
-# What filters can say of the objects.
+# Functions for filters of the objects.
 words='
 	def kind($k): map(select(.kind == $k));
 	def kind($k; $l): map(select(.kind == $k or .kind == $l));
@@ -59,7 +59,7 @@ is() {
 	}
 }
 
-# refused SENTENCE [HELM ARGUMENT...]: the chart does not render, and says so.
+# refused SENTENCE [HELM ARGUMENT...]: the chart does not render, and the error contains the sentence.
 refused() {
 	local sentence=$1
 	shift
@@ -73,7 +73,7 @@ refused() {
 	}
 }
 
-# notes [HELM ARGUMENT...]: what helm would tell after an installation, which it shows only where there is a cluster.
+# notes [HELM ARGUMENT...]: the notes after an installation, which helm prints only with a cluster.
 notes() {
 	local copy=$BATS_TEST_TMPDIR/with-notes
 	rm -rf "$copy"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CustomResourceDefinitions accept what was written for the Go driver, and hold what we add.
+# The CustomResourceDefinitions accept objects written for the Go driver, and have our additions.
 load chart.bash
 
 setup() {
@@ -11,7 +11,7 @@ setup() {
 	def root: version.schema.openAPIV3Schema;'
 }
 
-# Each test's name begins with the kind that it is about.
+# Each test's name begins with the kind that it checks.
 crd_of() {
 	local kind=${1%% *}
 	echo "${kind,,}s"
@@ -129,7 +129,7 @@ field() {
 		| select(has("description") | not)] == []'
 }
 
-# A string without one lets anybody who may write the object fill the memory of all that read it.
+# Without a limit, a client that may write the object could fill the memory of all programs that read it.
 bounded() {
 	is '[root.properties | del(.metadata) | .. | objects | select(.type? == "string")
 		| select((has("maxLength") or has("enum") or has("format")) | not)] == []'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chart makes where GPUs are allocated: beside ComputeDomains, and alone.
+# The chart's objects if GPUs are allocated: with ComputeDomains, and without.
 load chart.bash
 
 words+='
@@ -8,7 +8,7 @@ words+='
 on=(--set resources.gpus.enabled=true)
 alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 
-@test "resources.gpus.enabled decides where it is said, gpuResourcesEnabledOverride where it is not, and neither is off" {
+@test "resources.gpus.enabled takes precedence over gpuResourcesEnabledOverride, and without both GPUs are off" {
 	render
 	is 'plugin.spec.containers | map(.name) == ["compute-domains"]'
 	is 'kind("DeviceClass") | all(.metadata.name | startswith("compute-domain"))'
@@ -26,7 +26,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is 'plugin.spec.containers | map(.name) == ["gpus"]'
 }
 
-@test "with GPUs alone there is a plugin and what it needs, and nothing of ComputeDomains" {
+@test "with GPUs only there are the plugin and its objects, and no objects for ComputeDomains" {
 	render "${alone[@]}" --set kubeletPlugin.networkPolicy.enabled=true --set controller.networkPolicy.enabled=true --set metrics.podMonitor.enabled=true \
 		--set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --set featureGates.HostManagedIMEX=true \
 		--set nvidiaDriverRoot=/run/nvidia/driver --api-versions security.openshift.io/v1
@@ -43,7 +43,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is '(kind("PrometheusRule")[0].spec.groups | map(.name)) == ["compute-domains-gpus"] and (kind("ConfigMap")[0].data | keys) == ["compute-domains-gpus.json"]'
 }
 
-@test "classes: whole GPUs and MIG devices, the first as nvidia.com/gpu too where the API can say it, and no other" {
+@test "device classes: whole GPUs and MIG devices; if the API supports it, whole GPUs are also nvidia.com/gpu" {
 	render "${on[@]}"
 	is 'kind("DeviceClass") | map(select(.metadata.name | contains("compute-domain") | not)) | map({(.metadata.name): .spec.extendedResourceName}) | add ==
 		{"gpu.nvidia.com": "nvidia.com/gpu", "mig.nvidia.com": null}'
@@ -65,7 +65,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	refused extendedResourceName "${on[@]}" --set resources.gpus.extendedResourceName='two words'
 }
 
-@test "the container finds driver, folders and hook where the values say" {
+@test "the container finds driver, folders and hook at the paths of the values" {
 	render "${on[@]}" --set nvidiaDriverRoot=/run/nvidia/driver/ --set altProcDevices=/run/nvidia/devices --set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook \
 		--set kubeletPlugin.containers.gpus.checkpointLayout=released --set logFormat=json
 	is 'gpus.command == ["gpu-kubelet-plugin", "-v", "$(LOG_VERBOSITY)"]'
@@ -86,13 +86,13 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	refused checkpointLayout "${on[@]}" --set kubeletPlugin.containers.gpus.checkpointLayout=newest
 }
 
-@test "where the driver root is the host's root folder, that is mounted once" {
+@test "a driver root that is the host's root folder is mounted once" {
 	render "${on[@]}"
 	is '[plugin.spec.volumes[].name] - ["host-root"] == [plugin.spec.volumes[].name]'
 	is '[gpus.volumeMounts[].name] - ["host-root"] == [gpus.volumeMounts[].name]'
 }
 
-@test "containers get no socket of the host, and the groups of device nodes, unless the values say otherwise" {
+@test "by default containers get no socket of the host, and get the groups of device nodes" {
 	render "${on[@]}"
 	is '[gpus.env[].name] - ["GPU_IPC_SOCKETS", "GPU_ADDITIONAL_GIDS"] == [gpus.env[].name]'
 	render "${on[@]}" --set gpuIpcSockets=true --set gpuAdditionalGids=false
@@ -100,7 +100,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	refused gpuIpcSockets "${on[@]}" --set gpuIpcSockets=maybe
 }
 
-@test "ports and probes follow the endpoints, and collide with none of the other container's" {
+@test "ports and probes follow the endpoints, and differ from those of the other container" {
 	render "${on[@]}"
 	is 'gpus | .startupProbe.grpc == {port: 51516, service: "liveness"} and .startupProbe.failureThreshold == 600 and
 		.livenessProbe.grpc == {port: 51516, service: "liveness"} and .readinessProbe.grpc == {port: 51516, service: "readiness"}'
@@ -114,7 +114,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is 'named("PodMonitor"; "compute-domains-controller").spec.podMetricsEndpoints | map(.port) == ["metrics"]'
 }
 
-@test "the user's environment wins, and values from before there was such a container have one that works" {
+@test "the user's environment takes precedence, and values that lack the container still render it" {
 	render "${on[@]}" --set 'kubeletPlugin.containers.gpus.env[0].name=LOG_VERBOSITY' --set-string 'kubeletPlugin.containers.gpus.env[0].value=7'
 	is '[gpu_env("LOG_VERBOSITY")] == ["7"]'
 	local plain=$BATS_TEST_TMPDIR/plain
@@ -124,7 +124,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	jq "$words gpus" <<<"$objects" | cmp - "$plain"
 }
 
-# The same rules in the program, which says what it refuses.
+# The program refuses the same gates, with the same error.
 gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za-z]*\)" },/\1/p' "$checkout/src/gpu_plugin/gpu_driver.c"; }
 # failure: a GPU feature gate is not implemented -> the chart refuses it
 @test "GPU feature gates that this version does not implement are refused, with the error of the program" {
@@ -132,7 +132,7 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	[[ $(gates | wc -l) -ge 5 ]]
 	[[ $(gates | sort) == "$(sed -n 's/^{{- range $gate := list \(.*\) -}}$/\1/p' "$chart/templates/_gpus.tpl" | tr -d '"' | tr ' ' '\n' | sort)" ]]
 	for gate in $(gates); do
-		refused "feature gate $gate is on, but this version does nothing of it for GPUs: switch it off" "${on[@]}" --set featureGates.$gate=true
+		refused "feature gate $gate is on, but this version does not implement it for GPUs: switch it off" "${on[@]}" --set featureGates.$gate=true
 	done
 	render "${on[@]}" --set featureGates.DynamicMIG=false
 	render --set featureGates.DynamicMIG=true
@@ -140,7 +140,7 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	render "${on[@]}" --set consumableShares=disabled
 }
 
-@test "roles and policies confine both programs of the plugin's account to their node, their drivers and their names" {
+@test "roles and policies restrict both programs of the plugin's account to their node, their drivers and their names" {
 	render "${on[@]}"
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["pods"]) and
@@ -152,13 +152,13 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.validations | any(.expression | contains("s.driver == \u0027gpu.nvidia.com\u0027"))'
 }
 
-@test "the admission rule for configurations of GPUs is optional, off by default, and never stands in the way" {
+@test "the admission policy for configurations of GPUs is optional, off by default, and fails open" {
 	local rules='[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-"))]'
 	render "${on[@]}"
 	is "$rules == []"
 	render --set admission.gpus.enabled=true
 	is "$rules == []"
-	[[ $(notes --set admission.gpus.enabled=true) == *"admission.gpus.enabled: it is about GPUs"* ]]
+	[[ $(notes --set admission.gpus.enabled=true) == *"admission.gpus.enabled: it concerns GPUs"* ]]
 	render "${alone[@]}" --set admission.gpus.enabled=true
 	is "$rules"' | map(.metadata.name) == ["compute-domains-gpu-resourceclaims", "compute-domains-gpu-resourceclaimtemplates"] and
 		all(.[].spec; .failurePolicy == "Ignore" and .matchConstraints.resourceRules[0].apiVersions == ["v1", "v1beta2", "v1beta1"] and
@@ -168,8 +168,8 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "${on[@]}" --set admission.gpus.enabled=true "$chart"
 }
 
-# The plugin's own sentence, and nothing that it would take.
-@test "the admission rule for configurations of GPUs speaks as the plugin does, and lets pass what the gates let pass" {
+# It has the plugin's errors, and refuses nothing that the plugin accepts.
+@test "the admission policy for configurations of GPUs has the plugin's errors, and follows the feature gates" {
 	local sentence
 	render "${on[@]}" --set admission.gpus.enabled=true
 	for sentence in 'supported GPU sharing strategies: TimeSlicing, MPS' 'supported time-slice intervals: Default, Short, Medium, Long' \
@@ -181,14 +181,14 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-")) | tojson | contains("TimeSlicingSettings")] == [false, false]'
 }
 
-@test "maskNvidiaDriverParams reaches the processes that ask NVML, of both plugins" {
+@test "maskNvidiaDriverParams reaches the processes of both plugins that query NVML" {
 	render "${on[@]}" --set maskNvidiaDriverParams=true
 	is '[plugin.spec.containers[] | .env[] | select(.name == "MASK_NVIDIA_DRIVER_PARAMS") | .value] == ["true", "true"]'
 	render "${on[@]}"
 	is '[plugin.spec.containers[] | .env[] | select(.name == "MASK_NVIDIA_DRIVER_PARAMS")] == []'
 }
 
-@test "the notes say what is there, and what a device plugin would do beside it" {
+@test "the notes name what is installed, and warn of a device plugin" {
 	[[ $(notes "${on[@]}") == *"Switch the NVIDIA device plugin off"*"DevicePluginActive"* ]]
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
 	[[ $(notes) != *"gpu.nvidia.com"* ]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chart makes when the hosts run nvidia-imex themselves.
+# The chart's objects if the hosts run nvidia-imex.
 load chart.bash
 
 gate=(--set featureGates.HostManagedIMEX=true)
@@ -24,7 +24,7 @@ waits=resources.computeDomains.imex.waitForHost
 	is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-default-channel.nvidia.com"]'
 }
 
-@test "daemon RBAC and service account do not exist, nor anything else of the daemons" {
+@test "daemon RBAC and service account do not exist, nor any other object of the daemons" {
 	render "${gate[@]}"
 	is '[.[] | "\(.kind) \(.metadata.name)" | select(contains("daemon"))] | unique == [
 		"ValidatingAdmissionPolicy compute-domains-controller-daemonsets", "ValidatingAdmissionPolicy compute-domains-daemon-claims",
@@ -57,14 +57,14 @@ waits=resources.computeDomains.imex.waitForHost
 	render --set $waits=false
 }
 
-@test "the gate needs no second value, and not the webhook" {
+@test "the gate needs no second value and no webhook" {
 	render "${gate[@]}"
 	is '[kind("ValidatingWebhookConfiguration"), kind("Service")] == [[], []]'
 	render --set-string featureGates.HostManagedIMEX=true
 	is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-default-channel.nvidia.com"]'
 }
 
-@test "the controller may take down what the other mode made, and make none of it" {
+@test "the controller may delete the objects of the other mode, and create none of them" {
 	render "${gate[@]}"
 	is '[named("Role"; "compute-domains-role-controller").rules[] |
 		select(.resources == ["daemonsets"] or .resources == ["computedomaincliques"]) | .verbs] |
@@ -74,7 +74,7 @@ waits=resources.computeDomains.imex.waitForHost
 		.verbs | contains(["create", "delete"])'
 }
 
-@test "a kubelet plugin may patch pods, and a policy leaves it its own" {
+@test "a kubelet plugin may patch pods, and a policy restricts it to its own" {
 	render "${gate[@]}"
 	is 'named("Role"; "compute-domains-role-kubeletplugin") | .metadata.namespace == "nvidia-compute-domains" and
 		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
@@ -100,7 +100,7 @@ waits=resources.computeDomains.imex.waitForHost
 	is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"
 }
 
-@test "settings that contradict each other are refused in the words of the programs" {
+@test "settings that contradict each other are refused with the errors of the programs" {
 	refused "feature gate HostManagedIMEX=false contradicts resources.computeDomains.imex.mode=hostManaged (IMEX_MODE)" \
 		"${go[@]}" --set featureGates.HostManagedIMEX=false
 	refused "resources.computeDomains.imex.waitForHost=true (IMEX_WAIT_FOR_HOST) requires imex.mode=hostManaged" --set $waits=true
@@ -116,7 +116,7 @@ waits=resources.computeDomains.imex.waitForHost
 	END
 }
 
-@test "the admission rule for claims is optional, off by default, and never stands in the way" {
+@test "the admission policy for claims is optional, off by default, and fails open" {
 	render "${gate[@]}"
 	is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(test("-resourceclaim"))] == []'
 	render "${gate[@]}" --set admission.hostManaged.enabled=true
@@ -128,7 +128,7 @@ waits=resources.computeDomains.imex.waitForHost
 	is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(test("-resourceclaim"))] == []'
 }
 
-@test "the admission rule refuses ComputeDomains too, where their claim templates would be refused" {
+@test "the admission policy also refuses ComputeDomains whose claim templates would be refused" {
 	local rule='[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name == "compute-domains-computedomains")]'
 	render "${gate[@]}" --set admission.hostManaged.enabled=true
 	is "$rule"' | length == 1 and (.[0].spec | .failurePolicy == "Ignore" and .matchConstraints.resourceRules == [{
@@ -143,13 +143,13 @@ waits=resources.computeDomains.imex.waitForHost
 		all(.[]; tojson | contains("all of them would be those of all others") and (contains("channel 0") | not))'
 }
 
-@test "nothing is rendered twice, and it lints" {
+@test "nothing is rendered twice, and helm lint passes" {
 	render "${gate[@]}"
 	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"
 }
 
-@test "the kubelet plugin's network policy lets it ask the hosts' IMEX" {
+@test "the kubelet plugin's network policy allows queries of the hosts' IMEX" {
 	render "${gate[@]}" --set kubeletPlugin.networkPolicy.enabled=true
 	is '[kind("NetworkPolicy")[].spec.egress[].ports[].port] == [443, 6443, 50005]'
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chart makes for those who watch: PodMonitors, alerts, a dashboard. Whether their series exist is asked on a cluster
-# (test/cluster/driver_managed.bats); what the alerts make of recorded series, here.
+# The chart's objects for monitoring: PodMonitors, alerts, dashboards. test/cluster/driver_managed.bats checks on a cluster that their series
+# exist. These tests check the alerts with recorded series.
 load chart.bash
 
 alerts=$chart/files/alerts.yaml
@@ -9,7 +9,7 @@ gpu_alerts=$chart/files/alerts-gpus.yaml
 gpu_dashboard=$chart/files/dashboard-gpus.json
 recorded=$checkout/test/alerts
 
-@test "nothing of it is there unless it is asked for, and not without the series" {
+@test "monitoring is off by default, and needs the metrics" {
 	render
 	is 'all(.kind | . != "PodMonitor" and . != "PrometheusRule" and . != "ConfigMap")'
 	render --set metrics=null
@@ -30,7 +30,7 @@ recorded=$checkout/test/alerts
 	is 'named("PodMonitor"; "compute-domains-controller").spec.podMetricsEndpoints[0] | .path == "/m" and (has("interval") | not)'
 }
 
-@test "alerts are those of the files, what is about the hosts' IMEX only where they run it, and what is about GPUs only where they are allocated" {
+@test "alerts are those of the files; alerts about the hosts' IMEX and about GPUs exist only if they apply" {
 	render --set metrics.prometheusRule.enabled=true --set metrics.prometheusRule.labels.release=prom
 	is 'named("PrometheusRule"; "compute-domains") | .metadata.labels.release == "prom" and (.spec.groups | map(.name)) == ["compute-domains"]'
 	render --set metrics.prometheusRule.enabled=true --set featureGates.HostManagedIMEX=true --set resources.gpus.enabled=true
@@ -39,7 +39,7 @@ recorded=$checkout/test/alerts
 }
 all_alerts() { sed -n 's/^ *- alert: //p' "$alerts" "$gpu_alerts"; }
 
-@test "the dashboards reach Grafana's sidecar as they are, that of GPUs only where they are allocated" {
+@test "the dashboards reach Grafana's sidecar unchanged, that of GPUs only if GPUs are allocated" {
 	render --set metrics.dashboard.enabled=true
 	is 'named("ConfigMap"; "compute-domains-dashboard").data | keys == ["compute-domains.json"]'
 	render --set metrics.dashboard.enabled=true --set resources.gpus.enabled=true
@@ -49,13 +49,13 @@ all_alerts() { sed -n 's/^ *- alert: //p' "$alerts" "$gpu_alerts"; }
 	jq -se 'all(.[]; [.panels[].id] | length == (unique | length)) and ([.[].uid] | length == (unique | length))' "$dashboard" "$gpu_dashboard"
 }
 
-# Whole names stand in the sources in one piece, or behind one of two macros.
+# The sources contain each name in one piece, or behind one of two macros.
 series_of_the_programs() {
 	(cd "$checkout/src" && cat controller/metrics.c cd_plugin/metrics.c gpu_plugin/gpu_metrics.c node/metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
 		sed 's/OURS "/"nvidia_dra_compute_domain_controller_/; s/DOMAIN "/"nvidia_dra_compute_domain_/; s/"//g' | grep '^nvidia_dra_' | sort -u
 }
 
-@test "every series that alerts and dashboard name is one of the programs'" {
+@test "the programs have every series that alerts and dashboards name" {
 	series_of_the_programs >"$BATS_TEST_TMPDIR/known"
 	[[ $(wc -l <"$BATS_TEST_TMPDIR/known") -gt 30 ]]
 	python3 -B "$recorded/named.py" "$alerts" "$dashboard" "$gpu_alerts" "$gpu_dashboard" | cut -d' ' -f1 | sed -E 's/_(bucket|sum|count)$//' | sort -u >"$BATS_TEST_TMPDIR/named"
@@ -70,7 +70,7 @@ series_of_the_programs() {
 	done
 }
 
-@test "promtool takes the rules, and each alert fires on what it is for and on nothing else" {
+@test "promtool accepts the rules, and each alert fires for its fault only" {
 	promtool check rules "$alerts" "$gpu_alerts"
 	local tests=$BATS_TEST_TMPDIR/tests.yaml gpu_tests=$BATS_TEST_TMPDIR/gpu-tests.yaml name
 	{ echo "rule_files: [$alerts]"; cat "$recorded/made-up.yaml"; } >"$tests"
@@ -79,8 +79,8 @@ series_of_the_programs() {
 	for name in $(all_alerts); do cat "$tests" "$gpu_tests" | grep -qE "alertname(: |=.)$name\b"; done
 }
 
-# recorded_fires FILE: what a recording says of itself: in its course these alerts fire, as many of each, and no others. The rules are those of
-# the mode that it was recorded in.
+# recorded_fires FILE: during the recording exactly the alerts that it lists fire, as often as it lists. The rules are those of the mode in
+# which it was recorded.
 recorded_fires() {
 	local tests=$BATS_TEST_TMPDIR/$(basename "$1") alert gate
 	gate=$(sed -n 's/^# gate: //p' "$1")
@@ -102,7 +102,7 @@ recorded_fires() {
 	promtool test rules "$tests"
 }
 
-@test "alerts fire on series that were recorded from their faults, and none where all was well" {
+@test "alerts fire on series that were recorded during their faults, and none on a healthy cluster" {
 	local file
 	for file in "$recorded"/recorded/*.yaml; do
 		recorded_fires "$file" || { echo "$file"; return 1; }

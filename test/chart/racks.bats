@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# rackDomains: off unless asked for, and no more rights than it needs.
+# rackDomains: off by default, and with only the permissions that it needs.
 load chart.bash
 
-@test "without racks nothing knows of them" {
+@test "without rackDomains the programs get no settings and no permissions for racks" {
 	render
 	is '[controller, plugin] | map([env("RACK_DOMAINS")]) == [[], []]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | all(.resources != ["namespaces"]) and
@@ -10,7 +10,7 @@ load chart.bash
 	is 'kind("ValidatingAdmissionPolicy") | all(.metadata.name | endswith("-racks") | not)'
 }
 
-@test "with racks both programs know, and the controller may make ComputeDomains of racks, and no others" {
+@test "with rackDomains both programs get the setting, and the controller may create only ComputeDomains of racks" {
 	render --set resources.computeDomains.rackDomains.enabled=true
 	is '[controller, plugin] | all(env("RACK_DOMAINS") == "true")'
 	is '[plugin | env("RACK_NAME_FROM_NODE_LABEL")] == []'
@@ -29,7 +29,7 @@ load chart.bash
 		.verbs == ["get", "list", "watch"]'
 }
 
-@test "a label without racks, and one that is none, are refused" {
+@test "a label without rackDomains, and an invalid label, are refused" {
 	refused 'rackDomains.enabled=true' --set resources.computeDomains.rackDomains.nameFromNodeLabel=a/b
 	refused 'nameFromNodeLabel' --set resources.computeDomains.rackDomains.enabled=true \
 		--set 'resources.computeDomains.rackDomains.nameFromNodeLabel=a b'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What each program may do, which is what someone may do who got hold of it.
+# The permissions of each program. An attacker who controls a program has the same permissions.
 load chart.bash
 
 setup() { render; }
@@ -8,7 +8,7 @@ setup() { render; }
 	is '[kind("Role"; "ClusterRole")[].rules[] | .apiGroups[], .resources[], .verbs[] | select(contains("*"))] == []'
 }
 
-@test "each program has its own account, and so have the daemons that the Go driver left" {
+@test "each program has its own account, and so do the daemons of the Go driver" {
 	is '[controller.spec.serviceAccountName, plugin.spec.serviceAccountName] ==
 		["compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin"]'
 	is '[kind("ServiceAccount")[].metadata.name] | sort == ["compute-domain-daemon", "compute-domain-daemon-service-account",
@@ -35,8 +35,8 @@ setup() { render; }
 		.subjects == [{kind: "ServiceAccount", name: "compute-domain-daemon", namespace: "nvidia-compute-domains"}]'
 }
 
-# A daemon whose node is in use outlives the release, and its token is only valid for the account that it was issued for. A right must not
-# outlive what limits it.
+# A daemon whose node is in use outlives the release, and its token is only valid for the account that it was issued for. A permission must
+# not outlive its limits.
 # failure: the chart is uninstalled under daemons in use -> their account remains together with the policies
 #   that limit it [upgrade]
 @test "the account and the roles of the daemons outlive the release, with the policies that limit them, in driver-managed mode, and nothing else does" {
@@ -53,9 +53,9 @@ setup() { render; }
 	is "$kept == []"
 }
 
-# After a reboot of its node, a daemon of the Go driver writes its new address into its clique. It starts nvidia-imex only when it can watch
-# its pod.
-# failure: a daemon of the Go driver restarts under our roles -> it may do all that it needs [go]
+# After a reboot of its node, a daemon of the Go driver writes its new address into its ComputeDomainClique. It starts nvidia-imex only when
+# it can watch its pod.
+# failure: a daemon of the Go driver restarts under our roles -> it has all permissions that it needs [go]
 @test "a daemon of the Go driver writes cliques, and watches and patches pods, in the driver's namespace" {
 	is 'named("Role"; "compute-domain-daemon-role") | .metadata.namespace == "nvidia-compute-domains" and .rules == [
 		{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get", "list", "watch", "create", "update", "patch"]},
@@ -82,7 +82,7 @@ setup() { render; }
 	is '[kind("Role"; "RoleBinding")[].metadata.name | select(endswith("-cliques"))] == []'
 }
 
-@test "who may view or edit a namespace may do so with its ComputeDomains" {
+@test "a user who may view or edit a namespace may do so with its ComputeDomains" {
 	is 'named("ClusterRole"; "compute-domains-view") | .metadata.labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true" and
 		.rules == [{apiGroups: ["resource.nvidia.com"], resources: ["computedomains", "computedomaincliques"], verbs: ["get", "list", "watch"]}]'
 	is 'named("ClusterRole"; "compute-domains-edit") | (.metadata.labels | .["rbac.authorization.k8s.io/aggregate-to-edit"] == "true" and
@@ -116,7 +116,7 @@ watched() {
 	done | jq --raw-input | jq --slurp --compact-output
 }
 
-# An annotation or a label that another mode left starts a watch in any mode.
+# An annotation or a label from another mode starts a watch in any mode.
 # may_watch ROLES KINDS: together these roles allow to list and watch each of them.
 may_watch() {
 	is '[kind("ClusterRole"; "Role")[] | select(.metadata.name | test($roles)) | .rules[]] as $rules |
@@ -148,7 +148,7 @@ may_watch() {
 	[ -e "$chart/crds/resource.nvidia.com_computedomainfabrics.yaml" ]
 }
 
-@test "accounts and roles can be somebody else's" {
+@test "with serviceAccount.create=false controller and plugin use existing accounts and roles" {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
 	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort ==
@@ -160,8 +160,8 @@ may_watch() {
 		contains("system:serviceaccount:nvidia-compute-domains:theirs-kubeletplugin")'
 }
 
-# The policy that looks at everybody's pods stands before one that closes.
-@test "policies deny, close when they fail, and know the accounts by their real names" {
+# The policy that checks all pods fails open, because another policy behind it fails closed.
+@test "policies deny, fail closed, and have the real names of the accounts" {
 	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
 		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
@@ -203,7 +203,7 @@ may_watch() {
 }
 
 # failure: a tenant requests the device of daemons -> a policy refuses it in every mode [tenants]
-@test "the daemons' device is for the driver's namespaces, and refused elsewhere in every mode" {
+@test "the daemons' device is reserved for the driver's namespaces in every mode" {
 	local rule='named("ValidatingAdmissionPolicy"; "compute-domains-daemon-claims").spec'
 	local mode
 	for mode in "" featureGates.HostManagedIMEX=true resources.computeDomains.imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true; do
@@ -234,7 +234,7 @@ rules() { jq -r "$words named(\"ValidatingAdmissionPolicy\"; \"compute-domains-$
 	rules daemon-pods | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/computeDomain.cliqueID']"
 }
 
-@test "the controller may start daemons of its image only, whatever its version, and whoever names it" {
+@test "the controller may start daemons of its image only, in any version, named by a value or by the environment" {
 	local rule='named("ValidatingAdmissionPolicy"; "compute-domains-controller-daemonsets").spec.validations[] |
 		.message // "" | select(contains("with the image")) | ltrimstr("the controller may start pods with the image ") | rtrimstr(" only")'
 	is "$rule"' | . == "compute-domains/compute-domains"'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chart makes, and what it refuses to make.
+# The objects that the chart renders, and the values that it refuses.
 load chart.bash
 
 # failure: the chart is installed with default values -> every object renders exactly once
@@ -13,7 +13,7 @@ load chart.bash
 	is 'all(.[]; .metadata.labels["app.kubernetes.io/instance"] == "compute-domains")'
 }
 
-@test "helm lint has nothing to say" {
+@test "helm lint reports nothing" {
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$chart"
 }
 
@@ -46,8 +46,8 @@ load chart.bash
 	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
 }
 
-# failure: a NoExecute taint is set -> the plugin stays, whatever tolerations the values have
-@test "the plugin tolerates every NoExecute taint, whatever tolerations the values name" {
+# failure: a NoExecute taint is set -> the plugin stays, with any tolerations in the values
+@test "the plugin tolerates every NoExecute taint, with any tolerations in the values" {
 	local stay='{"operator": "Exists", "effect": "NoExecute"}'
 	render
 	is 'plugin.spec.tolerations | length == 3 and .[-1] == $stay' --argjson stay "$stay"
@@ -61,7 +61,7 @@ load chart.bash
 	is 'plugin.spec.tolerations == [$stay]' --argjson stay "$stay"
 }
 
-@test "the plugins know which nodes they are for, and have the time to wait there for their pods" {
+@test "the plugins get their node selector, and enough time to wait for the pods that use them" {
 	render --set kubeletPlugin.nodeSelector.a=b --set resources.gpus.enabled=true
 	is 'plugin.spec as $s | $s.terminationGracePeriodSeconds == 3600 and ($s.containers | length == 2) and
 		all($s.containers[]; .env[] | select(.name == "POD_NODE_SELECTOR") | .value | fromjson |
@@ -70,7 +70,7 @@ load chart.bash
 	is 'plugin | env("POD_NODE_SELECTOR") | fromjson == {nodeSelector: {}, nodeSelectorTerms: []}'
 }
 
-@test "what needs root asks for it, because the image's own user is an ordinary one" {
+@test "containers that need root request it, because the image's default user is not root" {
 	render
 	is '[plugin.spec.initContainers[0], plugin.spec.containers[0]] | all(.securityContext.runAsUser == 0)'
 	render --set kubeletPlugin.podSecurityContext.runAsUser=7 --set kubeletPlugin.containers.computeDomains.securityContext.runAsUser=8
@@ -78,7 +78,7 @@ load chart.bash
 	is 'plugin.spec.containers[0].securityContext.runAsUser == 8'
 }
 
-@test "the chart is of the version that the programs are of" {
+@test "the chart has the version of the programs" {
 	local version
 	version=$(<"$checkout/VERSION")
 	[[ $(sed -n 's/^version: //p' "$chart/Chart.yaml") == "$version" && $(sed -n 's/^appVersion: //p' "$chart/Chart.yaml") == "$version" ]]
@@ -102,14 +102,14 @@ load chart.bash
 	is 'controller | [env("HTTP_ENDPOINT")] == []'
 }
 
-@test "every container asks for cpu and memory, the daemons too" {
+@test "every container requests cpu and memory, also the daemons" {
 	render
 	is '[controller, plugin] | all(.spec | .containers + (.initContainers // []) | all(.resources.requests | .cpu and .memory))'
 	is 'controller | env("CD_DAEMON_RESOURCES") | fromjson == {requests: {cpu: "10m", memory: "24Mi"}}'
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
 }
 
-@test "the kubelet plugin finds the driver where the values say" {
+@test "the kubelet plugin finds the driver at the path of the values" {
 	render
 	is 'plugin.spec.volumes | map({(.name): .hostPath.path}) | add == {"plugins-registry": "/var/lib/kubelet/plugins_registry",
 		plugins: "/var/lib/kubelet/plugins", cdi: "/var/run/cdi", "driver-root": "/", "driver-root-parent": "/",
@@ -123,7 +123,7 @@ load chart.bash
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
 }
 
-@test "the kubelet plugin makes device nodes of channels on the host, unless the host runs IMEX for one domain" {
+@test "the kubelet plugin creates device nodes of channels on the host, unless the host runs IMEX for one domain" {
 	render
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "channel-nodes") | .mountPath == "/channel-nodes" and (.readOnly | not)'
 	is 'plugin | env("CHANNEL_NODES") == "/channel-nodes"'
@@ -136,7 +136,7 @@ load chart.bash
 	is 'plugin.spec.volumes | all(.name != "channel-nodes")'
 }
 
-@test "the kubelet plugin finds the host's nvidia-imex where the values say" {
+@test "the kubelet plugin finds the host's nvidia-imex at the path of the values" {
 	render
 	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/etc/nvidia-imex/imex_ctrl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "30s"'
 	is 'plugin.spec.volumes | all(.name != "host-imex")'
@@ -186,7 +186,7 @@ load chart.bash
 	is 'plugin.spec.containers[0] | has("ports") | not'
 }
 
-@test "the clique label is the controller's business" {
+@test "the controller, not the plugin, writes the clique label" {
 	render
 	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "true"'
 	is 'plugin | [env("GPU_CLIQUE_LABEL_ENABLED")] == []'
@@ -194,7 +194,7 @@ load chart.bash
 	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "false"'
 }
 
-@test "both programs log as they are asked to" {
+@test "verbosity and format of the logs reach both programs" {
 	render
 	is '[controller, plugin] | map(env("LOGGING_FORMAT")) == ["text", "text"]'
 	render --set logFormat=json
@@ -202,7 +202,7 @@ load chart.bash
 	refused "logFormat" --set logFormat=klog
 }
 
-@test "the notes tell how to label a namespace for a cluster that enforces Pod Security" {
+@test "the notes show the label of a namespace for clusters that enforce Pod Security" {
 	notes --namespace some-place | grep -F "helm test compute-domains --namespace some-place"
 	notes --namespace some-place | grep -F "kubectl label namespace some-place pod-security.kubernetes.io/enforce=privileged"
 }
@@ -214,7 +214,7 @@ load chart.bash
 	is '[controller, plugin] | all([env("FEATURE_GATES")] == [])'
 }
 
-@test "the user's environment wins over the chart's" {
+@test "the user's environment takes precedence over the chart's" {
 	render --set 'controller.containers.computeDomain.env[0].name=MAX_NODES_PER_IMEX_DOMAIN' \
 		--set-string 'controller.containers.computeDomain.env[0].value=36'
 	is 'controller | [env("MAX_NODES_PER_IMEX_DOMAIN")] == ["36"]'
@@ -247,7 +247,7 @@ load chart.bash
 	is 'controller | env("CD_DAEMON_IMAGE_PULL_SECRET_NAMES") == "one,two"'
 }
 
-# failure: the release takes over from another chart -> its names can stay
+# failure: the release replaces another chart's -> its names can stay
 @test "names can be those of another chart's release" {
 	render --set nameOverride=dra-driver-nvidia-gpu
 	is 'named("Deployment"; "dra-driver-nvidia-gpu-controller").spec.selector.matchLabels ==
@@ -305,7 +305,7 @@ load chart.bash
 	is 'kind("NetworkPolicy") == []'
 }
 
-@test "labels of the user's are on every object and pod, and in no selector" {
+@test "the user's labels are on every object and pod, and in no selector" {
 	render --set commonLabels.team=hpc --set-string commonLabels.example\\.com/cost=7 --set metrics.podMonitor.enabled=true --set metrics.dashboard.enabled=true \
 		--set metrics.prometheusRule.enabled=true --set controller.networkPolicy.enabled=true --api-versions security.openshift.io/v1
 	is 'all(.[]; .metadata.labels | .team == "hpc" and .["example.com/cost"] == "7")'
@@ -321,7 +321,7 @@ load chart.bash
 	refused commonLabels --set-string 'commonLabels.team=two words'
 }
 
-@test "what the daemons are to be given reaches the controller" {
+@test "the values for daemons reach the controller" {
 	render
 	is 'controller | env("CD_DAEMON_METADATA") | fromjson == {labels: {}, annotations: {}}'
 	is 'controller | env("CD_DAEMON_IMAGE_PULL_POLICY") == "IfNotPresent"'
@@ -333,7 +333,7 @@ load chart.bash
 	refused "propertyName" --set daemon.podAnnotations.imex\\.resource\\.nvidia\\.com/ready=true
 }
 
-@test "helm test makes a ComputeDomain and a pod that looks for its channel" {
+@test "helm test creates a ComputeDomain and a pod that checks its channel" {
 	render --set 'imagePullSecrets[0].name=one' --set image.repository=example.org/cd
 	is 'kind("ComputeDomain")[0].spec.channel.resourceClaimTemplate.name == kind("Pod")[0].spec.resourceClaims[0].resourceClaimTemplateName'
 	is 'kind("Pod")[0].spec | .containers[0].image == "example.org/cd:v0.1.0" and .containers[0].command == ["compute-domain-kubelet-plugin", "channels"] and
@@ -356,7 +356,7 @@ load chart.bash
 	is '. == []'
 }
 
-@test "what would not work is refused in words" {
+@test "values that would not work are refused with the reason" {
 	refused "--namespace nvidia-compute-domains" --namespace default
 	refused "choose the namespace with helm's --namespace" --set namespace=x
 	refused "no admission webhook" --set webhook.enabled=true
@@ -378,7 +378,7 @@ load chart.bash
 	refused "env" --set 'controller.containers.computeDomain.env.ADDITIONAL_NAMESPACES=old'
 }
 
-@test "what the Go driver's chart accepted is not refused" {
+@test "values that the Go driver's chart accepts are not refused" {
 	render --namespace default --set allowDefaultNamespace=true
 	render --set gpuResourcesEnabledOverride=false --set consumableShares=4 --set maskNvidiaDriverParams=false
 	render --set featureGates.IMEXDaemonsWithDNSNames=false

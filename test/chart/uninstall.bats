@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What "helm uninstall" runs before it removes controller and plugins.
+# The hook of "helm uninstall" before it removes controller and plugins.
 load chart.bash
 
 hooks='map(select(.metadata.annotations["helm.sh/hook"] == "pre-delete"))'
 job="$hooks | kind(\"Job\")[0].spec.template"
 
-@test "helm uninstall removes the daemons first, with objects that exist only meanwhile" {
+@test "helm uninstall removes the daemons first, with objects that exist only for that time" {
 	render
 	is "$hooks"' | map(.kind) | sort == ["Job", "Role", "RoleBinding", "ServiceAccount"]'
 	is "$hooks"' | all(.metadata | .name == "compute-domains-uninstall" and .namespace == "nvidia-compute-domains" and
@@ -18,7 +18,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	grep -qF 'streq(argv[1], "uninstall")' "$checkout/src/controller/main.c"
 }
 
-@test "its account may stop the controller, delete the daemons' DaemonSet, and watch pods" {
+@test "the hook's account may stop the controller, delete the daemons' DaemonSet, and watch pods" {
 	render
 	is "$hooks"' | kind("Role")[0].rules == [
 		{apiGroups: ["apps"], resources: ["deployments/scale"], resourceNames: ["compute-domains-controller"], verbs: ["patch"]},
@@ -28,7 +28,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
 }
 
-@test "it waits for the controller's pods, and for no others" {
+@test "the hook waits for the controller's pods, and for no others" {
 	local selected="($job"' | env("CONTROLLER_SELECTOR") | split(",") | map(split("=") | {(.[0]): .[1]}) | add) as $s'
 	local how
 	for how in "" selectorLabelsOverride.tier=node nameOverride=dra-driver-nvidia-gpu commonLabels.team=hpc; do
@@ -39,7 +39,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	done
 }
 
-@test "every setting of it is one that the program knows" {
+@test "the program has every flag that the hook sets" {
 	local name
 	render --set logFormat=json
 	for name in $(jq -r "$words $job"' | .spec.containers[0].env[].name' <<<"$objects"); do
@@ -48,7 +48,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	done
 }
 
-@test "where the hosts run IMEX there are no daemons to remove" {
+@test "with host-managed IMEX there are no daemons to remove" {
 	render --set featureGates.HostManagedIMEX=true
 	is "$hooks == []"
 	render --set resources.computeDomains.enabled=false --set resources.gpus.enabled=true

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Values: mistakes are named, and those that people have for the Go driver's chart, or for an earlier version of this one, work or are
-# answered with what to write instead. The files in values/ hold keys and values of other charts, as people pass them.
+# Values: the chart names mistakes. Values for the Go driver's chart, or for an earlier version of this chart, work or are refused with the
+# replacement. The files in values/ have keys and values of other charts, as people pass them.
 load chart.bash
 
 # with_defaults FILE [HELM ARGUMENT...]: rendered with the defaults of an older chart in place of ours, as --reuse-values does it.
@@ -14,7 +14,7 @@ with_defaults() {
 go=(--set resources.gpus.enabled=false --set image.repository=example.org/compute-domains)
 
 # failure: a key is mistyped -> the chart refuses it by name
-@test "a key that does not exist is refused by name, wherever it is" {
+@test "a key that does not exist is refused by name, at any place" {
 	refused "nvidiaDriveRoot" --set nvidiaDriveRoot=/
 	refused "kubeletplugin" --set kubeletplugin.healthcheckPort=1
 	refused "replica" --set controller.replica=1
@@ -25,7 +25,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render --set global.anything.at=all
 }
 
-@test "the schema knows every value that there is" {
+@test "the schema has every value" {
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$chart"
 	local path
 	while read -r path; do
@@ -35,7 +35,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		grep -vE '\.(resources|securityContext|podSecurityContext|affinity|updateStrategy|labels)\.')
 }
 
-@test "a fresh daemon for each ComputeDomain is for those that have an IMEX domain of their own" {
+@test "freshPodPerDomain needs driver-managed IMEX and isolation by domain" {
 	local fresh=resources.computeDomains.imex.freshPodPerDomain=true
 	render
 	is '[controller | env("FRESH_POD_PER_DOMAIN")] == []'
@@ -65,8 +65,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render "${word[@]}"
 	render "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.waitForHost=false
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
-	refused "leaseDuration (5000 ms) has to be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
-	refused "renewDeadline (10000 ms), which has to be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
+	refused "leaseDuration (5000 ms) must be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
+	refused "renewDeadline (10000 ms), which must be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
 	refused "qps" --set controller.kubeAPI.qps=0
 	refused "qps" --set controller.kubeAPI.qps=12.5
 	refused "serviceAccount" --set serviceAccount=null
@@ -105,8 +105,8 @@ config=resources.computeDomains.imex.config
 		grep -F "resources.computeDomains.imex.config: the hosts run nvidia-imex"
 }
 
-# The programs' words: src/imex/imex_settings.c.
-@test "settings of nvidia-imex that the driver relies on are refused by name, those that the programs refuse" {
+# The errors are those of src/imex/imex_settings.c.
+@test "the chart refuses the settings of nvidia-imex that the programs refuse, with the same error" {
 	local key why n=0
 	while IFS='|' read -r key why; do
 		refused "$config: $key belongs to the driver: $why; leave it out" --set-string "$config.$key=x"
@@ -147,7 +147,7 @@ config=resources.computeDomains.imex.config
 	[[ $n -gt 15 && $n == $(grep -A2 'define "compute-domains.gates"' "$chart/templates/_helpers.tpl" | grep -o '"[A-Z][A-Za-z]*"' | wc -l) ]]
 }
 
-@test "healthcheckPort 0 is no probe, and a note names the other meaning" {
+@test "healthcheckPort 0 means no probe, and a note names the other meaning" {
 	local name
 	for name in computeDomains gpus; do
 		render --set resources.gpus.enabled=true --set kubeletPlugin.containers.$name.healthcheckPort=0
@@ -159,7 +159,7 @@ config=resources.computeDomains.imex.config
 }
 
 # failure: values of the Go driver's chart are used -> they work or are refused with the replacement
-@test "the published values for the Go driver's chart work, or are refused with what to write instead" {
+@test "the published values for the Go driver's chart work, or are refused with the replacement" {
 	local values=$BATS_TEST_DIRNAME/values
 	render -f "$values/aks.yaml"
 	render -f "$values/gpu-operator-computedomains.yaml"
@@ -180,7 +180,7 @@ config=resources.computeDomains.imex.config
 	is 'plugin.spec.containers | map(.name) == ["compute-domains"]'
 }
 
-@test "daemons have no priority class where our programs are to have none" {
+@test "daemons have no priority class if controller and plugin have none" {
 	render --set controller.priorityClassName= --set kubeletPlugin.priorityClassName=
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == ""'
 	render --set controller.priorityClassName=
@@ -192,7 +192,7 @@ config=resources.computeDomains.imex.config
 }
 
 # failure: --reuse-values is used over the Go driver's chart -> missing values get their defaults [go]
-@test "--reuse-values over the Go driver's chart gets our defaults where it has none" {
+@test "--reuse-values over the Go driver's chart gets our defaults for missing values" {
 	with_defaults go-chart-defaults.yaml "${go[@]}"
 	is 'controller | env("KUBE_API_QPS") == "200" and env("KUBE_API_BURST") == "400" and env("APPLY_CRDS") == "true" and
 		env("CD_DAEMON_RESOURCES") == "{}" and env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
@@ -203,8 +203,8 @@ config=resources.computeDomains.imex.config
 	with_defaults go-chart-defaults.yaml "${go[@]}" --set featureGates.HostManagedIMEX=true --api-versions security.openshift.io/v1
 }
 
-# Of the chart nvidia-dra-driver-gpu, whose gate DeviceHealthCheck nobody knows any more.
-@test "--reuse-values over the older of the Go driver's charts gets our defaults where it has none" {
+# The chart nvidia-dra-driver-gpu has the feature gate DeviceHealthCheck, which no longer exists.
+@test "--reuse-values over the older of the Go driver's charts gets our defaults for missing values" {
 	with_defaults older-go-chart-defaults.yaml "${go[@]}" --set featureGates.DeviceHealthCheck=null
 	is 'controller | env("LEADER_ELECTION_LEASE_DURATION") == "15s" and env("HTTP_ENDPOINT") == ":8080" and env("LOG_VERBOSITY") == "4"'
 	is 'plugin | env("HTTP_ENDPOINT") == ":8081" and env("METRICS_PATH") == "/metrics" and env("LOG_VERBOSITY") == "4"'
@@ -213,8 +213,8 @@ config=resources.computeDomains.imex.config
 	is 'kind("Role") | map(.rules[].resources[]) | index("leases")'
 }
 
-# To say null takes a default away, and the schema lets it pass where there can be another one.
-@test "a value that is null is its default" {
+# null removes a default, and the schema allows null where the templates have another default.
+@test "a value that is null gets its default" {
 	local plain key
 	render
 	plain=$objects
@@ -226,7 +226,7 @@ config=resources.computeDomains.imex.config
 }
 
 # failure: --reuse-values is used over an older chart -> missing values get their defaults [upgrade]
-@test "--reuse-values over an older chart of ours" {
+@test "--reuse-values over an older version of this chart gets our defaults for missing values" {
 	with_defaults older-chart-defaults.yaml
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical" and [env("LOGGING_FORMAT")] == []'
 	with_defaults older-chart-defaults.yaml --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true --set crds.applyAtStart=false \
@@ -241,7 +241,7 @@ config=resources.computeDomains.imex.config
 	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0@\($d)"' --arg d $digest
 }
 
-@test "the values of GKE, AKS and OKE render as docs/how-to/platforms.md has them" {
+@test "the values of GKE, AKS and OKE in docs/how-to/platforms.md render" {
 	local platform file
 	for platform in gke aks oke; do
 		file=$BATS_TEST_TMPDIR/$platform.yaml
@@ -254,13 +254,13 @@ config=resources.computeDomains.imex.config
 	done
 }
 
-@test "the plugin runs on arm64 nodes that are tainted as such" {
+@test "the plugin tolerates the taint of arm64 nodes" {
 	render
 	is 'plugin.spec.tolerations | any(.key == "kubernetes.io/arch" and .value == "arm64" and .effect == "NoSchedule")'
 }
 
-# A registry takes its name and version from Chart.yaml, as a repository and a tag.
-@test "helm packages the chart as an OCI registry takes it" {
+# The name and version in Chart.yaml become the repository and tag in a registry.
+@test "helm packages the chart in the form that an OCI registry accepts" {
 	helm package "$chart" --destination "$BATS_TEST_TMPDIR"
 	local package=$BATS_TEST_TMPDIR/compute-domains-$(<"$checkout/VERSION").tgz
 	helm show chart "$package" >"$BATS_TEST_TMPDIR/Chart.yaml"
@@ -280,7 +280,7 @@ config=resources.computeDomains.imex.config
 	helm template x "$package" --namespace a --kube-version 1.37.0 "${image[@]}" --set metrics.prometheusRule.enabled=true | grep -q ComputeDomainNotReady
 }
 
-@test "values that do nothing here are listed after the installation, each with what it is here" {
+@test "values without an effect here are listed after the installation, each with the reason" {
 	local values=$BATS_TEST_DIRNAME/values said
 	said=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
 		--set controller.metrics.profilePath=/debug --set consumableShares=4 --set featureGates.MPSSupport=true \
@@ -291,7 +291,7 @@ config=resources.computeDomains.imex.config
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
 	done
-	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"do nothing here"* ]]
-	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"do nothing here"* ]]
-	[[ $(notes) != *"do nothing here"* ]]
+	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"have no effect here"* ]]
+	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"have no effect here"* ]]
+	[[ $(notes) != *"have no effect here"* ]]
 }

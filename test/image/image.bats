@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is in the image, and that one name serves both architectures. Nothing of it is run, but for the arm64 programs where qemu is there.
+# The content of the image, and that one name serves both architectures. Only the arm64 programs are run, if qemu is installed.
 setup_file() {
 	export checkout build work
 	checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -20,7 +20,7 @@ blob() { cat "$work/oci/blobs/sha256/${1#sha256:}"; }
 index() { blob "$(jq -r '.manifests[0].digest' "$work/oci/index.json")"; }
 machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 
-@test "every program and library is of its image's architecture, and none that is needed is missing" {
+@test "every program and library has its image's architecture, and no needed library is missing" {
 	local arch file wanted
 	for arch in amd64 arm64; do
 		[[ $arch == arm64 ]] && wanted=AArch64 || wanted='Advanced Micro Devices X86-64'
@@ -35,7 +35,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 	done
 }
 
-# It is copied to the host, and run in containers: a loader would believe what the image or the pod says.
+# The hook is copied to the host and runs in containers. A loader would obey the environment and the files of the image or the pod.
 @test "the hook needs no library and no loader" {
 	local arch
 	for arch in amd64 arm64; do
@@ -51,7 +51,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 	done
 }
 
-@test "one index names both architectures, and every blob is what its digest says" {
+@test "one index names both architectures, and every blob matches its digest" {
 	index | jq -e '[.manifests[].platform | "\(.os)/\(.architecture)"] | sort == ["linux/amd64", "linux/arm64"]'
 	local path digest
 	for path in "$work"/oci/blobs/sha256/*; do
@@ -65,7 +65,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 	done
 }
 
-@test "scanners and lawyers find what they look for" {
+@test "the image has labels, licences and a list of parts" {
 	local arch root package
 	for arch in amd64 arm64; do
 		root=$work/$arch/root

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# scripts/release pushes to a registry on this machine and signs with keys made for the test. The image is a small one, made by the
-# project's own packers; the chart is the real one. Nothing is sent elsewhere.
+# scripts/release pushes to a registry on this machine and signs with keys made for the test. The image is small and built by the project's
+# own scripts. The chart is the real one. Nothing leaves the machine.
 setup_file() {
 	export checkout work tree registry version
 	checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -49,7 +49,7 @@ refused() {
 	[[ $status -eq 1 && $output == *"$1"* ]]
 }
 
-@test "the image is there for both architectures, and the chart that installs it" {
+@test "a release has the image for both architectures, and the chart that installs it" {
 	release "$registry/one/compute-domains"
 	[[ $(crane digest "$registry/one/compute-domains:v$version") == "$(tar -xOf "$IMAGE" index.json | jq -r '.manifests[0].digest')" ]]
 	local arch
@@ -100,7 +100,7 @@ refused() {
 	[[ $status -ne 0 ]]
 }
 
-@test "a second run changes nothing, and a version is not released with another content" {
+@test "a second run changes nothing, and a version is not released again with other content" {
 	local repository=$registry/three/compute-domains image chart
 	release "$repository"
 	image=$(digest_of "$repository") chart=$(digest_of "$repository/charts/compute-domains")
@@ -117,7 +117,7 @@ refused() {
 	[[ $(crane digest "$repository:v$version") == "$image" && $(crane digest "$repository/charts/compute-domains:$version") == "$chart" ]]
 }
 
-@test "the tag, VERSION, the chart, the image and CHANGELOG.md have to agree" {
+@test "the tag, VERSION, the chart, the image and CHANGELOG.md must agree" {
 	local repository=$registry/four/compute-domains
 	run release --tag "v9$version" "$repository"
 	refused "the tag is v9$version, but VERSION is $version"
@@ -152,7 +152,7 @@ refused() {
 	crane blob "$charts@$(crane manifest "$charts:artifacthub.io" | jq -r '.layers[0].digest')" | cmp - "$tree/artifacthub-repo.yml"
 }
 
-@test "an image for one architecture, a keyless signature without the log, and a registry that is away are refused" {
+@test "an image for one architecture, a keyless signature without the log, and an unreachable registry are refused" {
 	"$checkout/scripts/mkindex" "$work/one.oci.tar" "$work/amd64.tar"
 	IMAGE=$work/one.oci.tar run release "$registry/five/compute-domains"
 	refused "is for 'amd64', not for amd64 and arm64"

@@ -1,7 +1,7 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/* The GPU half of the kubelet plugin's pod. */}}
 
-{{/* kubeletPlugin.containers.gpus, each member by itself: values files from before there was one have none. */}}
+{{/* kubeletPlugin.containers.gpus, with a default for each member, because older values files do not have it. */}}
 {{- define "compute-domains.gpuValues" -}}
 {{- include "compute-domains.members" (list . "kubeletPlugin.containers.gpus" (dict
   "env" list
@@ -12,7 +12,7 @@
   "checkpointLayout" "auto")) -}}
 {{- end -}}
 
-{{/* The port at which others reach its metrics; empty where they do not. */}}
+{{/* The port on which other pods reach its metrics; empty if they cannot. */}}
 {{- define "compute-domains.gpuPort" -}}
 {{- $metrics := include "compute-domains.pluginMetrics" . | fromJson -}}
 {{- if $metrics.enabled -}}
@@ -20,7 +20,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The container. Takes (list $ (dict of the user to run as, where the pod does not say)). */}}
+{{/* The container. Takes (list $ (dict of the user to run as, if the pod does not set one)). */}}
 {{- define "compute-domains.gpuContainer" -}}
 {{- $root := index . 0 -}}
 {{- $container := include "compute-domains.gpuValues" $root | fromJson -}}
@@ -36,7 +36,7 @@
   volumeMounts:
     - name: plugins-registry
       mountPath: {{ include "compute-domains.registrarPath" $root }}
-    # The hook that it puts there for containers with GPUs is run on the host.
+    # The plugin installs the hook for containers with GPUs there. It runs on the host.
     - name: plugins
       mountPath: {{ include "compute-domains.pluginsPath" $root }}
     - name: cdi
@@ -85,7 +85,7 @@
     periodSeconds: 10
     timeoutSeconds: 10
     failureThreshold: 3
-  # Registered with the kubelet, and what there is of GPUs published.
+  # Ready: registered with the kubelet, and the GPUs are published.
   readinessProbe:
     grpc:
       port: {{ $healthport }}
@@ -180,13 +180,13 @@
 {{- end -}}
 
 {{/*
-Why a feature gate cannot be on where GPUs are allocated: this version has nothing of it, and would take a claim that counts on it for one
-that does not. The programs refuse the same ones (gpu_driver_check_gates).
+Refuses feature gates that this version does not implement, if GPUs are allocated: the plugin would ignore what a claim requests by such a
+gate. The programs refuse the same gates (gpu_driver_check_gates).
 */}}
 {{- define "compute-domains.refuseGpuGates" -}}
 {{- range $gate := list "ConsumableShares" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "MPSSupport" "PassthroughSupport" -}}
 {{- if include "compute-domains.alphaGate" (list $ $gate) -}}
-{{- fail (printf "feature gate %s is on, but this version does nothing of it for GPUs: switch it off (featureGates.%s=false)." $gate $gate) -}}
+{{- fail (printf "feature gate %s is on, but this version does not implement it for GPUs: switch it off (featureGates.%s=false)." $gate $gate) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,10 +1,10 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
-{{/* The chart's name, from which the names of namespaced objects are made. */}}
+{{/* The chart's name, the prefix of the names of namespaced objects. */}}
 {{- define "compute-domains.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The release's name, from which the names of cluster-wide objects and service accounts are made. */}}
+{{/* The release's name, the prefix of the names of cluster-wide objects and service accounts. */}}
 {{- define "compute-domains.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -22,8 +22,8 @@
 {{- end -}}
 
 {{/*
-All namespaces that the controller manages, as a JSON list: the driver's own, then those of ADDITIONAL_NAMESPACES. They
-are read out of the controller's environment because the controller reads them there.
+All namespaces that the controller manages, as a JSON list: the driver's own, then those of ADDITIONAL_NAMESPACES. This template reads
+the controller's environment, as the controller does.
 */}}
 {{- define "compute-domains.namespaces" -}}
 {{- $namespaces := list (include "compute-domains.namespace" .) -}}
@@ -34,7 +34,7 @@ are read out of the controller's environment because the controller reads them t
 {{- end -}}
 
 {{/*
-The controller's environment as the user has it, which wins: the value of one variable, or what the chart would say. Takes
+The value of one variable of the controller's environment: the user's, which takes precedence, or the chart's. Takes
 (list $ "NAME" "default").
 */}}
 {{- define "compute-domains.controllerSays" -}}
@@ -46,12 +46,12 @@ The controller's environment as the user has it, which wins: the value of one va
 {{- $value -}}
 {{- end -}}
 
-{{/* The managed namespaces except the driver's own, separated by commas: the kubelet plugins serve daemons there, too. */}}
+{{/* The managed namespaces except the driver's own, comma-separated. The kubelet plugins also serve daemons there. */}}
 {{- define "compute-domains.additionalNamespaces" -}}
 {{- include "compute-domains.namespaces" . | fromJsonArray | rest | join "," -}}
 {{- end -}}
 
-{{/* Labels of all objects but pods: the user's and ours, which win. */}}
+{{/* Labels of all objects except pods: the user's and ours. Ours take precedence. */}}
 {{- define "compute-domains.labels" -}}
 {{- $labels := include "compute-domains.value" (list . "commonLabels" dict) | fromJson -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" (include "compute-domains.name" .) .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
@@ -73,7 +73,7 @@ The controller's environment as the user has it, which wins: the value of one va
 {{- end -}}
 
 {{/*
-Labels of pods: a merge, because selectorLabelsOverride may hold any of the other keys and has to win. Takes
+Labels of pods: a merge, because selectorLabelsOverride may have any of the other keys and must take precedence. Takes
 (list $ "component").
 */}}
 {{- define "compute-domains.podLabels" -}}
@@ -84,13 +84,13 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- mergeOverwrite $labels (include "compute-domains.selectorLabels" . | fromYaml) | toYaml -}}
 {{- end -}}
 
-{{/* The same with the user's beside them, which nothing is selected by: they may change with each upgrade. */}}
+{{/* The same with the user's labels. No selector uses those, so an upgrade may change them. */}}
 {{- define "compute-domains.podTemplateLabels" -}}
 {{- $labels := include "compute-domains.value" (list (index . 0) "commonLabels" dict) | fromJson -}}
 {{- mergeOverwrite $labels (include "compute-domains.podLabels" . | fromYaml) | toYaml -}}
 {{- end -}}
 
-{{/* Labels and annotations of the daemons, as the controller takes them. */}}
+{{/* Labels and annotations of the daemons, in the form that the controller expects. */}}
 {{- define "compute-domains.daemonMetadata" -}}
 {{- $labels := include "compute-domains.value" (list . "commonLabels" dict) | fromJson -}}
 {{- $own := include "compute-domains.value" (list . "daemon.podLabels" dict) | fromJson -}}
@@ -98,7 +98,7 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- dict "labels" (mergeOverwrite $labels $own) "annotations" $annotations | toJson -}}
 {{- end -}}
 
-{{/* The kubelet plugin's pods, as a label selector: by all of their labels, because those of an override are the controller's too. */}}
+{{/* A label selector for the kubelet plugin's pods. It has all of their labels, because the controller's pods have those of an override, too. */}}
 {{- define "compute-domains.pluginSelector" -}}
 {{- $terms := list -}}
 {{- range $key, $value := include "compute-domains.podLabels" (list . "kubelet-plugin") | fromYaml -}}
@@ -113,8 +113,8 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- end -}}
 
 {{/*
-A value that the chart of an earlier release may not have had: with --reuse-values the defaults of that chart take the place of
-ours. A key that is there and empty is empty. Takes (list $ "path.to.key" default).
+A value that the chart of an earlier release may not have: with --reuse-values the defaults of that chart replace ours. A key that
+exists and is empty stays empty. Takes (list $ "path.to.key" default).
 */}}
 {{- define "compute-domains.value" -}}
 {{- $at := (index . 0).Values -}}
@@ -125,13 +125,13 @@ ours. A key that is there and empty is empty. Takes (list $ "path.to.key" defaul
 {{- if $there -}}{{- toJson $at -}}{{- else -}}{{- toJson (index . 2) -}}{{- end -}}
 {{- end -}}
 
-{{/* The same for one word, as plain text, and the default where somebody has said null. */}}
+{{/* The same for one word, as plain text. null gives the default, too. */}}
 {{- define "compute-domains.word" -}}
 {{- $word := include "compute-domains.value" . -}}
 {{- if eq $word "null" -}}{{- index . 2 -}}{{- else if hasPrefix "\"" $word -}}{{- fromJsonArray (printf "[%s]" $word) | first -}}{{- else -}}{{- $word -}}{{- end -}}
 {{- end -}}
 
-{{/* The same for a whole map, each member by itself, as JSON. Takes (list $ "path.to.map" defaults). */}}
+{{/* The same for each member of a map, as JSON. Takes (list $ "path.to.map" defaults). */}}
 {{- define "compute-domains.members" -}}
 {{- $members := deepCopy (index . 2) -}}
 {{- range $key, $value := include "compute-domains.value" . | fromJson -}}
@@ -177,8 +177,8 @@ ours. A key that is there and empty is empty. Takes (list $ "path.to.key" defaul
 {{- end -}}
 
 {{/*
-The daemons' priority class. The chart dra-driver-nvidia-gpu has no value for it. Where neither controller nor plugin has a class, as on
-GKE, where such a class needs a ResourceQuota, the daemons have none either.
+The daemons' priority class. The chart dra-driver-nvidia-gpu has no value for it. If neither controller nor plugin has a class, the daemons
+have none either, as on GKE, where such a class needs a ResourceQuota.
 */}}
 {{- define "compute-domains.daemonPriorityClass" -}}
 {{- $class := "system-node-critical" -}}
@@ -205,7 +205,7 @@ GKE, where such a class needs a ResourceQuota, the daemons have none either.
 {{- regexReplaceAllLiteral ":[^/]*$" (splitList "@" $image | first) "" -}}
 {{- end -}}
 
-{{/* What the names of our service accounts begin with; "-controller" and "-kubeletplugin" follow. */}}
+{{/* The prefix of the names of our service accounts, before "-controller" and "-kubeletplugin". */}}
 {{- define "compute-domains.serviceAccountPrefix" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (printf "%s-service-account" (include "compute-domains.fullname" .)) .Values.serviceAccount.name -}}
@@ -260,7 +260,7 @@ true
 {{- if eq (toString (dig (index . 1) (dig "AllAlpha" false $gates) $gates)) "true" -}}true{{- end -}}
 {{- end -}}
 
-{{/* "true" when the hosts run IMEX themselves: no daemons, and nothing for them. */}}
+{{/* "true" if the hosts run IMEX: then there are no daemons and no objects for them. */}}
 {{- define "compute-domains.hostManaged" -}}
 {{- $imex := .Values.resources.computeDomains.imex | default dict -}}
 {{- if or (include "compute-domains.alphaGate" (list . "HostManagedIMEX")) (eq ($imex.mode | default "driverManaged") "hostManaged") -}}
@@ -268,7 +268,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* "true" when each ComputeDomain has an IMEX channel of its own. */}}
+{{/* "true" if each ComputeDomain has its own IMEX channel. */}}
 {{- define "compute-domains.ownChannels" -}}
 {{- $imex := .Values.resources.computeDomains.imex | default dict -}}
 {{- if eq ($imex.isolation | default "domain") "channel" -}}
@@ -277,10 +277,10 @@ true
 {{- end -}}
 
 {{/*
-Annotations of the account and the roles of running daemons, and of what limits them: the policy of the account, and the NetworkPolicy
-of the daemons. A right must not outlive its limits. A daemon whose node is in use outlives "helm uninstall", a rollback and a
-change of the mode. Tokens are bound to the UID of their account: a daemon cannot use one that is created later until the kubelet
-renews its token.
+Annotations that make Helm keep the account and the roles of running daemons, and their limits: the policy of the account, and the
+NetworkPolicy of the daemons. A permission must not outlive its limits. A daemon whose node is in use outlives "helm uninstall", a rollback
+and a change of the mode. Tokens are bound to the UID of their account: a daemon cannot use an account that is created later until the
+kubelet renews its token.
 */}}
 {{- define "compute-domains.keptWithDaemons" -}}
 annotations:
@@ -288,8 +288,8 @@ annotations:
 {{- end -}}
 
 {{/*
-Merges environment lists; an entry of the user's replaces ours of the same name, because Kubernetes merges such lists by
-name and loses entries that are there twice. Takes (dict "ours" YAML-text "users" list).
+Merges environment lists. A user's entry replaces ours with the same name, because Kubernetes merges such lists by name and loses
+duplicate entries. Takes (dict "ours" YAML-text "users" list).
 */}}
 {{- define "compute-domains.env" -}}
 {{- $users := .users | default list -}}
@@ -302,12 +302,12 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 {{- concat $env $users | toYaml -}}
 {{- end -}}
 
-{{/* The port of an endpoint, when it is not bound to one address, which need not be the pod's. */}}
+{{/* The port of an endpoint; empty if it is bound to one address, which may not be the pod's. */}}
 {{- define "compute-domains.port" -}}
 {{- regexFind "^(0\\.0\\.0\\.0|\\[::\\])?:[0-9]+$" . | splitList ":" | last -}}
 {{- end -}}
 
-{{/* The ports at which others reach the metrics, and with them the probes; empty where they do not. */}}
+{{/* The ports on which other pods reach the metrics and the probes; empty if they cannot. */}}
 {{- define "compute-domains.controllerPort" -}}
 {{- $metrics := include "compute-domains.controllerMetrics" . | fromJson -}}
 {{- if $metrics.enabled -}}
@@ -333,8 +333,8 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 {{- end -}}
 
 {{/*
-"true" where GPUs are allocated: resources.gpus.enabled decides where it is said, and else gpuResourcesEnabledOverride, by which the
-chart dra-driver-nvidia-gpu has them switched on.
+"true" if GPUs are allocated: by resources.gpus.enabled if it is set, else by gpuResourcesEnabledOverride, which enables them in the chart
+dra-driver-nvidia-gpu.
 */}}
 {{- define "compute-domains.gpus" -}}
 {{- $said := dig "gpus" "enabled" nil (.Values.resources | default dict) -}}
@@ -345,7 +345,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* "true" where there is a kubelet plugin: for ComputeDomains, for GPUs, or for both, in one pod. */}}
+{{/* "true" if there is a kubelet plugin: for ComputeDomains, for GPUs, or for both in one pod. */}}
 {{- define "compute-domains.plugins" -}}
 {{- if or .Values.resources.computeDomains.enabled (include "compute-domains.gpus" .) -}}
 true
@@ -357,7 +357,7 @@ true
 {{- list "AllAlpha" "AllBeta" "ComputeDomainCliques" "ConsumableShares" "ContextualLogging" "CrashOnNVLinkFabricErrors" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "HostManagedIMEX" "HostManagedIMEXDaemon" "IMEXDaemonsWithDNSNames" "LoggingAlphaOptions" "LoggingBetaOptions" "MPSSupport" "NVMLDeviceHealthCheck" "PassthroughSupport" "TimeSlicingSettings" | toJson -}}
 {{- end -}}
 
-{{/* resources.computeDomains.imex.config as JSON, all values as strings; empty without any, and where the hosts run IMEX. */}}
+{{/* resources.computeDomains.imex.config as JSON, all values as strings; empty without settings, and if the hosts run IMEX. */}}
 {{- define "compute-domains.imexConfig" -}}
 {{- $config := dig "config" dict (.Values.resources.computeDomains.imex | default dict) | default dict -}}
 {{- if and $config (not (include "compute-domains.hostManaged" .)) -}}
@@ -371,7 +371,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Refuses what the programs refuse of resources.computeDomains.imex.config (imex_settings_parse). */}}
+{{/* Refuses what the programs refuse in resources.computeDomains.imex.config (imex_settings_parse). */}}
 {{- define "compute-domains.refuseIMEXConfig" -}}
 {{- $where := "resources.computeDomains.imex.config" -}}
 {{- range $key, $value := include "compute-domains.imexConfig" . | default "{}" | fromJson -}}

@@ -1,8 +1,8 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
-A program of ours reports on its own pod, so it has to be allowed to change pods. This leaves it its own pod, and there what
-it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages, and what metadataRules takes;
-"kept" true where Helm keeps it with the account of the daemons).
+Our programs report on their own pods, so they need permission to change pods. This policy restricts each of them to its own pod, and to
+the labels and annotations that it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages,
+and the arguments of metadataRules; "kept" true if Helm keeps it with the account of the daemons).
 */}}
 {{- define "compute-domains.ownPodPolicy" -}}
 apiVersion: admissionregistration.k8s.io/v1
@@ -21,7 +21,7 @@ spec:
       - apiGroups: [""]
         apiVersions: ["v1"]
         operations: ["CREATE", "UPDATE", "DELETE", "CONNECT"]
-        # Its role grants nothing of a pod's subresources. Should somebody widen it, they stay closed.
+        # Its role grants no subresources of pods. If an administrator extends the role, this policy still denies them.
         resources: ["pods", "pods/*"]
   matchConditions:
     - name: {{ .condition }}

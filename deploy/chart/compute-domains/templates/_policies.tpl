@@ -1,7 +1,7 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
-{{/* What admission policies share. */}}
+{{/* Shared parts of the admission policies. */}}
 
-{{/* The binding of a policy that denies. Takes (list $ name), and true where Helm keeps it with the account of the daemons. */}}
+{{/* The binding of a policy that denies. Takes (list $ name), and true if Helm keeps it with the account of the daemons. */}}
 {{- define "compute-domains.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -36,8 +36,8 @@ system:serviceaccount:{{ include "compute-domains.namespace" $root }}:{{ include
 {{- end -}}
 
 {{/*
-Labels and annotations that an UPDATE may change; all others stay as they are. Takes (dict "unless" CEL of when this does not
-apply "who" and "what" in messages "labels" list "annotations" CEL of k "annotationsInWords" text).
+The labels and annotations that an UPDATE may change. It may not change others. Takes (dict "unless" a CEL condition under which this does
+not apply, "who" and "what" in messages, "labels" list, "annotations" CEL of k, "annotationsInWords" text).
 */}}
 {{- define "compute-domains.metadataRules" -}}
 {{- $labels := printf "[%s]" (ternary (printf "'%s'" (join "', '" .labels)) "" (gt (len .labels) 0)) -}}

@@ -1,6 +1,6 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
-A line for each value that is set and that only the chart dra-driver-nvidia-gpu acts upon. Those that would take something away are
+A line for each value that is set and has an effect only in the chart dra-driver-nvidia-gpu. Values that would remove a feature are
 refused instead (validation.yaml).
 */}}
 {{- define "compute-domains.withoutEffect" -}}
@@ -18,23 +18,23 @@ featureGates.{{ $gate }}: {{ $why }}
 {{- end }}
 {{- range $name := list "computeDomains" "gpus" }}
 {{- if eq (toString (dig "containers" $name "healthcheckPort" "" $values.kubeletPlugin)) "0" }}
-kubeletPlugin.containers.{{ $name }}.healthcheckPort: 0 means no probe here, as in the Go driver 0.5.0; its main branch reads 0 as "on" since 2026-09-01: write -1 for no probe, or a port
+kubeletPlugin.containers.{{ $name }}.healthcheckPort: 0 means no probe here, as in the Go driver 0.5.0. Its main branch interprets 0 as "on" since 2026-09-01. Write -1 for no probe, or a port
 {{- end }}
 {{- end }}
 {{- if and .Values.consumableShares (not $gpus) }}
-consumableShares: it is about GPUs, which are not allocated here
+consumableShares: it concerns GPUs, which are not allocated here
 {{- end }}
 {{- if and .Values.gpuResourcesEnabledOverride (not $gpus) }}
-gpuResourcesEnabledOverride: resources.gpus.enabled=false decides
+gpuResourcesEnabledOverride: resources.gpus.enabled=false takes precedence
 {{- end }}
 {{- if and (dig "gpus" "enabled" false (.Values.admission | default dict)) (not $gpus) }}
-admission.gpus.enabled: it is about GPUs, which are not allocated here
+admission.gpus.enabled: it concerns GPUs, which are not allocated here
 {{- end }}
 {{- if and .Values.nvidiaCDIHookPath (not $gpus) }}
 nvidiaCDIHookPath: no hook is needed without GPUs
 {{- end }}
 {{- if and (or .Values.gpuIpcSockets (eq false .Values.gpuAdditionalGids)) (not $gpus) }}
-gpuIpcSockets, gpuAdditionalGids: they are about GPUs, which are not allocated here
+gpuIpcSockets, gpuAdditionalGids: they concern GPUs, which are not allocated here
 {{- end }}
 {{- if and $gpus (dig "containers" "gpus" "additionalXidsToIgnore" "" .Values.kubeletPlugin) (not (include "compute-domains.alphaGate" (list . "NVMLDeviceHealthCheck"))) }}
 kubeletPlugin.containers.gpus.additionalXidsToIgnore: no XID is watched without the feature gate NVMLDeviceHealthCheck
@@ -43,15 +43,15 @@ kubeletPlugin.containers.gpus.additionalXidsToIgnore: no XID is watched without 
 controller.metrics.profilePath: the controller has no profiling endpoint
 {{- end }}
 {{- with omit (.Values.webhook | default dict) "enabled" }}
-webhook.*: there is no webhook ({{ keys . | sortAlpha | join ", " }}); what it refused is refused by admission policies, which run in the API server
+webhook.*: there is no webhook ({{ keys . | sortAlpha | join ", " }}); admission policies in the API server replace it
 {{- end }}
 {{- if and (hasKey .Values.controller "priorityClassName") (not .Values.controller.priorityClassName) (not .Values.kubeletPlugin.priorityClassName) }}
-controller.priorityClassName, kubeletPlugin.priorityClassName: both empty, so the daemons have no priority class either{{ if kindIs "string" (.Values.daemon | default dict).priorityClassName }}, except what daemon.priorityClassName sets{{ end }}
+controller.priorityClassName, kubeletPlugin.priorityClassName: both empty, so the daemons have no priority class either{{ if kindIs "string" (.Values.daemon | default dict).priorityClassName }}, unless daemon.priorityClassName sets one{{ end }}
 {{- end }}
 {{- if not $gpus }}
 {{- range $gate := list "ConsumableShares" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "MPSSupport" "NVMLDeviceHealthCheck" "PassthroughSupport" "TimeSlicingSettings" }}
 {{- if hasKey ($values.featureGates | default dict) $gate }}
-featureGates.{{ $gate }}: it is about GPUs
+featureGates.{{ $gate }}: it concerns GPUs, which are not allocated here
 {{- end }}
 {{- end }}
 {{- end }}
