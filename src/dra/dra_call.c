@@ -25,12 +25,12 @@ struct dra_call {
         struct grpc_call *grpc; /* NULL: cancelled */
         bool prepare, starting;
         struct dra_op *op;
-        struct dra_result *result; /* one an op */
+        struct dra_result *result; /* one per op */
         size_t n, unfinished;
 };
 
 static void call_finish(struct dra_call *call) {
-        struct buf out = BUF_INIT(SIZE_MAX); /* grpc_call_reply judges the size */
+        struct buf out = BUF_INIT(SIZE_MAX); /* grpc_call_reply checks the size */
         dra_messages_write_results(call->prepare, call->result, call->n, call->arena, &out);
         grpc_call_reply(call->grpc, buf_str(&out), out.n);
         buf_done(&out);
@@ -84,7 +84,7 @@ void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, str
         }
         grpc_call_on_cancel(grpc, on_cancel, call);
 
-        /* An operation may be answered, or everything be torn down, from inside its own start. */
+        /* An operation may be answered, or the whole server be freed, inside its own start. */
         call->starting = true;
         for (size_t i = 0; i < n && call->grpc; i++) {
                 struct dra_op *op = &call->op[i];
@@ -106,7 +106,7 @@ static struct dra_result *op_result(struct dra_op *op) {
         return &op->call->result[op - op->call->op];
 }
 
-/* A subrequest ("gpus/large") is one of the alternatives of a request, and the kubelet knows the request. */
+/* A subrequest ("gpus/large") is one of the alternatives of a request. The kubelet knows only the request. */
 static const char *const *requests_of(const char *const *requests, struct arena *a) {
         const char **list = arena_strdups(a, requests);
         for (size_t i = 0; list[i]; i++)

@@ -9,12 +9,12 @@
 #include "dra.pb-c.h"
 #include "dra/unpack.h"
 
-/* The largest request that is accepted, with its names of 253 bytes, takes less than half of it. */
+/* The largest accepted request, with names of 253 bytes, needs less than half of this. */
 enum { UNPACK_MAX = 4 << 20 };
 
 /* Requests. */
 
-/* Names and UIDs of Kubernetes: letters, digits, '-', '.', '_', and no dot in front. */
+/* Names and UIDs of Kubernetes: letters, digits, '-', '.', '_', and no dot at the start. */
 static bool is_name(const char *s) {
         size_t n = 0;
         if (*s == '.')
@@ -111,7 +111,7 @@ char *dra_messages_text(struct arena *a, const char *s, size_t max) {
         return out;
 }
 
-/* protobuf-c does not write to what it packs, but does not say so in its types. */
+/* protobuf-c does not write to the text that it packs, although its types are not const. */
 static char *text(const char *s) {
         return (char *)(uintptr_t)s;
 }

@@ -23,7 +23,7 @@ enum {
         CHECK_UNPACK_MAX = 8 << 10,   /* a service's name */
 };
 
-/* One server a socket, so that each offers its own services only. */
+/* One server for each socket, so that each offers only its own services. */
 struct dra_plugin {
         char *driver_name, *dra_path, *registration_path;
         const struct dra_plugin_ops *ops;
@@ -53,7 +53,7 @@ static void on_unprepare(void *u, struct grpc_call *call, struct str message) {
         dra_call_start(p->ops, p->u, false, call, message);
 }
 
-/* Registration: the kubelet finds the socket, asks who we are, and tells whether it likes the answer. */
+/* Registration: the kubelet finds the socket, requests the plugin's information, and reports the result. */
 
 static void on_get_info(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
@@ -97,12 +97,12 @@ static bool is_socket(const char *path) {
         return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* That this runs at all shows that the loop turns; the kubelet also needs the files to reach us. */
+/* The call itself shows that the loop runs. The kubelet also needs the socket files. */
 static const char *what_is_wrong(const struct dra_plugin *p) {
         if (!is_socket(p->dra_path))
-                return "the DRA socket is gone";
+                return "the DRA socket does not exist";
         if (!is_socket(p->registration_path))
-                return "the registration socket is gone";
+                return "the registration socket does not exist";
         return p->ops->health(p->u);
 }
 
@@ -187,7 +187,7 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
 void dra_plugin_free(struct dra_plugin *p) {
         if (!p)
                 return;
-        /* Unregister first: the kubelet forgets us when the registration socket goes. */
+        /* Unregister first: the kubelet unregisters the plugin when the registration socket is removed. */
         grpc_server_free(p->registration);
         grpc_server_free(p->dra);
         grpc_server_free(p->health);

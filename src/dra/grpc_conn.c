@@ -23,16 +23,16 @@ typedef ssize_t nghttp2_ssize;
 #endif
 
 enum {
-        PREFIX = 5, /* a flag byte and the length in front of each message */
+        PREFIX = 5, /* a flag byte and the length before each message */
         STREAM_WINDOW = 1 << 20,
         CONNECTION_WINDOW = 4 << 20,
         MAX_PATH_KEPT = 256, /* of a :path, for the error text */
 };
 
 enum call_state {
-        CALL_REQUEST,  /* the request is still coming in */
-        CALL_OPEN,     /* with its handler */
-        CALL_ANSWERED, /* or cancelled: nobody above knows the call any more */
+        CALL_REQUEST,  /* the request is being received */
+        CALL_OPEN,     /* its handler has the call */
+        CALL_ANSWERED, /* answered or cancelled: the handler no longer has the call */
 };
 
 struct grpc_call {
@@ -46,7 +46,7 @@ struct grpc_call {
         char *path;
         bool post, grpc_content, compressed, bad_timeout;
         uint64_t timeout_ms, deadline_ms; /* the caller's */
-        uint64_t limit_ms;                /* ours: the request comes in, the answer is taken by then */
+        uint64_t limit_ms;                /* ours: to receive the request and to deliver the answer */
 
         /* the request message */
         uint8_t prefix[PREFIX];
@@ -69,9 +69,9 @@ struct grpc_conn {
         void (*wake)(void *u);
         void *u;
         LIST_HEAD(, grpc_call)
-        calls; /* all whose stream is open: nghttp2 does not report them when it is deleted */
+        calls; /* all calls with an open stream: nghttp2 does not report them when it is deleted */
         size_t buffered;
-        size_t header_bytes; /* of the header block that is coming in */
+        size_t header_bytes; /* of the current header block */
         uint64_t now_ms;
         bool inside; /* nghttp2 is on the stack and must not be entered to send or receive */
         bool broken;
@@ -79,7 +79,7 @@ struct grpc_conn {
 };
 
 static nghttp2_nv header(const char *name, const char *value) {
-        /* nghttp2 takes copies, but does not say so in its types. */
+        /* nghttp2 copies the text, although its types are not const. */
         return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
                              .namelen = strlen(name),
                              .value = (uint8_t *)(uintptr_t)value,
@@ -153,16 +153,16 @@ static void finish_status(struct grpc_call *call, const char *http_status, enum 
         finish(call, nva, ARRAY_LEN(nva), NULL);
 }
 
-/* For a request that reaches no handler. */
+/* Answers a request that reaches no handler. */
 static void reject(struct grpc_call *call, enum grpc_status status, const char *msg) {
         drop_request(call);
         finish_status(call, "200", status, msg);
 }
 
 static void cancel(struct grpc_call *call) {
-        bool told = call->state == CALL_OPEN && call->cancel;
+        bool notify = call->state == CALL_OPEN && call->cancel;
         call->state = CALL_ANSWERED;
-        if (told)
+        if (notify)
                 call->cancel(call->cancel_u, call);
 }
 
@@ -201,7 +201,8 @@ uint64_t grpc_call_timeout_ms(const struct grpc_call *call) {
 
 /* Requests. */
 
-/* "1 to 8 digits and a unit"; what is below a millisecond is rounded up, so that only "none" is 0. */
+/* 1 to 8 digits and a unit. Less than a millisecond is rounded up, so that 0 means that there is no timeout.
+ */
 static bool parse_timeout(struct str s, uint64_t *ret_ms) {
         static const struct {
                 char unit;
@@ -226,14 +227,15 @@ static bool parse_timeout(struct str s, uint64_t *ret_ms) {
         return false;
 }
 
-/* "application/grpc", alone or with a sub-type ("+proto") or parameters behind it. */
+/* "application/grpc", optionally followed by a sub-type ("+proto") or parameters. */
 static bool is_grpc_content(struct str v) {
         struct str want = STR("application/grpc");
         return v.n >= want.n && memcmp(v.p, want.p, want.n) == 0 &&
                (v.n == want.n || v.p[want.n] == '+' || v.p[want.n] == ';');
 }
 
-/* Before a byte of the frame is kept. Headers come compressed, and as many frames as their sender likes. */
+/* Checks the limits before a byte of the frame is stored. Headers are compressed, and may have any number of
+ * frames. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *u) {
         struct grpc_conn *c = u;
         if (hd->type == NGHTTP2_HEADERS)
@@ -296,20 +298,20 @@ static void headers_complete(struct grpc_call *call) {
                 _cleanup_(freep) char *msg = xasprintf("unknown method %s", str_or(call->path, "\"\""));
                 reject(call, GRPC_UNIMPLEMENTED, msg);
         } else if (call->compressed) {
-                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not supported");
         } else if (call->bad_timeout) {
                 reject(call, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout");
         }
 }
 
-/* The length is judged before a byte of the message is kept; memory grows with what has really come. */
+/* Checks the length before a byte of the message is stored. Memory grows with the received bytes. */
 static void prefix_complete(struct grpc_call *call) {
         const uint8_t *p = call->prefix;
         size_t max = call->conn->limits->message_bytes;
         call->announced = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
         call->in = BUF_INIT(max);
         if (p[0] != 0) {
-                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not supported");
         } else if (call->announced > max) {
                 _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %zu are accepted",
                                                        call->announced, max);
@@ -357,9 +359,9 @@ static void request_complete(struct grpc_call *call) {
         call->in = BUF_INIT(0);
         call->conn->buffered -= in.n;
         call->state = CALL_OPEN;
-        call->limit_ms = UINT64_MAX; /* the handler's time is the caller's matter */
+        call->limit_ms = UINT64_MAX; /* the caller's deadline limits the handler */
         call->method->fn(call->conn->methods_u, call, (struct str){ buf_str(&in), in.n });
-        /* A call that is answered later can be lost meanwhile, and its holder must hear of it. */
+        /* A call that is answered later can be cancelled before, and its handler must be notified. */
         BUG_ON(call->state == CALL_OPEN && !call->cancel);
         buf_done(&in);
 }
@@ -377,7 +379,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
 }
 
-/* An answer that was given before the request ended: the rest of the request is not wanted. */
+/* The answer was sent before the request ended: reject the rest of the request. */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
         if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
             nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
@@ -418,7 +420,7 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
         nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
         nghttp2_option_set_no_closed_streams(
-                option, 1); /* they would be kept for priorities, which gRPC does not use */
+                option, 1); /* closed streams matter only for priorities, which gRPC does not use */
         nghttp2_option_set_max_outbound_ack(option, c->limits->acks);
         BUG_ON(nghttp2_session_server_new2(&s, cb, c, option) != 0);
         nghttp2_option_del(option);
@@ -505,7 +507,7 @@ uint64_t grpc_conn_deadline(const struct grpc_conn *c) {
         return first;
 }
 
-/* An open call that nobody waits for any more: its holder hears of it, then the peer gets the reason. */
+/* Cancels an open call: notifies its handler, then sends the reason to the peer. */
 static void give_up(struct grpc_call *call, enum grpc_status status, const char *msg) {
         cancel(call);
         reject(call, status, msg);

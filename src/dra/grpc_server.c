@@ -22,11 +22,11 @@
 
 enum {
         READ_SIZE = 64 << 10,
-        READS_PER_TURN = 32, /* of one connection, for others are to be served as well */
-        FRAME = 32 << 10,    /* a frame and its head may go beyond what one write should have */
+        READS_PER_TURN = 32, /* of one connection, so that others are served, too */
+        FRAME = 32 << 10,    /* a write may exceed its limit by one frame with its header */
 };
 
-/* A message of 1024 claims fits easily. */
+/* A message with 1024 claims fits easily. */
 const struct grpc_limits grpc_limits_trusted = {
         .message_bytes = GRPC_MAX_MESSAGE,
         .buffered_bytes = GRPC_MAX_BUFFERED,
@@ -37,7 +37,7 @@ const struct grpc_limits grpc_limits_trusted = {
         .connections = 128,
 };
 
-/* All that peers can make us hold together: 16 times about 30 KiB, half of it nghttp2's own. */
+/* All peers together can use 16 times about 30 KiB, of which nghttp2 uses half. */
 const struct grpc_limits grpc_limits_open = {
         .message_bytes = 1 << 10,
         .buffered_bytes = 8 << 10,
@@ -55,7 +55,7 @@ struct listener {
         int fd;
         struct grpc_server *server;
         char *path; /* NULL for TCP */
-        dev_t dev;  /* of the socket file: another process may have put its own in our place */
+        dev_t dev;  /* of the socket file: another process may have replaced it by its own */
         ino_t ino;
 };
 
@@ -70,7 +70,7 @@ struct conn {
         struct grpc_conn *proto; /* NULL: it is closed */
         struct buf out;
         struct guard guard;
-        bool dirty, writing; /* writing: the socket has not taken all yet, by written_by_ms it must have */
+        bool dirty, writing; /* writing: the socket has not accepted all bytes; the limit is written_by_ms */
 };
 
 struct grpc_server {
@@ -83,7 +83,7 @@ struct grpc_server {
         TAILQ_HEAD(, conn) conns;
         unsigned n_conns;
         struct guard guard;
-        int spare; /* a descriptor to give up when there are no more */
+        int spare; /* a descriptor to close when there are no more */
         char read_buffer[READ_SIZE];
 };
 
@@ -114,7 +114,7 @@ static void conn_close(struct conn *c) {
                 conn_destroy(c);
 }
 
-/* Writes as much of c->out as the socket takes at once. */
+/* Writes as much of c->out as the socket accepts at once. */
 static int write_now(struct conn *c) {
         while (c->out.n) {
                 ssize_t n = write(c->fd, c->out.p, c->out.n);
@@ -127,7 +127,8 @@ static int write_now(struct conn *c) {
         return 0;
 }
 
-/* Says good-bye as far as the socket takes it at once: nobody waits for a peer that does not read. */
+/* Sends the last frames as far as the socket accepts them at once, and does not wait for a peer that does not
+ * read. */
 static void conn_finish(struct conn *c) {
         if (c->guard.dead)
                 return;
@@ -138,7 +139,7 @@ static void conn_finish(struct conn *c) {
         conn_close(c);
 }
 
-/* Around everything that may run a handler: a handler may free the server. */
+/* Encloses all code that may run a handler, because a handler may free the server. */
 static void conn_enter(struct conn *c) {
         guard_enter(&c->server->guard);
         guard_enter(&c->guard);
@@ -154,7 +155,7 @@ static void conn_leave(struct conn *c) {
                 server_destroy(s);
 }
 
-/* Nothing is left to be done, or conn_leave() will do it. */
+/* True if there is nothing more to do, or if conn_leave() will do it. */
 static bool conn_ends(const struct conn *c) {
         return c->guard.dead || c->server->guard.dead;
 }
@@ -183,7 +184,7 @@ static void arm_deadline(struct conn *c) {
         loop_timer_at(&c->deadline, deadline);
 }
 
-/* Writes what there is: once a turn, whatever number of calls was answered in it. */
+/* Writes the pending bytes, once per turn for all answers. */
 static void conn_flush(struct conn *c) {
         const struct grpc_limits *l = c->server->limits;
         grpc_conn_output(c->proto, &c->out, l->write_bytes);
@@ -208,7 +209,8 @@ static void on_turn(void *u) {
         struct conn *c, *next;
         guard_enter(&s->guard);
         for (c = TAILQ_FIRST(&s->conns); c && !s->guard.dead; c = next) {
-                next = TAILQ_NEXT(c, link); /* stays: only the server's end takes others along */
+                next = TAILQ_NEXT(c,
+                                  link); /* stays valid: only the end of the server frees other connections */
                 if (!c->dirty)
                         continue;
                 c->dirty = false;
@@ -216,7 +218,7 @@ static void on_turn(void *u) {
                 if (!c->writing)
                         conn_flush(c);
                 else if (grpc_conn_is_broken(c->proto))
-                        conn_close(c); /* it does not read, and nobody waits for it */
+                        conn_close(c); /* the peer does not read, so do not wait for it */
                 if (!conn_ends(c))
                         arm_deadline(c);
                 conn_leave(c);
@@ -264,7 +266,7 @@ static void on_ready(void *u, int events) {
         conn_leave(c);
 }
 
-/* Too many connections: one makes room, but none that a handler works for. */
+/* Too many connections: closes one, but none with a call in a handler. */
 static bool make_room(struct grpc_server *s) {
         _cleanup_(freep) struct crowd_member *m = xnew_n(struct crowd_member, s->n_conns);
         _cleanup_(freep) struct conn **of = xnew_n(struct conn *, s->n_conns);
@@ -283,7 +285,7 @@ static bool make_room(struct grpc_server *s) {
         return victim < n;
 }
 
-/* Takes fd over. */
+/* Takes fd. */
 static void conn_begin(struct listener *l, int fd) {
         struct grpc_server *s = l->server;
         const int on = 1;
@@ -310,8 +312,8 @@ static void conn_begin(struct listener *l, int fd) {
         conn_wake(c); /* our SETTINGS */
 }
 
-/* Without a descriptor for it a connection would wait in the queue, and the loop find it there in each turn:
- * it is taken with the spare one, and hung up. False: nobody was there. */
+/* Without a free descriptor, a connection would stay in the queue, and the loop would find it in each turn.
+ * So accepts it with the spare descriptor and closes it. False: there was no connection. */
 static bool hang_up(struct listener *l) {
         struct grpc_server *s = l->server;
         closep(&s->spare);
@@ -335,7 +337,7 @@ static void on_connection(void *u, int events) {
 
 /* Listening. */
 
-/* The file belongs to us as long as nobody has put another one in its place. */
+/* Unlinks the file only if it is still ours, because another process may have replaced it. */
 static void listener_close(struct listener *l) {
         struct stat st;
         if (l->path && l->ino && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
@@ -347,7 +349,7 @@ static void listener_close(struct listener *l) {
         free(l);
 }
 
-/* Takes fd over in any case. `name` is for people. */
+/* Takes fd in any case. `name` is for people. */
 static struct listener *listener_new(struct grpc_server *s, const char *path, int fd, const char *name,
                                      struct err *e) {
         struct listener *l = xnew(struct listener);
@@ -368,7 +370,7 @@ static struct listener *listener_new(struct grpc_server *s, const char *path, in
         return l;
 }
 
-/* A name beside `path` that the kubelet does not look at: its watcher ignores names that start with a dot. */
+/* A temporary name in the same folder. The kubelet's watcher ignores names that start with a dot. */
 static char *temporary_name(const char *path) {
         static unsigned count;
         const char *slash = strrchr(path, '/');
@@ -377,7 +379,7 @@ static char *temporary_name(const char *path) {
                          count++);
 }
 
-/* Gives the bound socket its name, once connections to it succeed. Takes fd over in any case. */
+/* Gives the bound socket its name, once connections to it succeed. Takes fd in any case. */
 static int publish(struct grpc_server *s, int fd, const char *temporary, const char *path, mode_t mode,
                    struct err *e) {
         struct listener *l;
@@ -400,7 +402,7 @@ static int publish(struct grpc_server *s, int fd, const char *temporary, const c
         return 0;
 }
 
-/* A stale socket is replaced in one step: who finds the file can connect. */
+/* Replaces a stale socket atomically, so that a client that finds the file can connect. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e) {
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         _cleanup_(freep) char *temporary = temporary_name(path);
@@ -420,7 +422,7 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
         return r;
 }
 
-/* All addresses of both families, or of IPv4 where the kernel has no IPv6. */
+/* Binds all addresses of both families, or of IPv4 if the kernel has no IPv6. */
 static int bind_any(int port) {
         const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
                                          .sin6_port = htons((uint16_t)port),
@@ -461,7 +463,7 @@ int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struc
         }
         if (!listener_new(s, NULL, fd, name, e))
                 return -1;
-        if (ret_port) /* the field is at the same place in both families */
+        if (ret_port) /* the field has the same offset in both families */
                 *ret_port = ntohs(((const struct sockaddr_in *)&addr)->sin_port);
         return 0;
 }
@@ -471,7 +473,7 @@ int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struc
 struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *methods,
                                     const struct grpc_limits *l, void *u) {
         struct grpc_server *s = xnew(struct grpc_server);
-        /* A peer that has gone must be an error of its connection, not the end of the process. */
+        /* A write to a closed connection must be an error, not a signal that ends the process. */
         signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
         s->methods = methods;

@@ -8,7 +8,7 @@ enum { OFFERS_MAX = 1024 };
 
 struct device_plugin {
         struct kube_informer *informer;
-        char *node, *told; /* told NULL: nothing yet */
+        char *node, *last; /* last: reported offers; NULL: none yet */
         void (*changed)(void *u, const char *offers);
         void *u;
 };
@@ -24,7 +24,7 @@ static const struct jd_field fields[] = {
         JD_END,
 };
 
-/* The names under which NVIDIA's device plugin gives out GPUs, shared ones, and MIG devices by their kind. */
+/* The resource names of NVIDIA's device plugin: GPUs, shared GPUs, and MIG devices by their profile. */
 static bool is_of_gpus(const char *resource) {
         return streq(resource, "nvidia.com/gpu") || streq(resource, "nvidia.com/gpu.shared") ||
                str_starts(resource, "nvidia.com/mig-");
@@ -38,10 +38,10 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
                 if (is_of_gpus(n->capacity[i].key) && !streq(n->capacity[i].value, "0"))
                         buf_addf(&offers, "%s%s: %s", offers.n ? ", " : "", n->capacity[i].key,
                                  n->capacity[i].value);
-        if (!streq(d->told, buf_str(&offers))) {
-                free(d->told);
-                d->told = xstrdup(buf_str(&offers));
-                d->changed(d->u, d->told);
+        if (!streq(d->last, buf_str(&offers))) {
+                free(d->last);
+                d->last = xstrdup(buf_str(&offers));
+                d->changed(d->u, d->last);
         }
         buf_done(&offers);
 }
@@ -49,7 +49,7 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct device_plugin *d = u;
         if (e)
-                log_warn("cannot watch the node, to see whether a device plugin gives out its GPUs too",
+                log_warn("cannot watch the Node to detect a device plugin that also gives its GPUs to pods",
                          kv_str("node", d->node), kv_err(e));
 }
 
@@ -78,6 +78,6 @@ void device_plugin_free(struct device_plugin *d) {
                 return;
         kube_informer_free(d->informer);
         free(d->node);
-        free(d->told);
+        free(d->last);
         free(d);
 }

@@ -9,13 +9,13 @@
 #include "nvidia/pci_facts.h"
 
 enum {
-        VALUE_MAX = 64,  /* bytes of a text: the API refuses the whole slice for one that is longer, */
+        VALUE_MAX = 64,  /* bytes of a text: the API rejects the whole slice for a longer one, */
         VALUES_MAX = 32, /* or for a device with more attributes and capacities */
         VERSION_SIZE = 40,
         QUANTITY_SIZE = 24,
 };
 
-/* ---- words and numbers ---- */
+/* ---- text and numbers ---- */
 
 static const char *brand_name(int64_t brand) {
         static const char *const names[] = { "Unknown",   "Quadro",    "Tesla",     "NVS",
@@ -58,7 +58,7 @@ bool gpu_version(const char *text, char *ret, size_t n) {
 void gpu_quantity(int64_t v, char *ret, size_t n) {
         static const char *const suffix[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" };
         size_t i = 0;
-        /* Below 1024 the API server counts in tens, of which there is one shorter form. */
+        /* Below 1024 the API server uses decimal units, which matter for 1000 only. */
         if (v == 1000) {
                 snprintf(ret, n, "1k");
                 return;
@@ -78,7 +78,7 @@ void gpu_profile_in_name(const char *profile, char *ret, size_t n) {
         ret[at] = '\0';
 }
 
-/* ---- what is published of a device ---- */
+/* ---- the published attributes ---- */
 
 static void add_attribute(struct offered_builder *d, struct offered_attribute attribute) {
         if (attribute.text)
@@ -87,7 +87,7 @@ static void add_attribute(struct offered_builder *d, struct offered_attribute at
         offered_add_attribute(d, attribute);
 }
 
-/* An attribute that is not known is left out: a selector that reads it then fails, and says so. */
+/* An unknown attribute is left out. A selector that reads it then fails with an error. */
 static void add_text(struct offered_builder *d, const char *name, const char *text) {
         if (text && *text)
                 add_attribute(d, (struct offered_attribute){ .name = name, .text = text });
@@ -106,7 +106,7 @@ static void add_capacity(struct offered_builder *d, const char *name, int64_t v)
         offered_add_capacity(d, (struct offered_capacity){ name, arena_strdup(d->a, quantity) });
 }
 
-/* What a whole GPU and its parts have in common. */
+/* The common attributes of a whole GPU and its parts. */
 static void add_common(struct offered_builder *d, const struct inventory *in, const struct gpu_facts *g,
                        const char *address, const char *sys) {
         char cuda[VERSION_SIZE];
@@ -138,7 +138,7 @@ struct builder {
         const struct inventory *in;
         const char *sys;
         struct gpu_devices *ret;
-        /* By which they are sorted, beside the list. */
+        /* The sort keys of the list. */
         struct sort_key {
                 unsigned minor;
                 enum gpu_kind kind;
@@ -156,7 +156,7 @@ static void leave_out(struct builder *b, const char *what, const char *why) {
 static void leave_out_failed(struct builder *b, const char *what, const struct inventory_failure *f) {
         char why[400];
         if (f->odd)
-                snprintf(why, sizeof why, "what NVML says of it cannot be: %s", f->odd);
+                snprintf(why, sizeof why, "NVML returned an impossible value: %s", f->odd);
         else
                 snprintf(why, sizeof why, "%s: NVML error %lld", f->call, (long long)f->error);
         leave_out(b, what, why);
@@ -198,7 +198,8 @@ static void describe_full(struct builder *b, const struct gpu_facts *g, const ch
         device->offered = offered_end(&d, device->name);
 }
 
-/* By the rule by which users know it; NVML's own name ("MIG 1g.10gb") where that has none. */
+/* Names the profile by the rule that users know, or by NVML's own name ("MIG 1g.10gb") if the rule has none.
+ */
 static bool name_profile(const struct gpu_facts *g, const struct mig_facts *m, char *ret, size_t n) {
         const struct mig_profile p = { .gi_profile = m->gi_profile,
                                        .gpu_slices = m->gpu_slices,
@@ -222,18 +223,18 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
                 return;
         }
         if (!name_profile(g, m, profile, sizeof profile)) {
-                leave_out(b, what, "its profile has no name that is known");
+                leave_out(b, what, "its profile has no known name");
                 return;
         }
         gpu_profile_in_name(profile, in_name, sizeof in_name);
         const char *name = arena_printf(a, "gpu-%u-mig-%s-%lld-%lld", (unsigned)g->minor, in_name,
                                         (long long)m->profile_id, (long long)m->start);
-        /* Several compute instances share a GPU instance and its place. The Go driver has no names for them.
-         * The first one keeps the name without a number, whichever others there are. */
+        /* Several compute instances share a GPU instance and its placement. The Go driver has no names for
+         * them. The first one keeps the name without a number, with or without others. */
         if (m->compute_slices < m->gpu_slices && m->compute_instance)
                 name = arena_printf(a, "%s-%lld", name, (long long)m->compute_instance);
         if (!str_is_dns_label(name)) {
-                leave_out(b, what, arena_printf(a, "'%s' is no name that Kubernetes takes", name));
+                leave_out(b, what, arena_printf(a, "'%s' is not a name that Kubernetes accepts", name));
                 return;
         }
         struct gpu_device *device = add_device(b,
@@ -273,7 +274,7 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
 static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         char what[96], address[PCI_ADDRESS_SIZE];
         snprintf(what, sizeof what, "GPU %lld", (long long)g->index);
-        /* Display adapters of DGX machines are no compute GPUs. */
+        /* Display adapters of DGX machines are not compute GPUs. */
         if (streq(g->name, "DGX Display") || streq(g->name, "NVIDIA DGX Display"))
                 return;
         if (inventory_failed(&g->failure)) {
@@ -285,7 +286,8 @@ static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         if (g->pci_bus_id && !known) {
                 char why[INVENTORY_TEXT_MAX + 80];
                 snprintf(what, sizeof what, "the PCI address of gpu-%u", (unsigned)g->minor);
-                snprintf(why, sizeof why, "'%s' is none with a domain of four digits", g->pci_bus_id);
+                snprintf(why, sizeof why, "'%s' is not an address with a domain of four digits",
+                         g->pci_bus_id);
                 leave_out(b, what, why);
         }
         if (g->mig_mode != 1) {
@@ -299,7 +301,7 @@ static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         if (g->n_mig_more) {
                 snprintf(what, sizeof what, "MIG device %zu of gpu-%u and those after it", g->n_mig,
                          (unsigned)g->minor);
-                leave_out(b, what, "this driver knows of no GPU with more");
+                leave_out(b, what, "this driver expects no GPU with more");
         }
 }
 
@@ -326,13 +328,13 @@ static void sort(struct builder *b) {
 
 void gpu_devices_describe(const struct inventory *in, const char *sys, struct gpu_devices *ret) {
         struct arena *a = arena_new(4096);
-        size_t most = 2 * in->n_gpus; /* each may be left out, its address, and what it has too much */
+        size_t most = 2 * in->n_gpus; /* per GPU: itself or its address, and excess MIG devices */
         for (size_t i = 0; i < in->n_gpus; i++)
                 most += in->gpus[i].n_mig;
         *ret = (struct gpu_devices){ .arena = a,
                                      .driver_version = arena_strdup(a, in->driver_version),
                                      .items = arena_alloc(a, (most + 1) * sizeof *ret->items),
-                                     /* a device, and its address */
+                                     /* a device, or its address */
                                      .left_out = arena_alloc(a, (2 * most + 1) * sizeof *ret->left_out) };
         struct builder b = {
                 .in = in, .sys = sys, .ret = ret, .keys = arena_alloc(a, (most + 1) * sizeof *b.keys)
@@ -370,7 +372,7 @@ static bool offered_equal(const struct offered_device *a, const struct offered_d
         return true;
 }
 
-/* Attributes say all that a device has in whole GPUs; a part has its instances besides. */
+/* Attributes describe a whole GPU completely. A MIG device also has its instances. */
 static bool device_equal(const struct gpu_device *a, const struct gpu_device *b) {
         return a->kind == b->kind && a->minor == b->minor && streq(a->name, b->name) &&
                streq(a->uuid, b->uuid) && streq(a->address, b->address) &&

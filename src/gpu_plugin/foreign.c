@@ -6,7 +6,7 @@
 
 const char *const foreign_names[] = { [FOREIGN_MPS] = "mps", [FOREIGN_VFIO] = "vfio", [FOREIGN_MIG] = "mig" };
 
-/* A text or a number of an object; "": it has none of that name. */
+/* A text or a number of an object; "": there is no such member. */
 static const char *member(const char *object, const char *key, struct arena *a) {
         struct err ignored;
         yyjson_doc *doc = json_parse(str_from(str_or(object, "")), YYJSON_READ_NUMBER_AS_RAW, &ignored);
@@ -25,8 +25,8 @@ const char *foreign_mps_daemon(const struct node_device *d, struct arena *a) {
 static const char *mps_remedy(const char *id, struct arena *a) {
         return arena_printf(
                 a,
-                "its MPS control daemon stays when the pod ends, and the GPU's compute mode is set "
-                "back to DEFAULT; then delete the daemon: kubectl delete deployment "
+                "its MPS control daemon remains when the pod ends, and the GPU's compute mode is reset "
+                "to DEFAULT; then delete the daemon: kubectl delete deployment "
                 "mps-control-daemon-%s, in the namespace of the Go driver",
                 id);
 }
@@ -35,25 +35,27 @@ static const char *vfio_remedy(const struct node_device *d, struct arena *a) {
         const char *address = member(d->info, "pciBusID", a);
         if (!*address)
                 address = "<PCI address>";
-        return arena_printf(a,
-                            "the GPU stays bound to vfio-pci when the pod ends; then, on the node: echo %s > "
-                            "/sys/bus/pci/drivers/vfio-pci/unbind; echo > "
-                            "/sys/bus/pci/devices/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe",
-                            address, address, address);
+        return arena_printf(
+                a,
+                "the GPU remains bound to vfio-pci when the pod ends; then, on the node: echo %s > "
+                "/sys/bus/pci/drivers/vfio-pci/unbind; echo > "
+                "/sys/bus/pci/devices/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe",
+                address, address, address);
 }
 
 static const char *mig_remedy(const struct node_device *d, struct arena *a) {
         const char *gpu = member(d->info, "parentUUID", a), *gi = member(d->info, "giId", a),
                    *ci = member(d->info, "ciId", a);
-        return arena_printf(a,
-                            "if that driver made the MIG device for the claim (feature gate DynamicMIG), it "
-                            "stays when the pod ends, and is offered as any other; to remove it then, on the "
-                            "node: nvidia-smi mig -dci -i %s -gi %s -ci %s; nvidia-smi mig -dgi -i %s -gi %s",
-                            gpu, gi, ci, gpu, gi);
+        return arena_printf(
+                a,
+                "if the Go driver created the MIG device for the claim (feature gate DynamicMIG), it "
+                "remains when the pod ends, and is offered like any other; to remove it then, on the "
+                "node: nvidia-smi mig -dci -i %s -gi %s -ci %s; nvidia-smi mig -dgi -i %s -gi %s",
+                gpu, gi, ci, gpu, gi);
 }
 
-static bool look(const struct checkpoint_claim *claim, size_t i, struct arena *a,
-                 struct foreign_device *ret) {
+static bool find_device(const struct checkpoint_claim *claim, size_t i, struct arena *a,
+                        struct foreign_device *ret) {
         const struct node_device *d = &claim->devices[i];
         const char *daemon = foreign_mps_daemon(d, a);
         *ret = (struct foreign_device){ .uid = claim->uid, .device = d->name };
@@ -79,7 +81,7 @@ size_t foreign_find(const struct checkpoint *table, struct arena *a, struct fore
         size_t n = 0, cap = 0;
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
                 for (size_t i = 0; c->state == CHECKPOINT_COMPLETED && i < c->n_devices; i++) {
-                        if (!look(c, i, a, &one))
+                        if (!find_device(c, i, a, &one))
                                 continue;
                         ARENA_GROW(a, list, n, cap);
                         list[n++] = one;

@@ -15,7 +15,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
         struct gpu *g = xnew(struct gpu);
         g->o = *o;
         g->hook = xstrdup(o->hook);
-        snprintf(g->why, sizeof g->why, "the GPUs of this node are being asked for");
+        snprintf(g->why, sizeof g->why, "the GPUs of this node are being queried");
         TAILQ_INIT(&g->waiting);
         return g;
 }
@@ -53,7 +53,7 @@ int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
         return 0;
 }
 
-/* ---- what there is nothing to do for ---- */
+/* ---- functions without work ---- */
 
 static void attach(void *u, struct claims *c) {
         struct gpu *g = u;

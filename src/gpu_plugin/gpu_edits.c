@@ -32,8 +32,8 @@ static void add_arg(struct args *args, const char *arg) {
         args->list[args->n++] = arg;
 }
 
-/* The command of a hook: its program goes by its own name, and has its commands under another when it is
- * nvidia-ctk. */
+/* The command line of a hook: the program's own name, and for nvidia-ctk the word "hook" before the command.
+ */
 static struct args command(const struct gpu_edits_options *o, const char *name, struct arena *a) {
         struct args args = { .a = a };
         const char *slash = strrchr(o->hook, '/'), *base = slash ? slash + 1 : o->hook;
@@ -73,19 +73,19 @@ static struct nodes new_nodes(struct arena *a) {
                                .gids = arena_alloc(a, NODES_MAX * sizeof(unsigned)) };
 }
 
-/* 1: there is a character device of that name; 0: there is none. */
-static int look(const struct gpu_edits_options *o, const char *path, struct arena *a, struct stat *ret,
-                struct err *e) {
+/* 1: a character device with that name exists. 0: it does not. */
+static int find_node(const struct gpu_edits_options *o, const char *path, struct arena *a, struct stat *ret,
+                     struct err *e) {
         const char *here = root_walk_below(o->dev_root.here, path, a);
         if (lstat(here, ret) < 0)
                 return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, errno, "stat '%s'", here);
         return S_ISCHR(ret->st_mode) && major(ret->st_rdev) != 0;
 }
 
-/* 1: it is added; 0: nobody knows its numbers. The major that the kernel lists (0: none) has precedence over
- * the node's, which may have been made before the module was loaded again. The runtime makes the node by its
- * numbers, so the host need not have it: nothing makes nodes on a host where no CUDA program has run yet, and
- * where the dev folder that we see is our container's, it is not the host's. */
+/* 1: the device node is added. 0: its numbers are unknown. The major that the kernel lists (0: none) takes
+ * precedence over the node's, which may be older than the last load of the module. The runtime creates the
+ * node by its numbers, so the host may lack it: on a host that has run no CUDA program there are no nodes,
+ * and our container's /dev is not the host's. */
 static int add_node(const struct gpu_edits_options *o, const char *path, unsigned listed_major,
                     unsigned minor_number, struct nodes *nodes, struct arena *a, struct err *e) {
         struct stat st;
@@ -95,7 +95,7 @@ static int add_node(const struct gpu_edits_options *o, const char *path, unsigne
                                  .mode = o->node_mode,
                                  .gid = o->node_gid,
                                  .permissions = "rwm" };
-        int there = look(o, path, a, &st, e);
+        int there = find_node(o, path, a, &st, e);
         if (there < 0 || (!there && !listed_major))
                 return there;
         if (nodes->n == NODES_MAX)
@@ -120,17 +120,17 @@ static bool is_loaded(const struct gpu_edits_options *o, const char *module, str
         return access(arena_printf(a, "%s/module/%s", o->sys, module), F_OK) == 0;
 }
 
-/* Who must do something about a device node that nobody can make, and what. */
+/* Sets the error for a device node that cannot be created, with the remedy. */
 static int no_node(const struct gpu_edits_options *o, const char *path, struct err *e) {
         return err_set(e, ERR_NOT_FOUND, ENOENT,
                        "there is no device node '%s' below '%s' on the host, and /proc/devices does not list "
-                       "the NVIDIA driver: load the driver, and run nvidia-smi on the node, or look at its "
+                       "the NVIDIA driver: load the driver, and run nvidia-smi on the node, or check its "
                        "driver container",
                        path, o->dev_root.host);
 }
 
-/* A node that is left of a module that was unloaded is of no use; only where the driver is a substitute,
- * whose modules are nowhere, does the node alone count. */
+/* The node of an unloaded module does not work, so the module must be loaded. If the driver is a substitute
+ * without kernel modules, the node alone is enough. */
 static int add_uvm(const struct gpu_edits_options *o, struct nodes *nodes, struct arena *a, struct err *e) {
         static const struct {
                 const char *path;
@@ -152,7 +152,7 @@ static int add_uvm(const struct gpu_edits_options *o, struct nodes *nodes, struc
         return 0;
 }
 
-/* ---- what all have ---- */
+/* ---- edits of all containers ---- */
 
 static const char *file_name(const struct driver_item *item) {
         return strrchr(item->inside, '/') + 1;
@@ -174,7 +174,7 @@ static struct cdi_mount *make_mounts(const struct driver_set *files, struct aren
         return mounts;
 }
 
-/* Links that graphics programs look for, and that no loader makes. */
+/* Adds links that graphics programs expect and that the loader does not create. */
 static void link_graphics(const struct driver_set *files, const char *version, struct args *args) {
         struct arena *a = args->a;
         const struct {
@@ -197,8 +197,8 @@ static void link_graphics(const struct driver_set *files, const char *version, s
         }
 }
 
-/* The names by which programs ask for a library: those that the host has links for, and three that many
- * programs ask for though no package has them. */
+/* Adds links with the names by which programs load a library: those that exist on the host, and three that
+ * many programs use although no package has them. */
 static void link_library(const struct driver_item *item, struct args *args) {
         struct arena *a = args->a;
         const char *name = file_name(item), *dir = folder(item, a), *so = strstr(name, ".so.");
@@ -265,12 +265,12 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
                 return r < 0 ? -1 : no_node(o, "/dev/nvidiactl", e);
         if (add_uvm(o, &nodes, a, e) < 0)
                 return -1;
-        /* Display only; the module is not loaded everywhere. */
+        /* For displays only. The module is not always loaded. */
         if (add_node(o, "/dev/nvidia-modeset", is_loaded(o, "nvidia_modeset", a) ? o->majors.gpu : 0,
                      PROC_MINOR_MODESET, &nodes, a, e) < 0)
                 return -1;
         env[0] = arena_printf(a, "NVIDIA_CTK_LIBCUDA_DIR=%s", files->library_dir);
-        /* So that NVIDIA's older runtime, where it is installed, adds nothing of its own. */
+        /* With this value NVIDIA's older runtime, if it is installed, adds nothing. */
         env[1] = "NVIDIA_VISIBLE_DEVICES=void";
         struct cdi_edits all = { .env = env,
                                  .nodes = nodes.list,
@@ -285,7 +285,7 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
         return 0;
 }
 
-/* ---- what one has ---- */
+/* ---- edits for a device ---- */
 
 struct drm {
         const struct gpu_edits_options *o;
@@ -301,7 +301,7 @@ static int add_drm(void *u, int sysfs, const char *name, struct err *e) {
         return add_node(drm->o, path, 0, 0, drm->nodes, drm->a, e) < 0 ? -1 : 0;
 }
 
-/* Links by which programs find the nodes of a PCI device. */
+/* Adds links by which programs find the nodes of a PCI device. */
 static void link_by_path(const struct gpu_edits_options *o, const struct gpu_device *d,
                          const struct nodes *nodes, struct args *args) {
         static const char *const kinds[] = { "card", "render" };
@@ -321,7 +321,7 @@ static void link_by_path(const struct gpu_edits_options *o, const struct gpu_dev
         }
 }
 
-/* What sysfs says of this PCI device. It may be gone while we look. */
+/* Adds the graphics nodes that sysfs lists for this PCI device. The device may disappear meanwhile. */
 static int find_drm(const struct gpu_edits_options *o, const struct gpu_device *d, struct nodes *nodes,
                     struct arena *a, struct err *e) {
         struct drm drm = { o, nodes, a };
@@ -329,8 +329,8 @@ static int find_drm(const struct gpu_edits_options *o, const struct gpu_device *
         return file_each(dir, add_drm, &drm, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }
 
-/* The right to use an instance of a MIG GPU: a device that the runtime makes, whose number the kernel's file
- * tells. */
+/* Adds the permission to use an instance of a MIG GPU: a device node that the runtime creates. The kernel's
+ * file has its number. */
 static int add_capability(const struct gpu_edits_options *o, const char *access, struct nodes *nodes,
                           struct arena *a, struct err *e) {
         _cleanup_(freep) char *text = NULL;

@@ -7,7 +7,7 @@
 #include "gpu_plugin/device.h"
 
 void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
-        /* The Go driver has a series for each, whatever a node has. */
+        /* The Go driver has a series for each type, on every node. */
         static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
         static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
                                  *const by_kind[] = { "kind", NULL },

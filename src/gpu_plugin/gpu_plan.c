@@ -13,9 +13,9 @@
 
 enum { SMALL_FILE_MAX = 65536, DEVICES_MAX = 128 /* of a claim that is rebuilt */ };
 
-/* ---- what it takes ---- */
+/* ---- inputs of the plan ---- */
 
-/* As the kernel was told at boot or by an administrator; hosts without it search the usual folders. */
+/* The kernel's setting from the boot or from an administrator. Without it, the usual folders are searched. */
 static const char *firmware_path(const struct gpu *g, struct arena *a) {
         _cleanup_(freep) char *path = file_join(g->o.sys, "module/firmware_class/parameters/path");
         _cleanup_(freep) char *text = NULL;
@@ -27,7 +27,7 @@ static const char *firmware_path(const struct gpu *g, struct arena *a) {
         return arena_strndup(a, trimmed.p, trimmed.n);
 }
 
-/* As they are now: packages of the driver are updated, removed and added while it runs. */
+/* Finds the current files. Packages of the driver may be updated, removed and added while it runs. */
 static int find_files(struct gpu *g, struct arena *a, struct err *e) {
         const char *firmware = firmware_path(g, a);
         struct utsname kernel;
@@ -66,7 +66,7 @@ static int find_majors(const struct gpu *g, struct proc_majors *ret, struct err 
                        : 0;
 }
 
-/* As the driver itself would make them; 0666 is its default. */
+/* The mode with which the NVIDIA driver itself would create nodes. Its default is 0666. */
 static void find_node_mode(const struct gpu *g, unsigned *mode, unsigned *gid) {
         _cleanup_(freep) char *path = file_join(g->o.proc_driver, "params");
         _cleanup_(freep) char *text = NULL;
@@ -78,7 +78,7 @@ static void find_node_mode(const struct gpu *g, unsigned *mode, unsigned *gid) {
                 proc_params_node((struct str){ text, n }, mode, gid);
 }
 
-/* A driver container has its device nodes in a dev/ of its own. */
+/* A driver container has its device nodes in its own dev/. */
 static struct driver_root dev_root(const struct gpu *g) {
         _cleanup_(freep) char *dev = file_join(g->o.root.here, "dev");
         struct stat st;
@@ -112,7 +112,7 @@ static int plan_common(struct gpu *g, struct arena *a, struct err *e) {
         return -1;
 }
 
-/* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
+/* Copies the edits, because the thread that writes them may outlive the driver and its list of files. */
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
         struct gpu *g = u;
         if (plan_common(g, a, e) < 0)
@@ -133,9 +133,9 @@ int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, str
         return 0;
 }
 
-/* ---- what is recorded ---- */
+/* ---- the record ---- */
 
-/* Devices with the same configuration are a group; those without one are with their kind. */
+/* Devices with the same configuration form a group. Those without one form a group by their kind. */
 void gpu_plan_record(const struct node_want *w, struct node_device *ret) {
         const struct gpu_want *own = gpu_want_of(w);
         ret->type = gpu_config_type(own->kind);
@@ -154,7 +154,7 @@ static void write_device(struct jw *w, const char *name, const char *type, const
         jw_end_obj(w);
 }
 
-/* What stands before the devices in the comment of the CDI file. */
+/* The text before the devices in the comment of the CDI file. */
 static const char label[] = " devices ";
 
 const char *gpu_plan_comment(const struct op *op, struct arena *a) {
@@ -172,16 +172,16 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
         return text;
 }
 
-/* ---- and back ---- */
+/* ---- rebuilding the record ---- */
 
-struct told {
+struct recorded {
         const char *name, *type;
         struct str info, config;
 };
-static const struct jd_field f_told[] = { JD_STR(struct told, "name", name),
-                                          JD_STR(struct told, "type", type),
-                                          JD_RAW(struct told, "info", info),
-                                          JD_RAW(struct told, "configState", config), JD_END };
+static const struct jd_field f_recorded[] = { JD_STR(struct recorded, "name", name),
+                                              JD_STR(struct recorded, "type", type),
+                                              JD_RAW(struct recorded, "info", info),
+                                              JD_RAW(struct recorded, "configState", config), JD_END };
 
 static bool is_name(const char *name) {
         return name && str_is_dns_label(name) && str_starts(name, "gpu-");
@@ -207,14 +207,14 @@ static void add_device(struct node_device *devices, size_t *n, const char *name,
         (*n)++;
 }
 
-/* As record_info() makes it: an object of texts and numbers. Another one could be too deep for the
- * checkpoint. */
+/* Accepts `info` as record_info() writes it: an object of texts and numbers. Another object could be nested
+ * too deep for the checkpoint. */
 static const char *flat_info(struct str info, struct arena *a) {
         const char *text = info.n ? arena_strndup(a, info.p, info.n) : "";
         return *text == '{' && !strpbrk(text + 1, "{[") ? text : NULL;
 }
 
-/* Our own comment, if the first line has it: its JSON ends where the boot id begins. */
+/* Reads our own comment if it is in the first line. Its JSON ends before the boot ID. */
 static void from_comment(const char *text, struct arena *a, struct node_device *devices, size_t *n) {
         const char *p = strstr(text, label), *line_end = strchrnul(text, '\n');
         const char *end = p ? strstr(p, "] boot ") : NULL;
@@ -227,8 +227,8 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
         yyjson_doc *doc =
                 json_parse((struct str){ p, (size_t)(end + 1 - p) }, YYJSON_READ_NUMBER_AS_RAW, &ignored);
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
-                struct told t = { 0 };
-                if (jd_decode(f_told, v, false, "", a, &t, &ignored) == 0 && is_name(t.name))
+                struct recorded t = { 0 };
+                if (jd_decode(f_recorded, v, false, "", a, &t, &ignored) == 0 && is_name(t.name))
                         add_device(devices, n, t.name, flat_info(t.info, a),
                                    str_eq(t.config, STR(GPU_WORK_SLICED)), a);
         }

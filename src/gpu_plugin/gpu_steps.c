@@ -4,18 +4,18 @@
 #include "gpu_plugin/gpu_state.h"
 #include "node/judge.h"
 
-/* To look at the node takes a hundred system calls. */
+/* The check of the node takes about a hundred system calls. */
 enum verdict gpu_known(void *u, struct op *op) {
         const struct gpu *g = u;
         if (g->devices && g->o.hold(g->o.u))
                 return VERDICT_GO;
         op->waits_for = WAITS_FOR_GPUS;
         return judge_say(op, VERDICT_WAIT, "%s: %s", g->o.node,
-                         g->devices ? "the GPUs of this node have changed, and are being asked for anew"
+                         g->devices ? "the GPUs of this node have changed, and are being queried again"
                                     : g->why);
 }
 
-/* What there is instead, and what was left out and why. */
+/* The error lists the existing devices, and those that were left out with the reason. */
 static enum verdict not_there(const struct gpu *g, struct op *op, const char *device) {
         struct buf b = BUF_INIT(400);
         for (size_t i = 0; i < g->devices->n; i++)
@@ -33,8 +33,8 @@ static enum verdict not_there(const struct gpu *g, struct op *op, const char *de
         return VERDICT_REFUSE;
 }
 
-/* The record of a claim that was prepared before names the GPU by its UUID: if another has its place now, its
- * containers would change GPUs under way. */
+/* The record of a claim that was prepared before has the UUID of the GPU. If another GPU has its name now,
+ * the containers of the pod would get different GPUs. */
 static const char *recorded_as(const struct op *op, const char *device, struct arena *a) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         for (size_t i = 0; entry && entry->state == CHECKPOINT_COMPLETED && i < entry->n_devices; i++) {
@@ -66,14 +66,15 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *w) {
         const struct checkpoint_claim *other = judge_holder(op, w);
         if (!other)
                 return VERDICT_GO;
-        /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
+        /* The owner of the pod must not see names of another namespace. SIGUSR2 logs them. */
         bool ours = streq(other->ns, op->ns) && other->name;
-        return judge_say(op, VERDICT_WAIT,
-                         "unable to prepare claim %s: requested device %s is already allocated to different "
-                         "claim %s%s%s%s: its pod on node '%s' has not ended yet; wait for that, or delete "
-                         "it",
-                         op->uid, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
-                         ours ? "')" : "", g->o.node);
+        return judge_say(
+                op, VERDICT_WAIT,
+                "unable to prepare claim %s: requested device %s is already allocated to different "
+                "claim %s%s%s%s: its pod on node '%s' has not ended yet; wait until it has ended, or delete "
+                "it",
+                op->uid, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
+                ours ? "')" : "", g->o.node);
 }
 
 node_step_fn *const gpu_steps[] = { there, who_holds, NULL };

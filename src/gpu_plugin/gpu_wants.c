@@ -5,7 +5,7 @@
 
 #include "gpu_plugin/gpu_state.h"
 
-/* By the names that this driver gives: "gpu-0", "gpu-0-mig-1g10gb-19-0", "gpu-vfio-0". */
+/* Derives the kind from the name of the device: "gpu-0", "gpu-0-mig-1g10gb-19-0", "gpu-vfio-0". */
 static enum gpu_config_kind kind_of(const char *device) {
         return str_starts(device, "gpu-vfio-") ? GPU_CONFIG_VFIO
                : strstr(device, "-mig-")       ? GPU_CONFIG_MIG
@@ -27,5 +27,5 @@ int gpu_wants_take(void *u, const struct op *op, struct node_want *w, struct err
 }
 
 int gpu_wants_check(void *u, const struct op *op, struct err *e) {
-        return 0; /* GPUs of one claim do not depend on each other */
+        return 0; /* the GPUs of a claim do not depend on each other */
 }

@@ -14,11 +14,11 @@
 enum { PATIENCE_MS = 10000 };
 
 struct gpu_work {
-        TAILQ_ENTRY(gpu_work) link; /* while it waits for the GPUs to be known */
+        TAILQ_ENTRY(gpu_work) link; /* while it waits until the GPUs are known */
         struct gpu *g;
         struct op *op;
         struct timeslice *running; /* NULL: it waits */
-        const char *requests;      /* of a Prepare: whose GPUs are set */
+        const char *requests;      /* of a Prepare: the requests whose GPUs are set */
         char *status;              /* of the claim, while it waits */
         struct loop_timer patience;
 };
@@ -86,10 +86,11 @@ static void on_set(void *u, const struct err *error) {
 
 static void tell_admin(const struct gpu *g, const struct op *op, const struct node_want *w) {
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns, op->name, op->uid };
-        event_record(g->claims->o.events, &claim, EVENT_WARNING, REASON_TIME_SLICE_NOT_SET,
-                     "the time slice of '%s' on node %s stays as it is, because request '%s' has it by admin "
-                     "access: leave the configuration out, it is of whoever uses the GPU",
-                     w->result->device, g->o.node, w->result->request);
+        event_record(
+                g->claims->o.events, &claim, EVENT_WARNING, REASON_TIME_SLICE_NOT_SET,
+                "the time slice of '%s' on node %s is not changed, because request '%s' has admin access: "
+                "leave the configuration out; it belongs to the claim that uses the GPU",
+                w->result->device, g->o.node, w->result->request);
 }
 
 static bool is_first(const struct timeslice_gpu *gpus, size_t n, const char *uuid) {
@@ -105,7 +106,7 @@ bool gpu_work_begin(void *u, struct op *op) {
         struct timeslice_gpu *gpus = arena_alloc(op->arena, (op->n_wants + 1) * sizeof *gpus);
         const char *requests = "";
         size_t n = 0;
-        if (op_prepared_before(op)) /* then they are set */
+        if (op_prepared_before(op)) /* the time slices are set already */
                 return false;
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct node_want *w = &op->wants[i];
@@ -123,28 +124,27 @@ bool gpu_work_begin(void *u, struct op *op) {
         return n > 0;
 }
 
-/* ---- and back ---- */
+/* ---- unpreparing ---- */
 
-/* A claim goes whatever nvidia-smi says. */
+/* Unprepare succeeds even if nvidia-smi fails. */
 static void on_set_back(void *u, const struct err *e) {
         struct gpu_work *w = u;
         struct gpu *g = w->g;
         struct op *op = ended(w);
         if (e) {
                 const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
-                log_warn("GPUs keep the time slice or compute mode of a claim that is unprepared",
+                log_warn("GPUs keep the time slice or compute mode of an unprepared claim",
                          kv_str("uid", op->uid), kv_err(e));
-                event_record(
-                        g->claims->o.events, &node, EVENT_WARNING, REASON_TIME_SLICE_NOT_RESET,
-                        "a GPU may keep the time slice or compute mode of claim %s, which is unprepared: "
-                        "%s; on the node: nvidia-smi compute-policy -i <UUID> --set-timeslice 0; "
-                        "nvidia-smi -i <UUID> -c DEFAULT",
-                        op->uid, e->msg);
+                event_record(g->claims->o.events, &node, EVENT_WARNING, REASON_TIME_SLICE_NOT_RESET,
+                             "a GPU may keep the time slice or compute mode of the unprepared claim %s: "
+                             "%s; on the node: nvidia-smi compute-policy -i <UUID> --set-timeslice 0; "
+                             "nvidia-smi -i <UUID> -c DEFAULT",
+                             op->uid, e->msg);
         }
         op_worked(op, NULL);
 }
 
-/* Of a claim that was never completed nothing is recorded but its allocation. */
+/* For a claim that was never completed, only its allocation is recorded. */
 static size_t begun(const struct gpu *g, struct str status, struct arena *a, struct timeslice_gpu **ret) {
         const char *text = arena_printf(a,
                                         "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"},"
@@ -154,7 +154,8 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
         struct claim claim = { 0 };
         struct err ignored;
         size_t n = 0;
-        all.on[GATE_TIME_SLICING_SETTINGS] = all.on[GATE_MPS_SUPPORT] = true; /* when it was begun */
+        all.on[GATE_TIME_SLICING_SETTINGS] = all.on[GATE_MPS_SUPPORT] =
+                true; /* the gates may have been on then */
         if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &ignored) < 0)
                 return 0;
         struct timeslice_gpu *gpus = arena_alloc(a, (claim.n_results + 1) * sizeof *gpus);
@@ -197,7 +198,7 @@ static void on_patience(void *u) {
         on_set_back(w, &e);
 }
 
-/* A process that has just started knows the GPUs in a moment. */
+/* A plugin that has just started will know the GPUs soon. */
 static void wait_for_gpus(struct gpu *g, struct op *op, struct str status) {
         struct gpu_work *w = op->work = xnew(struct gpu_work);
         w->g = g;

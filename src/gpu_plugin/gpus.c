@@ -18,8 +18,8 @@ enum {
         RETRY_MS = 5000,
         SETTLE_MS = 1000,
         TRIES_OF_A_LOST_GPU = 3,
-        LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, which nothing announces */
-        LOST_MS = 1000,      /* between these, so that it is gone within 35 s whenever it was lost */
+        LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, and no event announces it */
+        LOST_MS = 1000,      /* between queries of a lost GPU, so that it is withdrawn within 35 s */
 };
 
 struct gpus {
@@ -28,15 +28,15 @@ struct gpus {
         struct nvml_client *nvml;
         struct loop_timer timer;
         bool waiting, settling;
-        bool owed;            /* somebody was told to wait for changed() */
-        uint64_t held;        /* fingerprint of what is known; 0: nothing is */
-        uint64_t seen, asked; /* at the last look; when NVML was asked */
-        unsigned lost;        /* answers in a row in which a GPU failed that is offered */
+        bool owed;            /* a caller of gpus_hold() waits for changed() */
+        uint64_t held;        /* fingerprint of the known devices; 0: none are known */
+        uint64_t seen, asked; /* fingerprints at the last check, and at the last query of NVML */
+        unsigned lost;        /* answers in a row in which an offered GPU failed */
         uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
-        uint64_t asked_ms;    /* when NVML was asked last */
+        uint64_t asked_ms;    /* the time of the last query */
         struct gpus_state state;
         struct gpu_devices devices;
-        char *library, *answered; /* that is asked; that has answered, as the state has it */
+        char *library, *answered; /* the queried library; the library that answered, as in the state */
 };
 
 const struct gpus_state *gpus_get(const struct gpus *g) {
@@ -47,7 +47,7 @@ const struct gpu_devices *gpus_devices(const struct gpus *g) {
         return &g->devices;
 }
 
-/* It may do better without a change that is seen. */
+/* True if another query may succeed although the fingerprint has not changed. */
 static bool try_again(const struct gpus *g) {
         return g->state.failures || g->lost || (*g->state.reason && !streq(g->state.reason, REASON_NO_GPUS));
 }
@@ -63,7 +63,7 @@ static void schedule(struct gpus *g) {
         loop_timer_start(&g->timer, ms);
 }
 
-static void tell(struct gpus *g, bool news) {
+static void notify(struct gpus *g, bool news) {
         schedule(g);
         if (!news && !g->owed)
                 return;
@@ -84,7 +84,7 @@ static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, 
                 .known = true, .reason = reason, .library = g->answered, .fingerprint = g->held
         };
         snprintf(g->state.message, sizeof g->state.message, "%s", message);
-        tell(g, news);
+        notify(g, news);
 }
 
 static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
@@ -101,10 +101,10 @@ static void no_answer(struct gpus *g, const struct err *e) {
                 g->state.reason = REASON_DRIVER_NOT_READY;
                 snprintf(g->state.message, sizeof g->state.message, "%s", e->msg);
         }
-        tell(g, g->state.failures == GPUS_STALE || !g->state.known);
+        notify(g, g->state.failures == GPUS_STALE || !g->state.known);
 }
 
-/* NVML itself says that the driver is not there, or not one that the library can talk to. */
+/* NVML itself reports that the driver is missing, or does not match the library. */
 static bool says_no_driver(const struct err *e) {
         return e->code == NVML_CANNOT_LOAD || e->code == NVML_DRIVER_NOT_LOADED ||
                e->code == NVML_LIBRARY_NOT_FOUND || e->code == NVML_VERSION_MISMATCH;
@@ -124,9 +124,9 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
         struct gpu_devices now;
         uint64_t failed = failed_gpus(in);
         g->lost = failed & ~g->left_out ? g->lost + 1 : 0;
-        /* At the start it is left out at once: nothing is taken away from anybody. */
+        /* At the start it is left out at once, because it has not been offered yet. */
         if (g->lost && g->lost < TRIES_OF_A_LOST_GPU && g->state.known && g->devices.n) {
-                tell(g, false);
+                notify(g, false);
                 return;
         }
         g->lost = 0;
@@ -154,11 +154,11 @@ static void on_answered(void *u, const struct str *json, const struct err *error
                 no_answer(g, &e);
 }
 
-/* The fingerprint of a node without the library, which is no failure to look. */
+/* The fingerprint of a node without the library. This is not a failure of the check. */
 enum { WITHOUT_LIBRARY = 1 };
 
-/* 0: nobody knows. */
-static uint64_t look(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
+/* 0: the check failed. */
+static uint64_t check(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
         if (driver_root_find_library(&g->o.root, "libnvidia-ml.so.1", a, library, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? WITHOUT_LIBRARY : 0;
         return fingerprint(&(struct fingerprint_of){ .proc_driver = g->o.proc_driver,
@@ -167,7 +167,8 @@ static uint64_t look(struct gpus *g, struct arena *a, struct driver_file *librar
                                                      .library = library->here });
 }
 
-/* Who sets up MIG makes instance after instance: NVML is asked when that is over. */
+/* An administrator who configures MIG creates one instance after the other, so the query of NVML waits until
+ * the fingerprint is stable. */
 static void settle(struct gpus *g) {
         g->settling = true;
         loop_timer_start(&g->timer, SETTLE_MS);
@@ -180,7 +181,7 @@ static void on_timer(void *u) {
         uint64_t before = g->seen;
         struct err e;
         g->settling = false;
-        g->seen = look(g, a, &library, &e);
+        g->seen = check(g, a, &library, &e);
         if (!g->seen) {
                 no_answer(g, &e);
                 return;
@@ -189,7 +190,7 @@ static void on_timer(void *u) {
         if (!library.here) {
                 no_driver(g, REASON_DRIVER_NOT_FOUND, &e);
         } else if (g->seen == g->held && !try_again(g) && !look_again(g)) {
-                tell(g, false);
+                notify(g, false);
         } else if (g->held && g->seen != g->held && g->seen != before) {
                 settle(g);
         } else {
@@ -206,7 +207,7 @@ bool gpus_hold(struct gpus *g) {
         uint64_t before = g->seen;
         struct err e;
         if (!nvml_client_asking(g->nvml)) {
-                g->seen = look(g, a, &library, &e);
+                g->seen = check(g, a, &library, &e);
                 if (g->seen && g->seen == g->held)
                         return true;
                 if (g->held && g->seen != before)

@@ -10,7 +10,7 @@
 
 enum { TAINTS_MAX = 3, REPORTS_MAX = 1024 };
 
-/* A device is known by its UUID: what has its name later is another one. */
+/* The UUID identifies the device, because another device may have its name later. */
 struct xid_report {
         TAILQ_ENTRY(xid_report) link;
         char *uuid;
@@ -19,7 +19,7 @@ struct xid_report {
 };
 
 struct watched_gpu {
-        char *uuid; /* "": NVML did not say of which */
+        char *uuid; /* "": NVML did not name the GPU */
         int64_t error;
 };
 
@@ -28,7 +28,7 @@ struct health {
         TAILQ_HEAD(, xid_report) reports; /* the oldest first */
         size_t n_reports;
         enum { NOT_YET, WATCHED, UNWATCHED } state;
-        struct watched_gpu *gpus; /* as it was answered last; NOT_YET: those that were lost before */
+        struct watched_gpu *gpus; /* the last answer; NOT_YET: GPUs that were lost before the start */
         size_t n_gpus, gpus_room;
 };
 
@@ -72,7 +72,7 @@ void health_free(struct health *h) {
         free(h);
 }
 
-/* ---- who is watched ---- */
+/* ---- watched GPUs ---- */
 
 static bool same(const struct health *h, const struct nvml_watched *w) {
         if (h->state != WATCHED || h->n_gpus != w->n_gpus)
@@ -94,7 +94,7 @@ bool health_watched(struct health *h, const struct nvml_watched *w) {
         return true;
 }
 
-/* A GPU that was lost is not there again because nobody looks. */
+/* A lost GPU stays lost when the watch ends. */
 bool health_unwatched(struct health *h) {
         bool news = h->state != UNWATCHED;
         h->state = UNWATCHED;
@@ -109,8 +109,8 @@ static const char *gpu_of(const struct gpu_device *d) {
         return d->kind == GPU_MIG ? d->parent_uuid : d->uuid;
 }
 
-/* NVML's answer for the device's GPU; 0: it is watched. A GPU of which it could not even say the UUID is one
- * of those that it does not name. */
+/* NVML's result for the device's GPU; 0: the GPU is watched. A result without a UUID applies to the GPUs that
+ * have no other result. */
 static int64_t error_of(const struct health *h, const struct gpu_device *d) {
         int64_t nameless = h->state != NOT_YET && h->n_gpus ? NVML_NOT_FOUND : NVML_OK;
         for (size_t i = 0; i < h->n_gpus; i++) {
@@ -142,7 +142,7 @@ static bool concerns(const struct nvml_event *ev, const struct gpu_device *d) {
                 (ev->compute_instance < 0 || ev->compute_instance == (int64_t)d->compute_instance));
 }
 
-/* An error of a program says nothing about one of the GPU before it. */
+/* An error of a program does not replace an earlier error of the GPU. */
 static bool note(struct health *h, const char *uuid, uint64_t xid, bool of_program) {
         struct xid_report *r = find(h, uuid);
         if (r && ((of_program && !r->of_program) || (r->xid == xid && r->of_program == of_program)))
@@ -155,25 +155,25 @@ static bool note(struct health *h, const char *uuid, uint64_t xid, bool of_progr
         }
         r->xid = xid;
         r->of_program = of_program;
-        if (h->n_reports > REPORTS_MAX) /* of MIG devices that have gone, mostly */
+        if (h->n_reports > REPORTS_MAX) /* usually of MIG devices that no longer exist */
                 forget_report(h, TAILQ_FIRST(&h->reports));
         return true;
 }
 
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
-                health_told_fn *told, void *u) {
+                health_told_fn *report, void *u) {
         bool of_program = xids_of_programs(&h->of_programs, ev->xid), any = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];
                 if (!concerns(ev, d) || !note(h, d->uuid, ev->xid, of_program))
                         continue;
                 any = true;
-                told(u, d, ev->xid, of_program);
+                report(u, d, ev->xid, of_program);
         }
         return any;
 }
 
-/* ---- over a restart ---- */
+/* ---- state across a restart ---- */
 
 struct kept_xid {
         const char *uuid;

@@ -29,10 +29,10 @@ bool health_watched(struct health *h, const struct nvml_watched *w);
 bool health_unwatched(struct health *h); /* the watch has ended, or cannot begin */
 /* True after a call of either. Before that it is unknown whether XIDs are noticed. */
 bool health_settled(const struct health *h);
-/* `told` is called for each device for which the XID is new. */
+/* `report` is called for each device for which the XID is new. */
 typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
-                health_told_fn *told, void *u);
+                health_told_fn *report, void *u);
 
 /* Writes the state that survives a restart as JSON, and reads it into a new object: XIDs continue, and a lost
  * GPU stays lost until NVML describes it again. Text of another boot is ignored. ERR_INVALID: the text does

@@ -19,7 +19,7 @@ void health_file_init(struct health_file *f, const char *folder, const char *boo
         struct err e;
         *f = (struct health_file){ .path = file_join(folder, "health.json"), .boot_id = xstrdup(boot_id) };
         if (load(f, h, &e) < 0)
-                log_error("what GPUs had reported before is not known: look at the kernel log for XIDs",
+                log_error("earlier errors of GPUs are not known: check the kernel log for XIDs",
                           kv_str("file", f->path), kv_err(&e));
 }
 
@@ -38,7 +38,7 @@ void health_file_keep(struct health_file *f, const struct health *h) {
                 return;
         }
         if (!streq(f->error, e.msg)) {
-                log_error("what GPUs report is not kept over a restart of this plugin", kv_err(&e));
+                log_error("errors of GPUs will be lost at a restart of this plugin", kv_err(&e));
                 free(f->error);
                 f->error = xstrdup(e.msg);
         }

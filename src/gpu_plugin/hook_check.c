@@ -15,7 +15,7 @@ struct hook_check {
         struct child *child;
 };
 
-/* What gpu_edits names. */
+/* The commands that gpu_edits uses. */
 static const char *const commands[] = { "create-symlinks", "enable-cuda-compat", "update-ldcache",
                                         "disable-device-node-modification" };
 

@@ -34,7 +34,7 @@ int hook_install(const char *program, const char *dir, char **ret, struct err *e
                 snprintf(name + sizeof HOOK_PREFIX - 1 + 2 * i, 3, "%02x", hash[i]);
         free(*ret);
         *ret = file_join(dir, name);
-        /* What bears the name and is something else was cut off by a crash of the system. */
+        /* A file with this name and other content was truncated by a crash of the system. */
         if (!holds(*ret, content, n) && file_replace(*ret, content, n, 0755, e) < 0)
                 return err_wrap(e, "the CDI hook");
         return 0;
@@ -42,7 +42,7 @@ int hook_install(const char *program, const char *dir, char **ret, struct err *e
 
 struct sweep {
         const char *dir, *current, *cdi_root, *prefix;
-        const char *name; /* of the copy that is looked at */
+        const char *name; /* of the copy that is checked */
         bool named, unknown;
 };
 
@@ -69,8 +69,8 @@ static int on_copy(void *u, int folder, const char *name, struct err *e) {
         struct sweep *s = u;
         struct err why;
         if (str_starts(name, "." HOOK_PREFIX) && strstr(name, ".tmp.")) {
-                /* Who is copying at this moment tries again. */
-                remove_copy(s, name, "cannot remove what is left of a CDI hook that was being copied");
+                /* A process that is copying at this moment retries. */
+                remove_copy(s, name, "cannot remove an incomplete copy of a CDI hook");
                 return 0;
         }
         if (!str_starts(name, HOOK_PREFIX) || str_ends(s->current, name))
@@ -79,7 +79,7 @@ static int on_copy(void *u, int folder, const char *name, struct err *e) {
         s->named = s->unknown = false;
         if (file_each(s->cdi_root, on_cdi_file, s, &why) < 0 || s->named || s->unknown)
                 return 0;
-        remove_copy(s, name, "cannot remove a CDI hook that nobody names");
+        remove_copy(s, name, "cannot remove an unused CDI hook");
         return 0;
 }
 

@@ -2,8 +2,8 @@
 /* gpu-kubelet-plugin: offers a node's GPUs and MIG devices and prepares the claims for them.
  *
  *     gpu-kubelet-plugin                            the plugin
- *     gpu-kubelet-plugin nvml-worker query PATH     the process that asks NVML
- *     gpu-kubelet-plugin nvml-worker events PATH    the one that watches for XIDs */
+ *     gpu-kubelet-plugin nvml-worker query PATH     the process that queries NVML
+ *     gpu-kubelet-plugin nvml-worker events PATH    the process that watches for XIDs */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ struct plugin {
         struct gpu_metrics metrics;
         struct report report;
         struct gpus *gpus;
-        struct monitor *monitor; /* NULL: nobody watches the GPUs' health */
+        struct monitor *monitor; /* NULL: the GPUs' health is not monitored */
         struct gpu *driver;
         struct device_plugin *device_plugin;
         struct toolkit_gpus_watch *toolkit;
@@ -74,11 +74,11 @@ static bool is_folder(const char *path) {
 
 /* ---- the hook ---- */
 
-static void tell_driver(struct plugin *p);
+static void inform_driver(struct plugin *p);
 static void publish(struct plugin *p);
 
-/* A node on which it fails offers no GPU, because pods that got one would never start. What forbids it may be
- * a setting of the node. */
+/* A node on which the hook fails offers no GPU, because pods with a GPU would never start. A setting of the
+ * node may be the cause. */
 static void hook_fails(struct plugin *p, const char *reason, const char *problem) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         char error[sizeof p->hook_error];
@@ -107,10 +107,10 @@ static void on_hook_checked(void *u, const char *problem) {
                 *p->hook_error = '\0';
         }
         publish(p);
-        tell_driver(p);
+        inform_driver(p);
 }
 
-/* Where the host's root folder is seen from here; NULL: nowhere. */
+/* The path of the host's root folder in our container; NULL: it is not mounted. */
 static const char *host_files(const struct plugin *p) {
         if (streq(p->flags.root_host, "/"))
                 return p->flags.root_here;
@@ -121,7 +121,7 @@ static void check_hook(struct plugin *p) {
         bool nvidias = *p->flags.cdi_hook;
         const char *host = host_files(p);
         if (nvidias && !host) {
-                log_info("the CDI hook is not checked: the host's files are not seen from here",
+                log_info("the CDI hook is not checked: the host's files are not mounted here",
                          kv_str("hook", p->hook));
                 p->hook_state = HOOK_WORKS;
                 return;
@@ -134,7 +134,7 @@ static void check_hook(struct plugin *p) {
                         .program = p->hook, .root = nvidias ? host : NULL, .done = on_hook_checked, .u = p });
 }
 
-/* Without it no claim can be prepared, and all that is can be unprepared. */
+/* Without the hook no claim can be prepared. Prepared claims can still be unprepared. */
 static void install_hook(struct plugin *p) {
         struct err e;
         if (*p->flags.cdi_hook) {
@@ -147,7 +147,7 @@ static void install_hook(struct plugin *p) {
                 if (!streq(p->hook_error, e.msg))
                         log_error("cannot install the CDI hook", kv_err(&e));
                 snprintf(p->hook_error, sizeof p->hook_error, "%s", e.msg);
-                if (p->hook) /* else the image lacks it, and a later try would find the same */
+                if (p->hook) /* otherwise the image lacks it, and a retry would fail, too */
                         loop_timer_start(&p->hook_retry, RETRY_MS);
                 return;
         }
@@ -165,8 +165,9 @@ static void install_hook(struct plugin *p) {
 
 /* ---- the GPUs ---- */
 
-/* A driver that is away for a while is waited for; that a GPU is not there is for the scheduler to know. */
-static void tell_driver(struct plugin *p) {
+/* While the NVIDIA driver is missing, claims wait for it. A missing GPU is an error, so that the scheduler
+ * can choose another node. */
+static void inform_driver(struct plugin *p) {
         const struct gpus_state *s = gpus_get(p->gpus);
         const struct gpu_devices *d = gpus_devices(p->gpus);
         if (!s->known || (*s->reason && !d->driver_version))
@@ -174,8 +175,8 @@ static void tell_driver(struct plugin *p) {
         else if (p->hook_state != HOOK_WORKS)
                 gpu_driver_know(p->driver, NULL, str_or(p->hook_error, "the CDI hook is being checked"));
         else if (p->monitor && !health_settled(monitor_health(p->monitor)))
-                /* A pod that starts before would have XIDs that nobody sees. */
-                gpu_driver_know(p->driver, NULL, "NVML is being asked to watch this node's GPUs for errors");
+                /* XIDs of a pod that starts before the watch would not be noticed. */
+                gpu_driver_know(p->driver, NULL, "NVML is starting to watch this node's GPUs for errors");
         else
                 gpu_driver_know(p->driver, d, "");
 }
@@ -205,7 +206,7 @@ static void on_gpus(void *u) {
         if (p->monitor)
                 monitor_follow(p->monitor, s, d);
         publish(p);
-        tell_driver(p);
+        inform_driver(p);
 }
 
 /* ---- their health ---- */
@@ -222,7 +223,7 @@ static void on_watch(void *u, const struct err *e) {
 
 static void on_health(void *u) {
         publish(u);
-        tell_driver(u);
+        inform_driver(u);
 }
 
 static void on_untainted(void *u, enum slice_taints taken) {
@@ -232,7 +233,7 @@ static void on_untainted(void *u, enum slice_taints taken) {
 
 static void on_seen_to(void *u) {
         struct plugin *p = u;
-        log_info("somebody has seen to the GPUs of this node: what they have reported is over");
+        log_info("the reported errors of this node's GPUs have been cleared by an annotation");
         monitor_forget_xids(p->monitor);
 }
 
@@ -243,13 +244,13 @@ static void start_monitor(struct plugin *p) {
         if (!p->gates.on[GATE_NVML_DEVICE_HEALTH_CHECK]) {
                 if (*p->xids)
                         log_warn("--additional-xids-to-ignore has no effect: the feature gate "
-                                 "NVMLDeviceHealthCheck is off, so nobody looks for XIDs");
+                                 "NVMLDeviceHealthCheck is off, so XIDs are not monitored");
                 return;
         }
         if (!all) {
                 _cleanup_(freep) char *word = xstrndup(bad.p, bad.n);
-                log_warn("--additional-xids-to-ignore: a word that is no XID is left out: give numbers with "
-                         "commas between them, at most 256",
+                log_warn("--additional-xids-to-ignore: a word that is not an XID is ignored: use at most 256 "
+                         "comma-separated numbers",
                          kv_str("word", word));
         }
         slice_on_untainted(p->main.slices, on_untainted, p);
@@ -266,7 +267,7 @@ static void start_monitor(struct plugin *p) {
 static void on_hook_retry(void *u) {
         struct plugin *p = u;
         install_hook(p);
-        tell_driver(p);
+        inform_driver(p);
 }
 
 static void on_nvml_failed(void *u, const char *kind) {
@@ -306,7 +307,7 @@ static void wanted(void *u, bool yes) {
 
 /* ---- start and stop ---- */
 
-/* Below the driver's root where that has it, else the container's own. */
+/* The path below the driver's root if it exists there, else the container's own. */
 static char *below_root(const struct plugin *p, const char *path) {
         char *below = file_join(p->flags.root_here, path + 1);
         if (is_folder(below))
@@ -325,8 +326,8 @@ static char *beside_us(const char *name) {
         return file_join(slash ? path : "/usr/bin", name);
 }
 
-/* They come with the Go driver's manifests, and are for what this driver does not do yet. */
-static void tell_unused(const struct plugin *p) {
+/* These flags come with the Go driver's manifests, for features that this driver does not have yet. */
+static void report_unused_flags(const struct plugin *p) {
         const struct {
                 const char *flag, *value, *otherwise;
         } flags[] = { { "namespace", p->ns, DEFAULT_NAMESPACE },
@@ -340,7 +341,7 @@ static void tell_unused(const struct plugin *p) {
                         buf_addf(&given, "%s--%s", given.n ? " " : "", flags[i].flag);
         }
         if (given.n)
-                log_info("these flags have no effect: this version starts no pods for MPS and hands no GPU "
+                log_info("these flags have no effect: this version starts no pods for MPS and gives no GPU "
                          "to VFIO",
                          kv_str("flags", buf_str(&given)));
         buf_done(&given);
@@ -356,7 +357,7 @@ static void *start(struct node_main *m) {
         p->report = (struct report){ .events = m->events, .metrics = &p->metrics, .node = p->flags.node };
         loop_timer_init(&p->hook_retry, &m->loop, on_hook_retry, p);
         slice_on_refused(m->slices, on_refused, p);
-        tell_unused(p);
+        report_unused_flags(p);
         install_hook(p);
         start_monitor(p);
         p->device_plugin = device_plugin_new(m->kube, p->flags.node, on_device_plugin, p);

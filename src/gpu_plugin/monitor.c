@@ -7,17 +7,17 @@
 enum { SILENT_MS = 4 * NVML_EVENT_WAIT_MS };
 
 struct monitor {
-        struct monitor_options o; /* but for the XIDs and what is of the file */
+        struct monitor_options o; /* except the XIDs and the members for the file */
         struct nvml_watch *watch;
         struct health *health;
         struct health_file file;
         const struct gpu_devices *devices; /* NULL: not known yet */
         struct loop_timer patience;
-        struct err why; /* nobody watches */
+        struct err why; /* why the watch has failed */
 };
 
-/* Kept before it is published, so that what was published is known to the next process. */
-static void tell(struct monitor *m) {
+/* Writes the file before the taints are published, so that the next process knows all published taints. */
+static void notify(struct monitor *m) {
         health_file_keep(&m->file, m->health);
         m->o.changed(m->o.u);
 }
@@ -28,13 +28,13 @@ static void on_watched(void *u, const struct nvml_watched *w) {
         bool news = health_watched(m->health, w);
         m->o.watch(m->o.u, NULL);
         if (news)
-                tell(m);
+                notify(m);
 }
 
 static void on_xid(void *u, const struct nvml_event *ev) {
         struct monitor *m = u;
         if (m->devices && health_xid(m->health, m->devices, ev, m->o.xid, m->o.u))
-                tell(m);
+                notify(m);
 }
 
 static void on_broken(void *u, const struct err *e) {
@@ -49,7 +49,7 @@ static void on_patience(void *u) {
         bool news = health_unwatched(m->health);
         m->o.watch(m->o.u, &m->why);
         if (news)
-                tell(m);
+                notify(m);
 }
 
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
@@ -70,13 +70,13 @@ struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
 void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct gpu_devices *d) {
         m->devices = d;
         nvml_watch_with(m->watch, s->library, s->fingerprint);
-        if (!s->library) /* nothing is offered that anybody would have to watch */
+        if (!s->library) /* no GPU is offered, so there is nothing to watch */
                 loop_timer_stop(&m->patience);
 }
 
 void monitor_forget_xids(struct monitor *m) {
         health_forget_xids(m->health);
-        tell(m);
+        notify(m);
 }
 
 const struct health *monitor_health(const struct monitor *m) {

@@ -30,7 +30,7 @@ struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct
                 if (h)
                         devices[i].n_taints = health_taints(h, &d->items[i], a, &devices[i].taints);
         }
-        /* With the first taint no device moves to another slice. */
+        /* The slices have room for taints, so that the first taint moves no device to another slice. */
         return (struct slice_content){ .arena = a,
                                        .driver = GPU_DRIVER,
                                        .devices = devices,

@@ -31,7 +31,7 @@ static void write_pair(struct jw *w, const struct node_device *d) {
         jw_end_obj(w);
 }
 
-/* How the releases begin each configState in which there is no MPS daemon. */
+/* The start of each configState without an MPS daemon in the released dialect. */
 static const char no_daemon[] = "{\"mpsControlDaemonID\":\"\"";
 
 static void write_config(struct jw *w, const char *config, int dialect) {
@@ -105,7 +105,7 @@ static const struct jd_field f_group[] = {
         JD_END,
 };
 
-/* Of either dialect; returns the main branch's form. */
+/* Reads either dialect, and returns the main branch's form. */
 static const char *take_config(struct str config, struct arena *a) {
         const char *text = config.n ? arena_strndup(a, config.p, config.n) : "{}";
         if (!str_starts(text, no_daemon))
@@ -164,7 +164,7 @@ static int dialect_of(yyjson_val *entry) {
                 if (yyjson_is_str(id) && !yyjson_get_len(id))
                         return RECORD_RELEASED;
         }
-        return 0; /* with a daemon both write the same */
+        return 0; /* with a daemon both dialects are the same */
 }
 
 const struct device_codec record_codec = {

@@ -12,16 +12,16 @@ static struct event_about about(const struct report *r) {
         return (struct event_about){ "v1", "Node", NULL, r->node, r->node };
 }
 
-/* Has it changed? Who waits is told more often than there is news. */
-static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *told, const char *fmt, ...) {
+/* True if the state has changed since the last report. The functions are also called without a change. */
+static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *last, const char *fmt, ...) {
         struct buf b = BUF_INIT(4096);
         va_list ap;
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
         va_end(ap);
-        uint64_t hash = str_fnv64(b.p, b.n), before = *told;
+        uint64_t hash = str_fnv64(b.p, b.n), before = *last;
         buf_done(&b);
-        *told = hash;
+        *last = hash;
         return hash != before;
 }
 
@@ -54,11 +54,11 @@ static void tell_stale(struct report *r, const struct gpus_state *s) {
         struct event_about node = about(r);
         bool stale = s->known && s->failures >= GPUS_STALE;
         if (stale && !r->stale) {
-                log_warn("NVML does not answer: what is known of this node's GPUs may be old",
+                log_warn("NVML does not answer: the known GPUs of this node may be outdated",
                          kv_str("err", s->error));
                 event_record(r->events, &node, EVENT_WARNING, REASON_GPU_INVENTORY_STALE,
-                             "NVML has failed %u times in a row, so what this node offers may be old: %s; "
-                             "nvidia-smi on the node and its kernel log say more",
+                             "NVML has failed %u times in a row, so the offered GPUs may be outdated: %s; "
+                             "see nvidia-smi and the kernel log on the node",
                              s->failures, s->error);
         }
         r->stale = stale;
@@ -76,7 +76,7 @@ static void tell_left_out(struct report *r, const struct gpu_devices *d) {
         }
         if (hash != r->left_out)
                 for (size_t i = 0; i < d->n_left_out; i++) {
-                        log_warn("this is not offered", kv_str("what", d->left_out[i].what),
+                        log_warn("this device is not offered", kv_str("what", d->left_out[i].what),
                                  kv_str("why", d->left_out[i].why));
                         event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
                                      "%s is not offered on this node: %s", d->left_out[i].what,
@@ -90,12 +90,12 @@ static void tell_persistence(struct report *r, const struct gpu_devices *d) {
         gpu_metrics_persistence_off(r->metrics, d->n_persistence_off);
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
-                event_record(
-                        r->events, &node, EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
-                        "persistence mode is off on %zu GPUs of this node, so each is initialized again, for "
-                        "seconds, whenever a first program uses it: run nvidia-persistenced on the node, or "
-                        "nvidia-smi -pm 1 after each boot",
-                        d->n_persistence_off);
+                event_record(r->events, &node, EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
+                             "persistence mode is off on %zu GPUs of this node, so each idle GPU is "
+                             "initialized again, for "
+                             "seconds, when a program uses it: run nvidia-persistenced on the node, or "
+                             "nvidia-smi -pm 1 after each boot",
+                             d->n_persistence_off);
         }
         r->persistence_off = d->n_persistence_off;
 }
@@ -114,7 +114,7 @@ void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool
         if (!of_program)
                 event_record(r->events, &node, EVENT_WARNING, REASON_GPU_REPORTS_XID,
                              "%s (%s) reports XID %llu, so no new pod gets it (taint " GPU_TAINT_XID
-                             "): NVIDIA's list of XIDs and the node's kernel log say what it needs, mostly a "
+                             "): see NVIDIA's list of XIDs and the node's kernel log; it usually needs a "
                              "reset or a reboot; after a reset: kubectl annotate resourceslices "
                              "--field-selector spec.driver=" GPU_DRIVER
                              ",spec.nodeName=%s " GPU_ANNOTATION_CLEAR_XIDS "=true",
@@ -123,17 +123,16 @@ void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool
 
 void report_watch(struct report *r, const struct err *e) {
         struct event_about node = about(r);
-        bool told = r->unmonitored;
+        bool reported = r->unmonitored;
         r->unmonitored = e != NULL;
-        if (e && !told) {
-                log_warn("nobody watches this node's GPUs for errors", kv_err(e));
+        if (e && !reported) {
+                log_warn("this node's GPUs are not monitored for errors", kv_err(e));
                 event_record(r->events, &node, EVENT_WARNING, REASON_GPU_UNMONITORED,
-                             "errors of this node's GPUs are not seen, because NVML cannot be asked for "
-                             "events: %s; it is tried again; nvidia-smi on the node and its kernel log say "
-                             "more",
+                             "errors of this node's GPUs are not noticed, because NVML cannot watch for "
+                             "events: %s; the plugin retries; see nvidia-smi and the kernel log on the node",
                              e->msg);
-        } else if (!e && told) {
-                log_info("this node's GPUs are watched for errors again");
+        } else if (!e && reported) {
+                log_info("this node's GPUs are monitored for errors again");
         }
 }
 
@@ -151,11 +150,12 @@ void report_health(struct report *r, const struct health *h, const struct gpu_de
                                     health_count(h, d, taints[i].key, taints[i].effect));
         if (lost > r->lost) {
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
-                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LOST,
-                             "%zu devices of this node are of a GPU that has fallen off the bus, so no new "
-                             "pod gets them (taint " GPU_TAINT_LOST
-                             "): nvidia-smi on the node and its kernel log name it; mostly it needs a reboot",
-                             lost);
+                event_record(
+                        r->events, &node, EVENT_WARNING, REASON_GPU_LOST,
+                        "%zu devices of this node belong to a GPU that has fallen off the bus, so no new "
+                        "pod gets them (taint " GPU_TAINT_LOST "): nvidia-smi and the kernel log on the node "
+                                                               "name the GPU; it usually needs a reboot",
+                        lost);
         }
         r->lost = lost;
 }
@@ -165,18 +165,18 @@ void report_untainted(struct report *r, enum slice_taints taken) {
         if (taken <= r->taints)
                 return;
         r->taints = taken;
-        log_warn("the API server does not take all taints of devices",
+        log_warn("the API server does not accept all taints of devices",
                  kv_str("taken", taken == SLICE_TAINTS_NONE ? "none" : "those that have an effect"));
         if (taken == SLICE_TAINTS_NONE)
                 event_record(r->events, &node, EVENT_WARNING, REASON_DEVICE_TAINTS_NOT_SERVED,
                              "the API server does not keep taints of devices, so pods still get GPUs that "
-                             "report errors: switch on its feature gate DRADeviceTaints (there since "
+                             "report errors: switch on its feature gate DRADeviceTaints (available since "
                              "Kubernetes 1.33, on since 1.36), or switch off NVMLDeviceHealthCheck");
 }
 
 void report_refused(struct report *r, const char *device, const struct err *e) {
         struct event_about node = about(r);
-        log_error("the API server refuses a device", kv_str("device", device), kv_err(e));
+        log_error("the API server rejects a device", kv_str("device", device), kv_err(e));
         event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
                      "%s is not offered on this node: %s", device, e->msg);
 }
@@ -190,7 +190,7 @@ void report_foreign(struct report *r, const struct checkpoint *table) {
                 of_kind[found[i].kind]++;
                 if (n <= r->foreign) /* claims end one after the other */
                         continue;
-                log_warn("a claim was prepared by the Go driver in a way that this driver does not undo",
+                log_warn("the Go driver prepared a claim in a way that this driver does not restore",
                          kv_str("uid", found[i].uid), kv_str("device", found[i].device),
                          kv_str("remedy", found[i].remedy));
                 event_record(r->events, &node, found[i].kind == FOREIGN_MIG ? EVENT_NORMAL : EVENT_WARNING,
@@ -206,7 +206,7 @@ void report_toolkit(struct report *r, enum toolkit_gpus answer, const char *why)
         struct event_about node = about(r);
         gpu_metrics_toolkit(r->metrics, answer == TOOLKIT_GPUS_TO_ALL);
         if (answer == TOOLKIT_GPUS_UNKNOWN)
-                log_warn("cannot see whether pods without a claim get GPUs", kv_str("why", why));
+                log_warn("cannot detect whether pods without a claim get GPUs", kv_str("why", why));
         if (answer != TOOLKIT_GPUS_TO_ALL)
                 return;
         log_warn("pods without a claim get GPUs", kv_str("why", why));
@@ -221,14 +221,13 @@ void report_device_plugin(struct report *r, const char *offers) {
         struct event_about node = about(r);
         gpu_metrics_device_plugin(r->metrics, *offers);
         if (*offers) {
-                log_warn("a device plugin gives the GPUs of this node to pods as well",
+                log_warn("a device plugin also gives the GPUs of this node to pods",
                          kv_str("offers", offers));
-                event_record(
-                        r->events, &node, EVENT_WARNING, REASON_DEVICE_PLUGIN_ACTIVE,
-                        "a device plugin gives the GPUs of this node to pods as well (%s), so one GPU may be "
-                        "given twice: switch it off on this node, or this driver's GPUs "
-                        "(resources.gpus.enabled=false)",
-                        offers);
+                event_record(r->events, &node, EVENT_WARNING, REASON_DEVICE_PLUGIN_ACTIVE,
+                             "a device plugin also gives the GPUs of this node to pods (%s), so a GPU may be "
+                             "allocated twice: switch it off on this node, or this driver's GPUs "
+                             "(resources.gpus.enabled=false)",
+                             offers);
         } else if (r->device_plugin) {
                 log_info("no device plugin gives the GPUs of this node to pods any more");
                 event_record(r->events, &node, EVENT_NORMAL, REASON_DEVICE_PLUGIN_GONE,

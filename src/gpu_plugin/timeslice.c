@@ -15,13 +15,13 @@ enum { OUTPUT_MAX = 16384, LAST_LINE_MAX = 160 };
 extern char **environ;
 
 struct timeslice {
-        struct timeslice_options o; /* but for the GPUs */
+        struct timeslice_options o; /* except the GPUs */
         uv_loop_t *loop;
         struct arena *arena;
         struct timeslice_gpu *gpus;
         size_t n;
-        size_t at; /* the step: of each GPU its mode, then of each its slice */
-        bool back; /* one has failed: those before it get the default */
+        size_t at; /* the step: first the mode of each GPU, then the slice of each GPU */
+        bool back; /* a step has failed, and the GPUs before it get the default */
         struct err failed;
         const char *smi;
         const char **env;
@@ -44,8 +44,8 @@ static void finish(struct timeslice *t) {
         done(u, e.kind ? &e : NULL);
 }
 
-/* Our environment, but that the library is loaded that nvidia-smi needs and that lies where the loader of our
- * container does not look. */
+/* Our environment, with NVML's library preloaded: nvidia-smi needs it, and our container's loader does not
+ * search its folder. */
 static const char **environment(struct arena *a, const char *library) {
         size_t n = 0, at = 0;
         while (environ[n])
@@ -70,7 +70,7 @@ static int find(struct timeslice *t, struct err *e) {
         return 0;
 }
 
-/* What it says at its end is why. */
+/* The last line has the reason. */
 static struct str last_line(struct str out) {
         struct str rest = out, line, last = { 0 };
         while (str_next_line(&rest, &line)) {
@@ -115,7 +115,7 @@ static void on_ended(void *u, const struct child_result *r) {
         if (check(t, r, &e) == 0) {
                 t->at++;
         } else if (t->back) {
-                log_warn("a GPU that was to get its default time slice back has not got it", kv_err(&e));
+                log_warn("cannot reset the time slice of a GPU", kv_err(&e));
                 t->at++;
         } else {
                 if (!t->failed.kind)
@@ -126,7 +126,7 @@ static void on_ended(void *u, const struct child_result *r) {
                         t->at = 2 * t->n; /* no slice has been set */
                 } else {
                         t->back = true;
-                        t->n = t->at - t->n + 1; /* this one, too: who knows how far it came */
+                        t->n = t->at - t->n + 1; /* also this GPU, which may have been set in part */
                         t->at = t->n;
                 }
         }

@@ -16,10 +16,10 @@ struct toolkit_gpus_watch {
         uv_loop_t *loop;
         struct driver_root roots[ROOTS_MAX];
         size_t n_roots, n_places;
-        void (*told)(void *u, enum toolkit_gpus answer, const char *why);
+        void (*changed)(void *u, enum toolkit_gpus answer, const char *why);
         void *u;
         struct watch_file places[PLACES_MAX];
-        struct loop_turn look;
+        struct loop_turn check;
         bool known, unwatched;
         enum toolkit_gpus answer;
         char why[WHY_MAX];
@@ -27,7 +27,7 @@ struct toolkit_gpus_watch {
 
 static void on_place(struct watch_file *place) {
         struct toolkit_gpus_watch *w = place->u;
-        loop_turn_start(&w->look);
+        loop_turn_start(&w->check);
 }
 
 static void watch_place(struct toolkit_gpus_watch *w, const struct driver_root *root, const char *path) {
@@ -43,14 +43,15 @@ static void watch_place(struct toolkit_gpus_watch *w, const struct driver_root *
         if (watch_file_start_below(place, w->loop, root->here, there, on_place, &e) == 0)
                 return;
         if (!w->unwatched)
-                log_warn("cannot watch the configuration of the container runtime: a change is seen at the "
-                         "next "
-                         "start only",
-                         kv_err(&e));
+                log_warn(
+                        "cannot watch the configuration of the container runtime: a change is noticed at the "
+                        "next "
+                        "start only",
+                        kv_err(&e));
         w->unwatched = true;
 }
 
-/* All of them again, because folders on the way may have come or gone. */
+/* Watches all of them again, because folders in the paths may have been created or removed. */
 static void watch(struct toolkit_gpus_watch *w) {
         w->n_places = 0;
         for (size_t i = 0; i < w->n_roots; i++) {
@@ -61,31 +62,31 @@ static void watch(struct toolkit_gpus_watch *w) {
         }
 }
 
-static void on_look(void *u) {
+static void on_check(void *u) {
         struct toolkit_gpus_watch *w = u;
         char why[WHY_MAX];
-        watch(w); /* first, so that no change falls between */
+        watch(w); /* first, so that no change is missed */
         enum toolkit_gpus answer = toolkit_gives_gpus(w->roots, w->n_roots, why, sizeof why);
         if (w->known && answer == w->answer && streq(why, w->why))
                 return;
         w->known = true;
         w->answer = answer;
         memcpy(w->why, why, sizeof why);
-        w->told(w->u, answer, w->why);
+        w->changed(w->u, answer, w->why);
 }
 
-struct toolkit_gpus_watch *toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
-                                            void (*told)(void *u, enum toolkit_gpus answer, const char *why),
-                                            void *u) {
+struct toolkit_gpus_watch *
+toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
+                 void (*changed)(void *u, enum toolkit_gpus answer, const char *why), void *u) {
         struct toolkit_gpus_watch *w = xnew(struct toolkit_gpus_watch);
         BUG_ON(n_roots > ROOTS_MAX);
         w->loop = loop;
         memcpy(w->roots, roots, n_roots * sizeof *roots);
         w->n_roots = n_roots;
-        w->told = told;
+        w->changed = changed;
         w->u = u;
-        loop_turn_init(&w->look, loop, on_look, w);
-        loop_turn_start(&w->look);
+        loop_turn_init(&w->check, loop, on_check, w);
+        loop_turn_start(&w->check);
         return w;
 }
 
@@ -94,6 +95,6 @@ void toolkit_gpus_free(struct toolkit_gpus_watch *w) {
                 return;
         for (size_t i = 0; i < PLACES_MAX; i++)
                 watch_file_stop(&w->places[i]);
-        loop_turn_done(&w->look);
+        loop_turn_done(&w->check);
         free(w);
 }

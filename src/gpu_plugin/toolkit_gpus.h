@@ -10,9 +10,9 @@
 
 struct toolkit_gpus_watch;
 
-/* At most two roots, whose strings are borrowed. `told` is called in the next turn of the loop, and when the
- * answer or the reason has changed. */
-struct toolkit_gpus_watch *toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
-                                            void (*told)(void *u, enum toolkit_gpus answer, const char *why),
-                                            void *u);
+/* At most two roots, whose strings are borrowed. `changed` is called in the next turn of the loop, and when
+ * the answer or the reason has changed. */
+struct toolkit_gpus_watch *
+toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
+                 void (*changed)(void *u, enum toolkit_gpus answer, const char *why), void *u);
 void toolkit_gpus_free(struct toolkit_gpus_watch *w); /* NULL is allowed */

@@ -41,7 +41,7 @@ static bool find_section(int fd, Elf64_Shdr *ret) {
         return false;
 }
 
-/* The text of the note, with a byte 0 behind it. */
+/* Reads the text of the note and terminates it. */
 static bool read_note(int fd, const Elf64_Shdr *section, char ret[static NOTE_MAX + 1]) {
         static char data[NOTE_MAX];
         Elf64_Nhdr h;
@@ -65,7 +65,7 @@ static const char *skip_blanks(const char *p) {
         return p + strspn(p, " \t\r\n");
 }
 
-/* Behind the "[" of the list; NULL: there is none. */
+/* Returns the text behind the "[" of the list; NULL: there is no list. */
 static const char *find_list(const char *text) {
         static const char member[] = "\"Driver\"";
         const char *p = strstr(text, member);
@@ -80,7 +80,7 @@ static int list_has(const char *p, unsigned long driver) {
                 char *end;
                 p = skip_blanks(p);
                 if (*p < '0' || *p > '9')
-                        return any ? 0 : -1; /* an empty list is as good as none */
+                        return any ? 0 : -1; /* an empty list counts as none */
                 if (strtoul(p, &end, 10) == driver)
                         return 1;
                 any = true;

@@ -15,10 +15,10 @@
 #include "hook/in_root.h"
 #include "hook/say.h"
 
-/* Where NVIDIA's images have the user-space part of a newer driver. */
+/* NVIDIA's images have the user-space part of a newer driver here. */
 static const char compat_folder[] = "/usr/local/cuda/compat";
 
-/* The first number of a version, 0 when there is none. */
+/* The first number of a version; 0: there is none. */
 static unsigned long major_of(const char *version) {
         char *end;
         errno = 0;
@@ -26,7 +26,7 @@ static unsigned long major_of(const char *version) {
         return errno || (n && *end != '.') ? 0 : n;
 }
 
-/* "libcuda.so.580.95.05" -> 580; libcuda.so.1 is a link's name. */
+/* "libcuda.so.580.95.05" -> 580. libcuda.so.1 is the name of a link. */
 static unsigned long library_major(int folder, const char *name) {
         static const char prefix[] = "libcuda.so.";
         struct stat st;
@@ -36,7 +36,7 @@ static unsigned long library_major(int folder, const char *name) {
         return major_of(name + strlen(prefix));
 }
 
-/* A library without a list of drivers is for all that are older. */
+/* A library without a list of drivers supports all older drivers. */
 static bool is_for(int folder, const char *name, unsigned long driver) {
         int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
@@ -46,7 +46,7 @@ static bool is_for(int folder, const char *name, unsigned long driver) {
         return listed != 0 && library_major(folder, name) > driver;
 }
 
-/* The one library there is for that driver; false, too, if there are several, of which any may count. */
+/* True if exactly one library supports that driver. With several, the loader may use any of them. */
 static bool is_preferred(int root, unsigned long driver) {
         int fd = in_root(root, compat_folder, O_RDONLY | O_DIRECTORY, 0);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -73,13 +73,14 @@ int enable_cuda_compat(int root, const struct options *o) {
         char name[NAME_MAX];
         unsigned long ours = o->driver_version ? major_of(o->driver_version) : 0;
         if (!ours)
-                return say("--host-driver-version: want the version of the host's driver, such as 580.95.05");
+                return say("--host-driver-version: the value must be the version of the host's driver, such "
+                           "as 580.95.05");
         if (!is_preferred(root, ours))
                 return 0;
         int folder = in_root_folder(root, "/etc/ld.so.conf.d");
         if (folder < 0)
                 return -1;
-        /* Before all other files there: the first folder with a library wins. */
+        /* The name sorts before all others, because the loader uses the first folder that has a library. */
         int r = in_root_random_name("00-compat-", ".conf", name, sizeof name);
         if (r == 0)
                 r = in_root_place_file(folder, name, "/usr/local/cuda/compat\n", 0644);

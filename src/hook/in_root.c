@@ -16,12 +16,12 @@
 
 #include "hook/say.h"
 
-enum { TRIES = 16 /* the kernel gives up when the tree moves under its walk */, NAME_SIZE = NAME_MAX + 1 };
+enum { TRIES = 16 /* the kernel gives up if the tree changes during its walk */, NAME_SIZE = NAME_MAX + 1 };
 
 int in_root_open(const char *path) {
         struct stat root, host;
         if (*path != '/')
-                return say("the root of the container, '%s', is no absolute path", path);
+                return say("the root of the container, '%s', is not an absolute path", path);
         int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return say_errno("open the root of the container, '%s'", path);
@@ -51,7 +51,7 @@ int in_root(int root, const char *path, unsigned flags, unsigned resolve) {
 
 /* ---- folders ---- */
 
-/* Cuts the next component off; false at the end. Sets *too_long or *up for what is refused. */
+/* Cuts off the next component; false at the end. Sets *bad if the component is refused. */
 static bool next_component(const char **path, char name[static NAME_SIZE], bool *bad) {
         const char *p = *path + strspn(*path, "/");
         size_t n = strcspn(p, "/");
@@ -64,7 +64,7 @@ static bool next_component(const char **path, char name[static NAME_SIZE], bool 
         return true;
 }
 
-/* One folder in another, made if it is missing; a link is none. */
+/* Opens a folder in another one, and creates it if it is missing. A link is refused. */
 static int folder_in(int folder, const char *name) {
         const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                       .resolve =
@@ -74,7 +74,7 @@ static int folder_in(int folder, const char *name) {
         return (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
 }
 
-/* The deepest folder of the path that is there; *rest is what is missing below it. */
+/* Opens the deepest existing folder of the path; *rest is the missing part below it. */
 static int deepest(int root, const char *path, const char **rest) {
         char prefix[PATH_MAX];
         size_t n = strlen(path);
@@ -104,7 +104,7 @@ int in_root_folder(int root, const char *path) {
         while (next_component(&rest, name, &bad))
                 ;
         if (*path != '/' || bad)
-                return say("'%s' is no path in a container without '.' and '..'", path);
+                return say("'%s' is not an absolute path without '.' and '..'", path);
         int fd = deepest(root, path, &rest);
         while (fd >= 0 && next_component(&rest, name, &bad)) {
                 int next = folder_in(fd, name);
@@ -116,7 +116,7 @@ int in_root_folder(int root, const char *path) {
         return fd < 0 ? say_errno("folder '%s' in the container", path) : fd;
 }
 
-/* ---- what is put there ---- */
+/* ---- new links and files ---- */
 
 int in_root_random_name(const char *before, const char *after, char *ret, size_t size) {
         uint64_t random;
@@ -126,7 +126,7 @@ int in_root_random_name(const char *before, const char *after, char *ret, size_t
         return n > 0 && (size_t)n < size ? 0 : say("a name is too long");
 }
 
-/* It has the final name, or is gone. */
+/* Renames the file to its final name, or removes it. */
 static int rename_into_place(int folder, const char *temporary, const char *name) {
         if (renameat(folder, temporary, folder, name) == 0)
                 return 0;
@@ -137,7 +137,7 @@ static int rename_into_place(int folder, const char *temporary, const char *name
 
 static int temporary_name(const char *name, char *ret, size_t size) {
         char before[NAME_SIZE + 2];
-        /* Not all of a long name: the temporary one has a limit too. */
+        /* A long name is cut, because the temporary name has a limit, too. */
         snprintf(before, sizeof before, ".%.200s.", name);
         return in_root_random_name(before, "", ret, size);
 }

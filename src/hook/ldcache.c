@@ -17,7 +17,7 @@
 
 enum { FOLDERS_MAX = 64, TEXT_MAX = FOLDERS_MAX * (PATH_MAX + 1) };
 
-/* Not one of the *.conf files there, which configurations include. */
+/* The name does not match *.conf, which configurations include. */
 #define WRAPPER "/etc/ld.so.conf.d/nvcr.wrapper"
 
 #if defined(__x86_64__)
@@ -33,7 +33,7 @@ static bool is_there(int root, const char *path) {
         return fd >= 0;
 }
 
-/* An image without configuration gets one that has our files. */
+/* An image without a configuration gets one that includes our files. */
 static int make_configuration(int root) {
         static const char text[] = "include /etc/ld.so.conf.d/*.conf\n";
         int etc = in_root_folder(root, "/etc");
@@ -60,13 +60,13 @@ static int place(int root, const char *name, const char *text) {
         return r;
 }
 
-/* Another file each time: several hooks may run in a container. */
+/* Creates another file each time, because several hooks may run in a container. */
 static int place_conf(int root, const char *before, const char *text) {
         char name[NAME_MAX];
         return in_root_random_name(before, ".conf", name, sizeof name) < 0 ? -1 : place(root, name, text);
 }
 
-/* For ldconfig, in the place of a configuration that includes no files. */
+/* Replaces, for ldconfig only, a configuration that includes no files. */
 static int place_wrapper(int root) {
         static const char text[] = "include /etc/ld.so.conf.d/00-compat-*.conf\n"
                                    "include /etc/ld.so.conf.d/00-nvcr-*.conf\n"
@@ -75,7 +75,7 @@ static int place_wrapper(int root) {
         return place(root, strrchr(WRAPPER, '/') + 1, text);
 }
 
-/* "a:b\nc" has the folder. */
+/* True if the list, in the form "a:b\nc", has the folder. */
 static bool has_folder(const char *list, const char *folder) {
         size_t n = strlen(folder);
         for (const char *p = list; (p = strstr(p, folder)); p += n) {
@@ -85,7 +85,7 @@ static bool has_folder(const char *list, const char *folder) {
         return false;
 }
 
-/* musl's loader has no cache but a list of folders. */
+/* musl's loader has a list of folders instead of a cache. */
 static int configure_musl(int root, const struct options *o) {
         static const char path[] = "/etc/ld-musl-" MACHINE ".path";
         static char text[LDCONF_FILE_BYTES + TEXT_MAX];
@@ -113,17 +113,16 @@ static int configure_musl(int root, const struct options *o) {
         return r;
 }
 
-/* The folders that the loader of an image searches by itself, after all others. The ldconfig of another
- * distribution does not know them. As the loaders of Debian and of Red Hat's distributions list them ("ld.so
- * --help"). */
+/* The folders that the loader of an image searches by default, after all others. The ldconfig of another
+ * distribution does not have them. Source: "ld.so --help" of Debian's and Red Hat's distributions. */
 static const char *system_folders(int root) {
         return is_there(root, "/etc/debian_version") ? "/lib/" MACHINE "-linux-gnu\n/usr/lib/" MACHINE
                                                        "-linux-gnu\n/lib\n/usr/lib\n"
                                                      : "/lib64\n/usr/lib64\n/lib\n/usr/lib\n";
 }
 
-/* In the sandbox. A folder that the image's own configuration or its loader has keeps its place: the driver's
- * folder may be the system's, and what is in front of that in the image stays in front. */
+/* Runs in the sandbox. A folder that the image's own configuration or its loader already has keeps its
+ * position: the driver's folder may be a system folder, and folders before it in the image stay before it. */
 static char *const *configure(void *u, int root) {
         static char text[TEXT_MAX];
         static char name[] = "ldconfig", f[] = "-f", conf[] = "/etc/ld.so.conf", wrapper[] = WRAPPER,
@@ -148,14 +147,14 @@ static char *const *configure(void *u, int root) {
         return c.includes_files ? plain : wrapped;
 }
 
-/* Each becomes a line of a file. */
+/* Each folder becomes a line of a file. */
 static int check_folders(const struct options *o) {
         if (o->n_folders > FOLDERS_MAX)
                 return say("more than %d folders", FOLDERS_MAX);
         for (size_t i = 0; i < o->n_folders; i++) {
                 const char *p = o->folders[i];
                 if (*p != '/' || strlen(p) >= PATH_MAX)
-                        return say("--folder '%s': want an absolute path", p);
+                        return say("--folder '%s': the path must be absolute", p);
                 for (; *p; p++) {
                         if ((unsigned char)*p < ' ' || strchr("#:=", *p))
                                 return say("--folder '%s': it has a character that the loader's "
@@ -166,7 +165,7 @@ static int check_folders(const struct options *o) {
         return 0;
 }
 
-/* Ubuntu's /sbin/ldconfig is a script around the real one. */
+/* Ubuntu's /sbin/ldconfig is a script that calls the real one. */
 static const char *find_ldconfig(void) {
         static const char real[] = "/sbin/ldconfig.real";
         return access(real, X_OK) == 0 ? real : "/sbin/ldconfig";
@@ -176,7 +175,7 @@ int update_ldcache(int root, const char *path, const struct options *o) {
         struct options copy = *o;
         if (check_folders(o) < 0)
                 return -1;
-        /* Before anything of the container is looked at. */
+        /* Opened before any file of the container is read. */
         int program = sandbox_program(o->ldconfig ? o->ldconfig : find_ldconfig());
         if (program < 0)
                 return -1;

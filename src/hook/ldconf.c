@@ -18,7 +18,7 @@ enum { DEPTH_MAX = 4, ENTRIES_MAX = 4096 };
 static const char blanks[] = " \t\r\f\v";
 
 static void take_folder(struct ldconf *c, const char *line, size_t n) {
-        /* "/usr/lib=libc6" is of very old loaders. */
+        /* Very old loaders have "/usr/lib=libc6". */
         const char *equals = memchr(line, '=', n);
         if (equals)
                 n = (size_t)(equals - line);
@@ -89,7 +89,7 @@ struct reading {
 
 static void read_file(struct reading *r, const char *path);
 
-/* Patterns are understood in the last part only, as all distributions have them. */
+/* Supports patterns in the last part only, as all distributions use them. */
 static void include_files(void *u, const char *pattern) {
         struct reading *r = u;
         char folder[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
@@ -120,7 +120,7 @@ static void read_file(struct reading *r, const char *path) {
         struct stat st;
         if (r->depth == DEPTH_MAX || r->c->n_files == LDCONF_FILES_MAX)
                 return;
-        /* A FIFO in the place of a file must not hold up the container. */
+        /* Do not wait for a writer if the path is a FIFO. */
         int fd = in_root(r->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi-hook: what makes the files of an NVIDIA driver usable in a container, as createContainer hook of an OCI
- * runtime: links, the loader's cache, and the like (docs/dev/protocols.md). Takes the command line of
+/* cdi-hook: a createContainer hook of an OCI runtime that makes the files of an NVIDIA driver usable in a
+ * container: links, the loader's cache, and the like (docs/dev/protocols.md). It has the command line of
  * NVIDIA's nvidia-cdi-hook.
  *
- *     cdi-hook COMMAND ...     one of the commands of commands.h, with the runtime's words on standard input
- *     cdi-hook self-test       whether this machine's kernel lets it do its work
+ *     cdi-hook COMMAND ...     runs a command of commands.h; the container's state is on standard input
+ *     cdi-hook self-test       checks that this machine's kernel supports all commands
  *
- * It runs as root in the namespaces of the container, with the host's files in reach, on files that a tenant
- * has written and may change meanwhile. So it takes no environment, holds nothing open, reads each path
- * through the kernel's own confined walk, and runs nothing of the container's. */
+ * The hook runs as root in the namespaces of the container, and can reach the host's files. It works on files
+ * that a user wrote and may change at the same time. So it ignores the environment, holds no files open,
+ * resolves each path with openat2 inside the root, and runs no program of the container. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@
 #include "hook/oci_state.h"
 #include "hook/say.h"
 
-/* Longer than a kubelet waits for a container to start (runtimeRequestTimeout, 2 minutes): what is slow, such
- * as an image whose files are fetched when they are read, is its to judge. */
+/* Longer than a kubelet waits for a container to start (runtimeRequestTimeout, 2 minutes), so that the
+ * kubelet decides whether a slow start fails, for example with an image whose files are fetched on demand. */
 enum { LIFE_S = 300, OPTIONS_MAX = 512 };
 
 /* docs/reference/flags.md is generated from the comments of commands and options (scripts/reference). */
@@ -51,7 +51,8 @@ struct line {
         const char *links[OPTIONS_MAX], *folders[OPTIONS_MAX];
 };
 
-/* The value of "--name value" or "--name=value"; NULL: this is another option. Goes on behind it. */
+/* Returns the value of "--name value" or "--name=value", and advances behind it; NULL: this is another
+ * option. */
 static const char *value_of(const char *name, char ***argv) {
         const char *arg = **argv;
         size_t n = strlen(name);
@@ -69,7 +70,7 @@ static const char *value_of(const char *name, char ***argv) {
 
 static int add(const char **list, size_t *n, const char *value) {
         if (*n == OPTIONS_MAX)
-                return say("more than %d options of a kind", OPTIONS_MAX);
+                return say("more than %d options of the same kind", OPTIONS_MAX);
         list[(*n)++] = value;
         return 0;
 }
@@ -82,9 +83,9 @@ static int parse_option(struct line *l, char ***argv) {
         /* update-ldcache: a folder with libraries for the loader's cache */
         if ((value = value_of("--folder", argv)))
                 return add(l->folders, &l->o.n_folders, value);
-        /* update-ldcache: the program ldconfig of the host; without it, the hook looks for one */
+        /* update-ldcache: the program ldconfig of the host; without this option, the hook searches for it */
         if ((value = value_of("--ldconfig-path", argv))) {
-                /* NVIDIA marks a path of the host with @; this one always is. */
+                /* NVIDIA marks a path of the host with @. This path is always the host's. */
                 l->o.ldconfig = *value == '@' ? value + 1 : value;
                 return 0;
         }
@@ -107,7 +108,8 @@ static int parse(struct line *l, char **argv) {
                         break;
         }
         if (!*argv || l->command == COMMANDS)
-                return say("want one of: create-symlinks, enable-cuda-compat, update-ldcache, "
+                return say("the first argument must be one of: create-symlinks, enable-cuda-compat, "
+                           "update-ldcache, "
                            "disable-device-node-modification");
         argv++;
         while (*argv) {
@@ -123,7 +125,7 @@ static int parse(struct line *l, char **argv) {
 
 static void on_alarm(int signal) {
         static const char text[] =
-                "cdi-hook: not done within 300 s: the files of the image are read too slowly, "
+                "cdi-hook: not finished within 300 s: the files of the image are read too slowly, "
                 "or the container has too little CPU\n";
         (void)signal;
         if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
@@ -131,7 +133,8 @@ static void on_alarm(int signal) {
         _exit(1);
 }
 
-/* Nothing of who started us counts: its environment may be the container's, its working directory is. */
+/* Drops everything inherited from the runtime: the environment may be the container's, and the working
+ * directory is. */
 static int become_nobody(void) {
         clearenv();
         umask(022);
@@ -164,7 +167,7 @@ static int run(const struct line *l, int root, const char *path) {
 int main(int argc, char **argv) {
         static struct line l;
         char path[OCI_PATH_MAX];
-        if (argc > 0 && strcmp(argv[0], "ldconfig") == 0) /* of the self-test, in the sandbox */
+        if (argc > 0 && strcmp(argv[0], "ldconfig") == 0) /* the self-test, in the sandbox */
                 return 0;
         if (argc == 2 && strcmp(argv[1], "self-test") == 0)
                 return become_nobody() < 0 || self_test() < 0 ? 1 : 0;

@@ -14,7 +14,7 @@
 
 enum { DEPTH_MAX = 64 };
 
-/* ---- a reader of JSON that keeps nothing but a string ---- */
+/* ---- a JSON parser that keeps only one string ---- */
 
 struct reader {
         const char *p, *end;
@@ -52,11 +52,11 @@ static bool take_hex4(struct reader *r, uint32_t *ret) {
         return true;
 }
 
-/* Where a string goes; without a place it is only skipped. */
+/* The destination of a string; without a destination the string is skipped. */
 struct sink {
         char *to;
         size_t size, n;
-        bool bad; /* it does not fit, or is none that C can hold */
+        bool bad; /* the string does not fit, or is not valid in C */
 };
 
 static void put(struct sink *s, uint32_t byte) {
@@ -86,7 +86,7 @@ static void put_character(struct sink *s, uint32_t c) {
         }
 }
 
-/* Behind the u of an escape; a surrogate needs the other half behind it. */
+/* Reads the digits behind the u of an escape. A surrogate must be followed by its other half. */
 static bool take_unicode(struct reader *r, struct sink *s) {
         uint32_t c, low;
         if (!take_hex4(r, &c) || (c >= 0xdc00 && c < 0xe000))
@@ -145,7 +145,7 @@ static bool skip_list(struct reader *r, char end, bool members) {
         return true;
 }
 
-/* A number, true, false or null; which one does not matter to us. */
+/* Skips a number, true, false or null. */
 static bool skip_word(struct reader *r) {
         const char *start = r->p;
         while (r->p < r->end && *r->p && strchr("+-.0123456789Eaeflnrstu", *r->p))
@@ -166,8 +166,8 @@ static bool skip_value(struct reader *r) {
         return skip_word(r);
 }
 
-/* Goes on behind the colon of member `name` of the object that begins here. 1: there; 0: there is none, and
- * the object is behind us; -1: this is no JSON. The first of several counts. */
+/* Advances behind the colon of member `name` of the object that begins here. 1: found. 0: the object does not
+ * have it, and has been skipped. -1: the text is not JSON. The first of several members counts. */
 static int enter(struct reader *r, const char *name) {
         char key[64];
         if (!take(r, '{') || ++r->depth > DEPTH_MAX)
@@ -208,7 +208,7 @@ int oci_json_find(const char *text, size_t n, const char *a, const char *b, char
 
 /* ---- files ---- */
 
-/* All of it, terminated; the caller frees. */
+/* Reads the whole file. The caller frees the terminated text. */
 static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
         size_t n = 0, cap = 16384;
         char *text = malloc(cap);
@@ -240,7 +240,7 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
         return NULL;
 }
 
-/* `path` as config.json has it: it may be relative to the bundle. */
+/* `path` is from config.json, and may be relative to the bundle. */
 static int join(const char *bundle, const char *path, char ret[static OCI_PATH_MAX]) {
         int n = *path == '/' ? snprintf(ret, OCI_PATH_MAX, "%s", path)
                              : snprintf(ret, OCI_PATH_MAX, "%s/%s", bundle, path);
@@ -251,7 +251,7 @@ static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
         char config[OCI_PATH_MAX], path[OCI_PATH_MAX];
         size_t n = 0;
         if (*bundle != '/')
-                return say("the runtime's state has a bundle '%s', which is no absolute path", bundle);
+                return say("the runtime's state has a bundle '%s', which is not an absolute path", bundle);
         if (snprintf(config, sizeof config, "%s/config.json", bundle) >= (int)sizeof config)
                 return say("the path of the bundle is too long");
         int fd = open(config, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -262,7 +262,7 @@ static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
         int found = text ? oci_json_find(text, n, "root", "path", path, sizeof path) : -1;
         free(text);
         if (found <= 0)
-                return say("'%s' does not say where the root of the container is (root.path)", config);
+                return say("'%s' lacks the root of the container (root.path)", config);
         return join(bundle, path, ret);
 }
 
@@ -272,7 +272,7 @@ int oci_state_root(int fd, char ret[static OCI_PATH_MAX]) {
         char *text = read_all(fd, "the container's state", OCI_STATE_MAX, &n);
         if (!text)
                 return -1;
-        /* crun says the root itself. */
+        /* crun writes the root itself. */
         int root = oci_json_find(text, n, "root", NULL, ret, OCI_PATH_MAX);
         int there = oci_json_find(text, n, "bundle", NULL, bundle, sizeof bundle);
         free(text);

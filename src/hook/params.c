@@ -11,7 +11,7 @@
 #include "hook/say.h"
 #include "nvidia/params_mask.h"
 
-/* The tests have another file of the kernel's (commands.h): no driver is where they run. */
+/* The tests use another file of the kernel (commands.h), because the test machine has no driver. */
 #ifdef HOOK_OF_TESTS
 #define PARAMS_FOLDER SELF_TEST_FOLDER
 #define PARAMS_FILE SELF_TEST_FILE

@@ -30,7 +30,7 @@
 enum { PROGRAM_MAX = 64 << 20, SEGMENTS_MAX = 64 };
 
 #ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U /* Linux 6.3; an older kernel refuses it and needs it not */
+#define MFD_EXEC 0x0010U /* since Linux 6.3; older kernels refuse it and do not need it */
 #endif
 
 /* ---- the program ---- */
@@ -63,7 +63,7 @@ static int copy(int from, const char *path) {
         if (to < 0)
                 return say_errno("memfd_create for '%s'", path);
         if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX) {
-                say("'%s' is no program", path);
+                say("'%s' is not a program", path);
         } else {
                 while (at < st.st_size && sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0)
                         ;
@@ -92,8 +92,9 @@ int sandbox_program(const char *path) {
 
 /* ---- inside ---- */
 
-/* The container's root becomes ours, and the host's goes. Opened anew, because a descriptor of the mount
- * namespace that we left cannot be a root here; by its path, and compared with the one that was checked. */
+/* Makes the container's root our root, and unmounts the host's. The root is opened again by its path, because
+ * a descriptor of the previous mount namespace cannot become a root here. It is compared with the checked
+ * descriptor. */
 static int enter(int root, const char *path) {
         struct stat was, is;
         if (mount("", "/", "", MS_SLAVE | MS_REC, "") < 0)
@@ -103,7 +104,7 @@ static int enter(int root, const char *path) {
         if (old < 0 || here < 0 || fstat(root, &was) < 0 || fstat(here, &is) < 0)
                 return say_errno("the root of the container");
         if (was.st_dev != is.st_dev || was.st_ino != is.st_ino)
-                return say("the root of the container is another one by now");
+                return say("the root of the container has been replaced");
         if (fchdir(here) < 0)
                 return say_errno("the root of the container");
         if (syscall(SYS_pivot_root, ".", ".") == 0) {
@@ -112,7 +113,8 @@ static int enter(int root, const char *path) {
         } else if (errno != EINVAL) {
                 return say_errno("pivot_root to the container's files");
         } else if (mount(".", "/", "", MS_MOVE, "") < 0 || chroot(".") < 0) {
-                /* An initramfs cannot be pivoted away; covered it is out of reach for who may not chroot. */
+                /* An initramfs cannot be pivoted away. A mount over it makes it unreachable for a process
+                 * that may not chroot. */
                 return say_errno("mount of the container's files as /");
         }
         close(old);
@@ -120,8 +122,9 @@ static int enter(int root, const char *path) {
         return chdir("/") < 0 ? say_errno("the root of the container") : 0;
 }
 
-/* The container's own. They are still writable: the runtime makes parts of them read-only after its hooks
- * have run. Root may write most files there without any capability, core_pattern for example. */
+/* Unmounts the container's own kernel file systems. They are still writable, because the runtime makes parts
+ * of them read-only after its hooks. Root may write most files there without any capability, such as
+ * core_pattern. */
 static int leave_kernel_files(void) {
         static const char *const folders[] = { "/proc", "/sys", "/dev" };
         struct statfs fs;
@@ -156,14 +159,14 @@ static int limit(void) {
         static const struct {
                 __rlimit_resource_t what; /* as glibc declares the two calls */
                 rlim_t most;
-        } limits[] = { { RLIMIT_CPU, 20 }, /* none of memory: ldconfig maps whole libraries, of any size */
+        } limits[] = { { RLIMIT_CPU, 20 }, /* no memory limit: ldconfig maps whole libraries, of any size */
                        { RLIMIT_FSIZE, 256UL << 20 },
                        { RLIMIT_NOFILE, 256 },
                        { RLIMIT_CORE, 0 } };
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
                 struct rlimit most = { limits[i].most, limits[i].most };
                 struct rlimit now;
-                /* Who has less stays there. */
+                /* Keep a lower limit. */
                 if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < most.rlim_max)
                         continue;
                 if (setrlimit(limits[i].what, &most) < 0)
@@ -180,7 +183,8 @@ static int limit(void) {
 #error "which numbers system calls have here is not known"
 #endif
 
-/* What ldconfig, and prepare(), call. All else is EPERM: a program that can do without goes on. */
+/* The system calls of ldconfig and prepare(). All others return EPERM, so a program that does not depend on
+ * them continues. */
 static const int allowed[] = {
         SYS_execveat,        SYS_exit,        SYS_exit_group, SYS_read,          SYS_pread64,
         SYS_write,           SYS_pwrite64,    SYS_writev,     SYS_close,         SYS_lseek,
@@ -193,7 +197,7 @@ static const int allowed[] = {
         SYS_uname,           SYS_fcntl,       SYS_dup,        SYS_clock_gettime, SYS_rt_sigaction,
         SYS_rt_sigprocmask,  SYS_sigaltstack, SYS_getpid,     SYS_gettid,        SYS_getuid,
         SYS_geteuid,         SYS_getgid,      SYS_getegid,    SYS_faccessat,     SYS_tgkill,
-#if defined(__x86_64__) /* older forms, which other machines never had */
+#if defined(__x86_64__) /* older forms, which exist only there */
         SYS_arch_prctl,      SYS_open,        SYS_stat,       SYS_lstat,         SYS_access,
         SYS_readlink,        SYS_symlink,     SYS_rename,     SYS_unlink,        SYS_mkdir,
         SYS_chmod,
@@ -254,6 +258,6 @@ int sandbox_run(int program, int root, const char *path, char *const *(*prepare)
         if (WIFSIGNALED(status))
                 return say("ldconfig was ended by signal %d", WTERMSIG(status));
         if (WEXITSTATUS(status) == 125)
-                return -1; /* it has been said */
+                return -1; /* the error has been printed */
         return WEXITSTATUS(status) ? say("ldconfig ended with status %d", WEXITSTATUS(status)) : 0;
 }

@@ -13,8 +13,8 @@
 #include "hook/in_root.h"
 #include "hook/say.h"
 
-/* The container is mounted here, for this process alone. Every Linux has this folder, and the test needs
- * nothing in it. */
+/* The container is mounted here, for this process only. Every Linux has this folder, and the test does not
+ * use its content. */
 #define PLACE "/sys"
 #define ROOT PLACE "/root"
 
@@ -27,7 +27,7 @@ static int make_file(const char *path, const char *text) {
         return n == (ssize_t)strlen(text) ? 0 : say_errno("write '%s'", path);
 }
 
-/* As it is when a runtime runs the hooks: the root is a mount, and has /proc. */
+/* Creates the state in which a runtime runs the hooks: the root is a mount, and has /proc. */
 static int make_container(void) {
         static const char *const folders[] = { ROOT,
                                                ROOT "/proc",
@@ -67,7 +67,7 @@ static int compat(int root) {
         return enable_cuda_compat(root, &(struct options){ .driver_version = "1.0" });
 }
 
-/* This program is static, too: in the sandbox it takes ldconfig's place (main.c). */
+/* This program is static, too, so it replaces ldconfig in the sandbox (main.c). */
 static int ldcache(int root) {
         static const char *const folder = "/usr/lib64";
         return update_ldcache(
@@ -83,10 +83,10 @@ static int params(int root) {
         ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
         if (fd >= 0)
                 close(fd);
-        return n > 0 && strchr(text, '0') ? 0 : say("what covers a file of /proc cannot be read");
+        return n > 0 && strchr(text, '0') ? 0 : say("the mount over a file of /proc cannot be read");
 }
 
-/* Each in its own process, as a runtime runs them. */
+/* Runs each command in its own process, as a runtime does. */
 static int run(command_fn *command) {
         int status = 0;
         pid_t child = fork();
@@ -109,7 +109,7 @@ int self_test(void) {
         static command_fn *const commands[] = { links, compat, ldcache, params };
         if (make_container() < 0)
                 return -1;
-        /* Twice: two claims of a container bring two sets of hooks. */
+        /* Twice, because two claims of a container lead to two sets of hooks. */
         for (size_t i = 0; i < 2 * sizeof commands / sizeof *commands; i++) {
                 if (run(commands[i % (sizeof commands / sizeof *commands)]) < 0)
                         return -1;

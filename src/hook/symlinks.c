@@ -7,7 +7,7 @@
 #include "hook/in_root.h"
 #include "hook/say.h"
 
-/* "<text>::<path>", cut at the first "::"; a link that would have no name is refused. */
+/* Splits "<text>::<path>" at the first "::". A link without a name is refused. */
 static int create(int root, const char *link) {
         char text[PATH_MAX], folder[PATH_MAX];
         const char *colons = strstr(link, "::"), *path = colons ? colons + 2 : NULL;

@@ -23,7 +23,7 @@ static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sb
 
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-/* Fills *ret and *ret_found when `inside`, which is in the arena, leads to a regular file. */
+/* Fills *ret and *ret_found if `inside`, a text in the arena, leads to a regular file. */
 static int probe(const struct driver_root *r, const struct root_walk *walk, const char *inside,
                  struct arena *a, struct driver_file *ret, bool *ret_found, struct err *e) {
         struct root_file f;
@@ -57,7 +57,7 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
                 const char *path = arena_printf(a, "%s/%s", root_walk_below(*d, "", a), name);
                 bool found;
                 if (probe(r, &walk, path, a, ret, &found, e) < 0) {
-                        /* It may be in a folder that we may enter. */
+                        /* Another folder may be readable and have the file. */
                         if (e->code != EACCES)
                                 return -1;
                         if (!denied.kind)
@@ -70,11 +70,11 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
         }
         if (denied.kind) {
                 *e = denied;
-                return err_wrap(e, "'%s' is not where driver root '%s' may be searched", name, r->host);
+                return err_wrap(e, "'%s' is not in the readable folders of driver root '%s'", name, r->host);
         }
         return err_set(e, ERR_NOT_FOUND, ENOENT,
                        "'%s' is not in driver root '%s': is it installed there, and is the chart value "
-                       "nvidiaDriverRoot right? (searched %s)",
+                       "nvidiaDriverRoot correct? (searched %s)",
                        name, r->host, buf_str(&searched));
 }
 
@@ -101,7 +101,7 @@ struct libraries {
         size_t cap;
 };
 
-/* Adds the file when it is one of the driver's. */
+/* Adds the file if it belongs to the driver. */
 static int add_library(void *u, int folder, const char *name, struct err *e) {
         struct libraries *l = u;
         struct driver_files *to = l->to;

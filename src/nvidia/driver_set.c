@@ -36,7 +36,7 @@ static const char *const graphics[] = { "libnvidia-egl-gbm.so.*.*",
                                         "libnvidia-vulkan-producer.so.%v",
                                         NULL };
 static const char *const xorg[] = { "nvidia_drv.so", "libglxserver_nvidia.so.%v", NULL };
-/* Below the folder of the driver's libraries (L), and below those of all. */
+/* Below the folder of the driver's libraries (L), and below the system's folders. */
 static const char *const xorg_dirs[] = { "%L/nvidia/xorg",
                                          "%L/xorg/modules/drivers",
                                          "%L/xorg/modules/extensions",
@@ -70,7 +70,7 @@ static const char *const configs[] = { "glvnd/egl_vendor.d/10_nvidia.json",
                                        "X11/xorg.conf.d/10-nvidia.conf",
                                        "X11/xorg.conf.d/nvidia-drm-outputclass.conf",
                                        NULL };
-/* Some hosts have these at the driver's root itself; containers look in /etc. */
+/* Some hosts have these in the driver's root itself. Containers expect them in /etc. */
 static const char *const vulkan[] = { "vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nvidia_layers.json",
                                       "vulkan/implicit_layer.d/nvidia_layers.json",
                                       "vulkan/icd.d/nvidia_icd.%m.json", NULL };
@@ -83,12 +83,12 @@ static const char *const programs[] = { "nvidia-smi",
                                         "nvidia-imex-ctl",
                                         NULL };
 static const char *const sockets[] = { "nvidia-persistenced/socket", NULL };
-/* The second since driver branch R615. */
+/* The driver has the second one since branch R615. */
 static const char *const firmware[] = { "gsp*.bin", "ucodes*.bin", NULL };
 static const char *const firmware_dirs[] = { "/lib/firmware/updates/%r", "/lib/firmware/updates",
                                              "/lib/firmware/%r", "/lib/firmware", NULL };
 
-/* The driver's libraries, by each of which a folder of theirs is found. */
+/* A folder that has one of these is a folder of the driver's libraries. */
 static const char *const known[] = { "libcuda.so", "libnvidia-ml.so" };
 
 struct search {
@@ -97,14 +97,14 @@ struct search {
         struct arena *a;
         struct driver_set set;
         size_t cap, cap_folders;
-        /* Where the driver's libraries are: mostly one folder, but distributions and driver containers that
-         * split the driver into packages have several. */
+        /* The folders of the driver's libraries: usually one, but several if a distribution or a driver
+         * container splits the driver into packages. */
         const char *dirs[ARRAY_LEN(known)];
         size_t n_dirs;
-        const char *dir; /* that is being searched */
+        const char *dir; /* the current folder */
 };
 
-/* ---- what the result depends on ---- */
+/* ---- folders that the result depends on ---- */
 
 static int stamp(const struct root_walk *w, const char *path, struct driver_folder *ret, struct err *e) {
         struct stat st;
@@ -138,7 +138,7 @@ static bool is_before(struct timespec a, struct timespec b) {
         return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-/* A second change within one tick of the kernel's clock leaves the same time. */
+/* A second change within one tick of the kernel's clock does not change the time. */
 static bool folder_holds(const struct root_walk *w, const struct driver_set *set,
                          const struct driver_folder *was) {
         struct driver_folder now;
@@ -166,8 +166,8 @@ bool driver_set_holds(const struct driver_root *root, const struct driver_set *s
 
 /* ---- the search ---- */
 
-/* The text with what stands for the machine (%m), the version (%v), the kernel (%r) and the library folder
- * (%L) that is being searched. */
+/* Replaces the placeholders in the text: the machine (%m), the version (%v), the kernel (%r) and the current
+ * library folder (%L). */
 static const char *fill_in(const struct search *s, const char *text) {
         struct buf b = BUF_INIT(4096);
         for (const char *p = text; *p; p++) {
@@ -200,9 +200,9 @@ static struct driver_item *add(struct search *s, enum driver_group group, const 
         return item;
 }
 
-/* A file, or for DRIVER_SOCKET whatever is no folder, at the path; 1: it is there and added, or was already.
- * Programs, configuration and the like keep the path at which they are looked for, links or not; a library is
- * named by what it is, because links to it are made in the container. */
+/* Adds the file at the path; for DRIVER_SOCKET anything except a folder. 1: the file exists and is in the
+ * set. Programs, configuration and the like keep the searched path, even if it is a link. A library gets its
+ * real name, because the hook creates the links to it in the container. */
 static int add_at(struct search *s, enum driver_group group, const char *path, const char *inside,
                   struct err *e) {
         struct root_file f;
@@ -218,7 +218,7 @@ static int add_at(struct search *s, enum driver_group group, const char *path, c
         return 1;
 }
 
-/* ---- where the libraries are ---- */
+/* ---- the folders of the libraries ---- */
 
 static const char *folder_of(struct search *s, const char *path) {
         const char *slash = strrchr(path, '/');
@@ -232,7 +232,7 @@ static void add_dir(struct search *s, const char *dir) {
         s->dirs[s->n_dirs++] = dir;
 }
 
-/* 1 when the folder has the file: it is one of the driver's. */
+/* 1: the folder has the file, so it is a folder of the driver's libraries. */
 static int try_dir(struct search *s, const char *dir, const char *name, struct err *e) {
         struct root_file f;
         if (depend_on(s, dir, e) < 0)
@@ -244,8 +244,8 @@ static int try_dir(struct search *s, const char *dir, const char *name, struct e
         return 1;
 }
 
-/* The folders that the loader of the root knows of one of the driver's libraries. Its paths may be links into
- * the folder of the driver that was chosen (Debian's alternatives). */
+/* Adds the folders that the loader's cache of the root has for one of the driver's libraries. Its paths may
+ * be links into the folder of the selected driver (Debian's alternatives). */
 static int try_ld_cache(struct search *s, const char *soname, const char *name, struct err *e) {
         struct err why;
         if (depend_on(s, "/etc", e) < 0 || /* ldconfig renames a new file into place */
@@ -256,7 +256,7 @@ static int try_ld_cache(struct search *s, const char *soname, const char *name, 
         size_t n = 0, at = 0;
         struct str path;
         int r = 0;
-        if (fd < 0) /* a root need not have a loader */
+        if (fd < 0) /* a root without a loader */
                 return 0;
         if (file_read_fd(fd, "/etc/ld.so.cache", LD_CACHE_MAX, &text, &n, e) < 0)
                 return e->kind == ERR_INVALID ? 0 : -1;
@@ -291,8 +291,8 @@ static int find_library_dirs(struct search *s, struct err *e) {
         }
         return err_set(
                 e, ERR_NOT_FOUND, ENOENT,
-                "neither libcuda.so.%s nor libnvidia-ml.so.%s is in driver root '%s': is the driver that the "
-                "kernel runs installed there, and is the chart value nvidiaDriverRoot right?",
+                "neither libcuda.so.%s nor libnvidia-ml.so.%s is in driver root '%s': is the version of the "
+                "loaded driver installed there, and is the chart value nvidiaDriverRoot correct?",
                 s->o->version, s->o->version, s->o->root.host);
 }
 
@@ -353,8 +353,8 @@ static int add_libraries(struct search *s, struct err *e) {
         return 0;
 }
 
-/* Each name in the first of the folders that has it; all: in every one. `at`: the folder where containers
- * look instead. */
+/* Adds each name from the first folder that has it; all: from every folder. `at`: the folder where containers
+ * expect it instead. */
 static int add_listed(struct search *s, enum driver_group group, const char *const *dirs,
                       const char *const *names, bool all, const char *at, struct err *e) {
         for (; *names; names++) {
@@ -415,7 +415,7 @@ int driver_set_find(const struct driver_set_options *o, struct arena *a, struct 
                     struct err *e) {
         struct search s = { .o = o, .a = a };
         if (!*o->version || o->version[strspn(o->version, "0123456789.")])
-                return err_set(e, ERR_INVALID, 0, "the driver's version '%.60s' is no number", o->version);
+                return err_set(e, ERR_INVALID, 0, "the driver's version '%.60s' is not a number", o->version);
         if (root_walk_init(&s.walk, o->root.here, o->root.host, e) < 0)
                 return -1;
         clock_gettime(CLOCK_REALTIME_COARSE, &s.set.begun); /* the clock of folders' times */

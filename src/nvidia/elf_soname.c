@@ -11,7 +11,7 @@
 
 enum { SEGMENTS_MAX = 64, ENTRIES_MAX = 4096 };
 
-/* Read piece by piece and never mapped: a file that is cut off under a mapping ends its reader. */
+/* Reads the file in pieces and never maps it: truncating a mapped file kills the process that reads it. */
 static int read_at(int fd, uint64_t at, void *to, size_t n, struct err *e) {
         size_t got = 0;
         while (got < n) {
@@ -42,12 +42,12 @@ static int read_segments(struct image *m, struct err *e) {
         if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
             h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_phentsize != sizeof(Elf64_Phdr) ||
             h.e_phnum > SEGMENTS_MAX)
-                return err_set(e, ERR_INVALID, 0, "it is no 64 bit library");
+                return err_set(e, ERR_INVALID, 0, "it is not a 64-bit library");
         m->n = h.e_phnum;
         return read_at(m->fd, h.e_phoff, m->segments, m->n * sizeof *m->segments, e);
 }
 
-/* Where in the file an address of the loaded library is. */
+/* Converts an address of the loaded library to an offset in the file. */
 static bool offset_of(const struct image *m, uint64_t address, uint64_t *ret) {
         for (size_t i = 0; i < m->n; i++) {
                 const Elf64_Phdr *s = &m->segments[i];
@@ -68,7 +68,7 @@ static const Elf64_Phdr *dynamic(const struct image *m) {
         return NULL;
 }
 
-/* The name becomes that of a link beside the library. */
+/* The name becomes the name of a link in the library's folder. */
 static bool is_file_name(const char *s) {
         bool ok = *s && *s != '.';
         for (; *s; s++)
@@ -82,7 +82,7 @@ static int read_name(const struct image *m, uint64_t at, char ret[static ELF_SON
                 return err_errno(e, errno, "read");
         if (!memchr(ret, '\0', (size_t)n))
                 return err_set(e, ERR_INVALID, 0, "its name has no end within %d bytes", ELF_SONAME_SIZE);
-        return is_file_name(ret) ? 0 : err_set(e, ERR_INVALID, 0, "its name is none of a file");
+        return is_file_name(ret) ? 0 : err_set(e, ERR_INVALID, 0, "its name is not a valid file name");
 }
 
 static int find_name(const struct image *m, char ret[static ELF_SONAME_SIZE], struct err *e) {

@@ -11,12 +11,12 @@ enum { STATE_NOT_SUPPORTED = 0, STATE_NOT_STARTED = 1, STATE_IN_PROGRESS = 2, ST
 
 #define ZERO_UUID "00000000-0000-0000-0000-000000000000"
 
-/* Display adapters of DGX machines are no compute GPUs and never attached to a fabric. */
+/* Display adapters of DGX machines are not compute GPUs and never attached to a fabric. */
 static bool is_display(const struct nvml_gpu *g) {
         return streq(g->name, "DGX Display") || streq(g->name, "NVIDIA DGX Display");
 }
 
-/* What one GPU says. A result of FABRIC_CLIQUE means that it contributes its identity. */
+/* Judges one GPU. FABRIC_CLIQUE means that its clique ID counts. */
 static enum fabric_kind judge(const struct nvml_gpu *g, char *reason, size_t n) {
         const char *name = str_or(g->uuid, "unknown GPU");
         if (g->fabric_call == CALL_NOT_SUPPORTED) {
@@ -71,7 +71,7 @@ void fabric_from_facts(const struct nvml_facts *f, bool strict, struct fabric *r
                                 first = g;
                         if (streq(first->cluster_uuid, g->cluster_uuid) && first->clique_id == g->clique_id)
                                 continue;
-                        /* A node in two cliques has no identity that peers could rely on. */
+                        /* A node with two clique IDs has none that peers could rely on. */
                         ret->kind = strict ? FABRIC_ERROR : FABRIC_NONE;
                         ret->clique_id[0] = '\0';
                         snprintf(ret->reason, sizeof ret->reason,
@@ -80,7 +80,7 @@ void fabric_from_facts(const struct nvml_facts *f, bool strict, struct fabric *r
                                  (long long)first->clique_id, g->cluster_uuid, (long long)g->clique_id);
                         return;
                 }
-                /* The worst GPU decides: an error before a registration that is still going on. */
+                /* The worst GPU decides: an error counts more than a registration in progress. */
                 if (strict &&
                     (kind == FABRIC_ERROR || (kind == FABRIC_REGISTERING && ret->kind != FABRIC_ERROR))) {
                         ret->kind = kind;

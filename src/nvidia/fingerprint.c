@@ -14,7 +14,8 @@
 
 enum { TEXT_MAX = 4096, DEPTH_MAX = 4 };
 
-/* Folders tell their entries in no order, so what is seen is added up: each thing with its path. */
+/* Folders list their entries in no order, so the fingerprint is a sum of hashes, each of a path and its
+ * content. */
 struct look {
         uint64_t sum;
         const char *dir;
@@ -37,7 +38,7 @@ static void add_text(struct look *l, const char *path) {
                 add(l, path, text, n);
 }
 
-/* Which file it is: another one under the same name has another number or another time. */
+/* Adds the identity of a file: another file with the same name has another inode number or another time. */
 static void add_file(struct look *l, const char *path) {
         struct stat st;
         char text[128];
@@ -53,7 +54,7 @@ static int on_gpu(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-/* "nvidia" and a number: nodes of GPUs, not those of control. */
+/* "nvidia" and a number: device nodes of GPUs, not control nodes. */
 static bool is_gpu_node(const char *name) {
         if (!str_starts(name, "nvidia") || !name[6])
                 return false;
@@ -73,7 +74,7 @@ static int on_node(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-/* gpu0/mig/gi1/ci0: the file "access" of an instance says its capability. */
+/* gpu0/mig/gi1/ci0: the file "access" of an instance contains its capability. */
 static int on_instance(void *u, int folder, const char *name, struct err *e) {
         struct look *l = u;
         _cleanup_(freep) char *path = file_join(l->dir, name);

@@ -62,14 +62,14 @@ static int check_text(const char *text, const char *what, struct err *e) {
         return 0;
 }
 
-/* UUIDs get into checkpoints, arguments and messages: what NVML writes into them has no other characters
+/* UUIDs get into checkpoints, arguments and messages, so only the characters that NVML uses are accepted
  * ("MIG-GPU-<uuid>/1/0" is the form before driver 470). */
 static int check_uuid(const char *uuid, const char *what, struct err *e) {
         size_t n = uuid ? strlen(uuid) : 0;
         bool ok = n > 0 && n <= INVENTORY_TEXT_MAX;
         for (size_t i = 0; ok && i < n; i++)
                 ok = isalnum((unsigned char)uuid[i]) || uuid[i] == '-' || uuid[i] == '/';
-        return ok ? 0 : err_set(e, ERR_INVALID, 0, "%s has no UUID that NVML would give it", what);
+        return ok ? 0 : err_set(e, ERR_INVALID, 0, "%s has an invalid UUID", what);
 }
 
 static int check_range(int64_t v, int64_t max, const char *what, const char *of, struct err *e) {
@@ -86,7 +86,7 @@ static int check_mig(const struct mig_facts *m, const char *of, struct err *e) {
                 { m->gpu_instance, INSTANCE_MAX, "the GPU instance" },
                 { m->compute_instance, INSTANCE_MAX, "the compute instance" },
                 { m->profile_id, INSTANCE_MAX, "the profile" },
-                { m->start, INVENTORY_SLICES_MAX, "the begin of the placement" },
+                { m->start, INVENTORY_SLICES_MAX, "the start of the placement" },
                 { m->size, INVENTORY_SLICES_MAX, "the size of the placement" },
                 { m->gpu_slices, INVENTORY_SLICES_MAX, "the number of GPU slices" },
                 { m->compute_slices, INVENTORY_SLICES_MAX, "the number of compute slices" },
@@ -125,7 +125,7 @@ static int check_gpu(const struct gpu_facts *g, struct err *e) {
         return 0;
 }
 
-/* What is odd about one device is its failure, and hides no other. */
+/* An impossible value fails only its own device, so that it does not hide the others. */
 static void check_devices(struct gpu_facts *g, struct arena *a) {
         char what[96];
         struct err e;
@@ -154,8 +154,8 @@ int inventory_decode(struct str json, struct arena *a, struct inventory *ret, st
             check_text(v.driver_version, "the driver's version", e) < 0)
                 return err_wrap(e, "NVML: unreadable answer");
         if (v.n_gpus > INVENTORY_GPUS_MAX)
-                return err_set(e, ERR_INVALID, 0, "NVML reports %zu GPUs, of which there are at most %d",
-                               v.n_gpus, INVENTORY_GPUS_MAX);
+                return err_set(e, ERR_INVALID, 0, "NVML reports %zu GPUs, but the maximum is %d", v.n_gpus,
+                               INVENTORY_GPUS_MAX);
         for (size_t i = 0; i < v.n_gpus; i++)
                 check_devices(&v.gpus[i], a);
         *ret = v;

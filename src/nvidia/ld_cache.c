@@ -4,13 +4,14 @@
 #include <endian.h>
 #include <string.h>
 
-/* The form of glibc's cache, whose numbers are those of the machine; both of ours are little-endian. */
+/* The format of glibc's cache. Its numbers have the machine's byte order, and amd64 and arm64 are
+ * little-endian. */
 static const char old_magic[] = "ld.so-1.7.0", new_magic[] = "glibc-ld.so.cache1.1";
 enum {
         OLD_HEADER = 16, /* magic, and the number of entries of 12 bytes at 12 */
         OLD_ENTRY = 12,
         NEW_HEADER = 48, /* magic, the number of entries at 20 */
-        NEW_ENTRY = 24,  /* flags, then where name and path are, counted from the header */
+        NEW_ENTRY = 24,  /* flags, then the offsets of name and path from the header */
         ALIGN = 8,
 };
 
@@ -24,7 +25,7 @@ static bool begins(struct str s, const char *magic) {
         return s.n >= strlen(magic) && memcmp(s.p, magic, strlen(magic)) == 0;
 }
 
-/* What follows what old loaders read. */
+/* Skips the part for old loaders. */
 static bool skip_old(struct str *cache) {
         if (!begins(*cache, old_magic))
                 return true;

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* By NVML_GPU_INSTANCE_PROFILE_*: what is behind the name. The numbers between are profiles without a
+/* The suffix of the name, by NVML_GPU_INSTANCE_PROFILE_*. The numbers between are profiles without a
  * suffix. */
 static const char *suffix(int64_t gi_profile) {
         switch (gi_profile) {
@@ -28,8 +28,8 @@ static const char *suffix(int64_t gi_profile) {
 
 enum { KNOWN_PROFILES = 18 };
 
-/* The instance's part of the GPU's memory in eighths, rounded up, of the GPU's memory in GiB, rounded up; the
- * result to the nearest. Exact in integers: a double would be one only up to 2^53 bytes. */
+/* The instance's share of the GPU's memory in eighths, rounded up, times the GPU's memory in GiB, rounded up.
+ * The result is rounded to the nearest. Integers are exact; a double would be exact only up to 2^53 bytes. */
 static int64_t gigabytes(const struct mig_profile *p) {
         const int64_t gib = INT64_C(1) << 30;
         __int128 mig = (__int128)p->memory_mib << 20, whole = p->gpu_memory_bytes;

@@ -23,7 +23,7 @@ struct nvml_channel {
         int fd;                  /* -1: closed */
         struct loop_fd io;
         struct buf in;
-        size_t printed; /* bytes of what it printed that are in the log: at most PRINTED_MAX */
+        size_t printed; /* bytes of its output that are in the log: at most PRINTED_MAX */
 };
 
 unsigned nvml_backoff_ms(unsigned failures) {
@@ -34,8 +34,8 @@ unsigned nvml_backoff_ms(unsigned failures) {
 void nvml_hung(const struct nvml_limits *l, const char *at, struct err *e) {
         if (*at)
                 err_set(e, ERR_RETRY, NVML_HUNG,
-                        "NVML did not answer in time: it was asked about %s, and has been silent for %u s",
-                        at, l->silent_ms / 1000);
+                        "NVML did not answer in time: after a query of %s, it has been silent for %u s", at,
+                        l->silent_ms / 1000);
         else
                 err_set(e, ERR_RETRY, NVML_HUNG,
                         "NVML did not answer in time: it has not started within %u s", l->start_ms / 1000);
@@ -53,7 +53,7 @@ static void destroy(struct nvml_channel *c) {
         free(c);
 }
 
-/* It is of no more use. */
+/* The process cannot be used any more. */
 static void end(struct nvml_channel *c, const struct err *e) {
         close_socket(c);
         process_free(TAKE(c->process));
@@ -63,7 +63,7 @@ static void end(struct nvml_channel *c, const struct err *e) {
                 destroy(c);
 }
 
-/* What has come; 1 at its end. */
+/* Reads the available bytes; 1: end of file. */
 static int receive(struct nvml_channel *c) {
         char chunk[CHUNK];
         for (unsigned i = 0; i < READS_PER_TURN; i++) {
@@ -79,13 +79,13 @@ static int receive(struct nvml_channel *c) {
         return 0;
 }
 
-/* Tells the lines that have come. -1: one of them is none; the owner may have freed the channel meanwhile. */
-static int tell_lines(struct nvml_channel *c, struct err *e) {
+/* Delivers the received lines. -1: one of them is too long. The owner may have freed the channel. */
+static int deliver_lines(struct nvml_channel *c, struct err *e) {
         bool whole = true;
         while (!c->guard.dead) {
                 struct str rest = { buf_str(&c->in), c->in.n }, line;
                 if (c->in.failed)
-                        return err_set(e, ERR_RETRY, NVML_CRASHED, "NVML's process: too much at once");
+                        return err_set(e, ERR_RETRY, NVML_CRASHED, "NVML's process writes too much at once");
                 if (nvml_line_next(&rest, &line, &whole, e) < 0) {
                         e->kind = ERR_RETRY;
                         e->code = NVML_CRASHED;
@@ -101,12 +101,12 @@ static int tell_lines(struct nvml_channel *c, struct err *e) {
         return 0;
 }
 
-/* Reads, and tells. False: the channel has ended, and may be gone. */
+/* Reads and delivers lines. False: the channel has ended, and may have been freed. */
 static bool take_in(struct nvml_channel *c, bool *ret_eof) {
         struct err e;
         *ret_eof = receive(c) == 1;
         guard_enter(&c->guard);
-        int r = tell_lines(c, &e);
+        int r = deliver_lines(c, &e);
         if (guard_leave(&c->guard)) {
                 destroy(c);
                 return false;
@@ -120,10 +120,10 @@ static void on_io(void *u, int events) {
         struct nvml_channel *c = u;
         bool eof;
         if (take_in(c, &eof) && eof)
-                close_socket(c); /* on_ended() says how it ended */
+                close_socket(c); /* on_ended() reports how it ended */
 }
 
-/* NVIDIA's library prints what it does not return, such as which versions do not match. */
+/* NVIDIA's library prints details that it does not return, such as the versions that do not match. */
 static void on_output(void *u, const char *p, size_t n) {
         struct nvml_channel *c = u;
         char text[PRINTED_MAX + 1];
@@ -142,7 +142,7 @@ static void on_ended(void *u, int exit_status, int term_signal, const struct err
         bool eof;
         struct err e;
         c->process = NULL;
-        if (c->fd >= 0 && !take_in(c, &eof)) /* its last words */
+        if (c->fd >= 0 && !take_in(c, &eof)) /* its last lines */
                 return;
         if (failed)
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "%s", failed->msg);
@@ -198,7 +198,7 @@ int nvml_channel_open(uv_loop_t *loop, const struct nvml_channel_options *o, str
 }
 
 void nvml_channel_send(struct nvml_channel *c, struct str line) {
-        /* It fits into an empty socket. */
+        /* An empty socket has room for it. */
         if (c->fd >= 0)
                 (void)send(c->fd, line.p, line.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

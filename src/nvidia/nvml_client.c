@@ -15,20 +15,21 @@ struct nvml_client {
         uv_loop_t *loop;
         struct guard guard;
         struct nvml_channel *channel; /* NULL: no process */
-        /* The file that it loads, as it was when the process was started: by whatever path, another file is
-         * another driver. */
+        /* The library's file when the process was started. Another file is another driver, also with the same
+         * path. */
         char *library;
         struct stat file;
-        /* Of the open question the time-out or the pause before the start, else the end of the process. */
+        /* With an open query: its time-out, or the pause before the start. Otherwise: the end of the process.
+         */
         struct loop_timer timer;
         unsigned failures; /* in a row */
         uint64_t not_before_ms;
-        /* The question, if there is one. */
+        /* The open query, if there is one. */
         bool asking;
         int64_t id;
         const char *verb;
         struct nvml_limits limits;
-        char at[NVML_AT_SIZE]; /* what the library is asked about; "": it starts */
+        char at[NVML_AT_SIZE]; /* the GPU that is being queried; "": the library starts */
         nvml_answered_fn *fn;
         void *u;
 };
@@ -44,8 +45,8 @@ static void destroy(struct nvml_client *c) {
         free(c);
 }
 
-/* The client may be gone behind it. */
-static void tell(struct nvml_client *c, const struct str *json, const struct err *e) {
+/* The callback may free the client. */
+static void answer(struct nvml_client *c, const struct str *json, const struct err *e) {
         c->asking = false;
         guard_enter(&c->guard);
         c->fn(c->u, json, e);
@@ -53,16 +54,16 @@ static void tell(struct nvml_client *c, const struct str *json, const struct err
                 destroy(c);
 }
 
-/* The process is of no more use. */
+/* The process cannot be used any more. */
 static void failed(struct nvml_client *c, const struct err *e) {
         c->not_before_ms = loop_now_ms(c->loop) + nvml_backoff_ms(c->failures++);
         end_process(c);
         loop_timer_stop(&c->timer);
         if (c->asking)
-                tell(c, NULL, e);
+                answer(c, NULL, e);
 }
 
-/* It says what it must not say. */
+/* The process violates the protocol. */
 static void strange(struct nvml_client *c, struct err *e) {
         e->kind = ERR_RETRY;
         e->code = NVML_CRASHED;
@@ -75,7 +76,7 @@ static void on_line(void *u, struct str line) {
         struct err e;
         int r = nvml_answer_parse(line, &a, &e);
         if (r == 0 && (!c->asking || a.id != c->id))
-                r = err_set(&e, ERR_INVALID, 0, "NVML's process answers what nobody asked");
+                r = err_set(&e, ERR_INVALID, 0, "NVML's process answers an unknown question");
         if (r < 0) {
                 strange(c, &e);
                 return;
@@ -88,16 +89,16 @@ static void on_line(void *u, struct str line) {
         c->failures = 0;
         loop_timer_stop(&c->timer);
         if (!nvml_channel_pid(c->channel))
-                end_process(c); /* these were its last words */
+                end_process(c); /* this was its last line */
         if (a.kind == NVML_YES) {
                 if (c->channel)
                         loop_timer_start(&c->timer, NVML_LINGER_MS);
-                tell(c, &a.text, NULL);
+                answer(c, &a.text, NULL);
                 return;
         }
         err_set(&e, ERR_RETRY, (int)a.code, "%.*s", (int)a.text.n, a.text.p);
-        end_process(c); /* it ends by itself, and must not be asked again meanwhile */
-        tell(c, NULL, &e);
+        end_process(c); /* it is about to exit, and must not get another question */
+        answer(c, NULL, &e);
 }
 
 static void on_ended(void *u, const struct err *e) {
@@ -163,7 +164,7 @@ void nvml_client_ask(struct nvml_client *c, const char *library, const char *ver
         struct stat now;
         BUG_ON(c->asking || !limits.start_ms || !limits.silent_ms);
         if (stat(library, &now) < 0)
-                now = (struct stat){ 0 }; /* the process will say so */
+                now = (struct stat){ 0 }; /* the process will report the error */
         if (!streq(c->library, library) || !same_file(&now, &c->file)) {
                 end_process(c);
                 c->failures = 0;
@@ -181,7 +182,7 @@ void nvml_client_ask(struct nvml_client *c, const char *library, const char *ver
         if (c->channel)
                 put_question(c);
         else
-                loop_timer_at(&c->timer, c->not_before_ms); /* a failed start is not told from in here */
+                loop_timer_at(&c->timer, c->not_before_ms); /* a failed start is reported in a later turn */
 }
 
 bool nvml_client_asking(const struct nvml_client *c) {

@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "nvidia/nvml_line.h"
 
-/* ---- the begin ---- */
+/* ---- start ---- */
 
-/* NVML's code; *ret_call is what failed. */
+/* Returns NVML's code; *ret_call is the failed call. */
 static int watch(const struct nvml_library *l, unsigned index, nvml_event_set_t set, char uuid[NVML_UUID_MAX],
                  const char **ret_call) {
         nvml_device_t device = NULL;
@@ -93,7 +93,7 @@ bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set, struct
                 nvml_event_write(&(struct nvml_event){ .kind = NVML_BEAT }, out);
                 return true;
         }
-        /* A GPU that is lost is not named: who begins anew finds the one that fails. */
+        /* NVML does not name a lost GPU. The next watch finds the GPU that fails. */
         if (code != NVML_OK)
                 return end(l, "nvmlEventSetWait", code, out);
         code = l->uuid(data.v.device, uuid, sizeof uuid);

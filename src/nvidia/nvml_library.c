@@ -14,7 +14,7 @@
                 }                                                                                            \
         }
 
-/* The name of today, then the one that older libraries have. */
+/* The current name, then the name in older libraries. */
 static const struct {
         size_t at;
         const char *names[2];
@@ -24,7 +24,7 @@ static const struct {
         SYMBOL(shutdown, "nvmlShutdown"),
         SYMBOL(error_string, "nvmlErrorString"),
         SYMBOL(driver_version, "nvmlSystemGetDriverVersion"),
-        /* Not the newer one first, which asks libcuda, and can say something else. */
+        /* The older name first: the newer function queries libcuda and may return another version. */
         SYMBOL(cuda_version, "nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"),
         SYMBOL(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
         SYMBOL(by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
@@ -93,7 +93,7 @@ void nvml_library_clean(char *text, size_t size) {
                         *text = '?';
 }
 
-/* A node whose GPUs are all gone is a fact and no error. */
+/* A node that has lost all its GPUs is a result, not an error. */
 int nvml_library_begin(const struct nvml_library *l, struct err *e) {
         int code = l->init_with_flags ? l->init_with_flags(NVML_INIT_FLAG_NO_GPUS) : l->init();
         return nvml_library_check(l, "nvmlInit", code, e);

@@ -6,7 +6,7 @@
 static int parse_id(struct str *rest, int64_t *ret, struct err *e) {
         struct str field;
         if (!str_next_field(rest, ' ', &field) || !str_to_i64(field, ret) || *ret < 1)
-                return err_set(e, ERR_INVALID, 0, "NVML's process: a line without an id");
+                return err_set(e, ERR_INVALID, 0, "NVML's process: a line without an ID");
         return 0;
 }
 
@@ -14,7 +14,7 @@ int nvml_question_parse(struct str line, struct nvml_question *ret, struct err *
         if (parse_id(&line, &ret->id, e) < 0)
                 return -1;
         if (!line.n || memchr(line.p, ' ', line.n))
-                return err_set(e, ERR_INVALID, 0, "NVML's process: no question");
+                return err_set(e, ERR_INVALID, 0, "NVML's process: the line is not a question");
         ret->verb = line;
         return 0;
 }
@@ -37,13 +37,13 @@ int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e) {
         (void)str_next_field(&line, ' ', &word);
         a.kind = str_eq(word, STR("ok")) ? NVML_YES : str_eq(word, STR("at")) ? NVML_AT : NVML_NO;
         if (a.kind != NVML_NO ? !line.n : !str_eq(word, STR("no")) || !parse_no(&line, &a.code))
-                return err_set(e, ERR_INVALID, 0, "NVML's process: a line that is no answer");
+                return err_set(e, ERR_INVALID, 0, "NVML's process: the line is not an answer");
         a.text = line;
         *ret = a;
         return 0;
 }
 
-/* Libraries write texts of several lines. */
+/* Libraries may return texts with several lines. */
 static void write_text(struct str text, struct buf *out) {
         for (size_t i = 0; i < text.n; i++)
                 buf_addc(out, text.p[i] == '\n' ? ' ' : text.p[i]);
@@ -102,7 +102,7 @@ int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e) {
                 ok = false;
         }
         if (!ok)
-                return err_set(e, ERR_INVALID, 0, "NVML's process: a line that is no event");
+                return err_set(e, ERR_INVALID, 0, "NVML's process: the line is not an event");
         *ret = ev;
         return 0;
 }

@@ -11,7 +11,7 @@
 enum {
         FABRIC_GPUS_MAX = 256,
         TEXT_SIZE = INVENTORY_TEXT_MAX + 1,
-        GI_PROFILES = 32, /* of nvml.h there are 18; those that come are found, too */
+        GI_PROFILES = 32, /* nvml.h has 18; future ones are found, too */
         CI_PROFILES = 16,
 };
 
@@ -54,7 +54,7 @@ static int query_fabric(const struct nvml_library *l, nvml_device_t dev, struct 
         return code;
 }
 
-/* A GPU that cannot be asked has the error as its fabric answer. */
+/* A GPU that cannot be queried gets the error as its fabric result. */
 static void write_fabric(const struct nvml_library *l, unsigned index, struct jw *w) {
         nvml_device_t dev = NULL;
         struct nvml_fabric_info info = { 0 };
@@ -107,7 +107,7 @@ int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress 
 
 /* ---- the inventory ---- */
 
-/* The first call that failed in a way that leaves no more to ask. */
+/* The first failed call after which further queries are useless. */
 struct failure {
         const char *call;
         int code;
@@ -119,15 +119,16 @@ static bool needed(struct failure *f, const char *call, int code) {
         return code == NVML_OK;
 }
 
-/* What a GPU need not know. One that is lost knows nothing: it would be published with half of what it is. */
-static bool told(struct failure *f, const char *call, int code) {
+/* True if an optional query succeeded. A lost GPU fails as a whole, because it would be published with half
+ * of its attributes. */
+static bool usable(struct failure *f, const char *call, int code) {
         return code == NVML_GPU_IS_LOST ? needed(f, call, code) : code == NVML_OK;
 }
 
 #define NEEDED(f, l, member, what, ...)                                                                      \
         needed((f), (what), (l)->member ? (l)->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 #define TOLD(f, l, member, what, ...)                                                                        \
-        (!(f)->call && (l)->member && told((f), (what), (l)->member(__VA_ARGS__)))
+        (!(f)->call && (l)->member && usable((f), (what), (l)->member(__VA_ARGS__)))
 
 static void write_failure(struct jw *w, const struct failure *f) {
         jw_str(w, "call", f->call);
@@ -236,7 +237,7 @@ static void write_migs(const struct nvml_library *l, nvml_device_t gpu, struct j
                 nvml_device_t mig = NULL;
                 int code = l->mig_by_index ? l->mig_by_index(gpu, i, &mig) : NVML_FUNCTION_NOT_FOUND;
                 if (code == NVML_NOT_FOUND || code == NVML_INVALID_ARGUMENT)
-                        continue; /* a place where there is none */
+                        continue; /* this place has no MIG device */
                 if (code == NVML_OK) {
                         write_mig(l, gpu, mig, w);
                         continue;
@@ -253,7 +254,7 @@ static void write_migs(const struct nvml_library *l, nvml_device_t gpu, struct j
 struct gpu_answer {
         char uuid[TEXT_SIZE], name[TEXT_SIZE], pci[TEXT_SIZE];
         unsigned minor, architecture, mig_mode;
-        int brand, cc[2], persistence_mode; /* -1: not known */
+        int brand, cc[2], persistence_mode; /* -1: unknown */
         uint64_t memory;
         const char *addressing_mode;
 };

@@ -11,7 +11,7 @@
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_worker.h"
 
-/* ---- what came of it ---- */
+/* ---- result of the start ---- */
 
 enum { GPUS_MAX = 64 };
 
@@ -46,11 +46,11 @@ struct nvml_watch {
         struct guard guard;
         char *library; /* NULL: nothing is watched */
         uint64_t state;
-        struct nvml_channel *channel; /* NULL: it waits for its start */
-        bool begun;                   /* it has answered */
-        bool outdated;                /* it is still starting, and is to be replaced */
+        struct nvml_channel *channel; /* NULL: waits for the next start */
+        bool begun;                   /* the process has answered */
+        bool outdated;                /* the process is still starting, and will be replaced */
         char at[NVML_AT_SIZE];        /* the GPU that it is starting to watch; "": NVML starts */
-        struct loop_timer timer;      /* the next start, or when a silent process hangs */
+        struct loop_timer timer;      /* the next start, or when a silent process counts as hung */
         unsigned failures;            /* in a row */
 };
 
@@ -75,16 +75,16 @@ static void stop(struct nvml_watch *w) {
         w->at[0] = '\0';
 }
 
-/* With the library that is wanted now, if any. */
+/* Starts again with the current library, if there is one. */
 static void start_over(struct nvml_watch *w) {
         stop(w);
         w->failures = 0;
         if (w->library)
-                loop_timer_start(&w->timer, 0); /* a failed start is not reported from in here */
+                loop_timer_start(&w->timer, 0); /* a failed start is reported in a later turn */
 }
 
 static void failed(struct nvml_watch *w, const struct err *e) {
-        if (w->outdated) { /* whatever became of it */
+        if (w->outdated) { /* regardless of its result */
                 start_over(w);
                 return;
         }
@@ -110,7 +110,7 @@ static void on_start(struct nvml_watch *w, struct str line) {
         else if (r == 0)
                 r = nvml_watched_decode(answer.text, a, &watched, &e);
         if (r < 0 && e.kind != ERR_RETRY)
-                err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process says what nobody understands");
+                err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process writes unknown lines");
         if (r < 0) {
                 failed(w, &e);
                 return;
@@ -130,7 +130,7 @@ static void on_event(struct nvml_watch *w, struct str line) {
         struct nvml_event ev;
         struct err e;
         if (nvml_event_parse(line, &ev, &e) < 0) {
-                err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process says what nobody understands");
+                err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process writes unknown lines");
                 failed(w, &e);
         } else if (ev.kind == NVML_END) {
                 err_set(&e, ERR_RETRY, (int)ev.code, "%.*s", (int)ev.text.n, ev.text.p);
@@ -140,7 +140,7 @@ static void on_event(struct nvml_watch *w, struct str line) {
                 w->o.xid(w->o.u, &ev);
                 (void)leave(w);
         } else {
-                w->failures = 0; /* it has stood for a while */
+                w->failures = 0; /* the watch has been stable for a while */
         }
 }
 
@@ -184,7 +184,7 @@ static void on_timer(void *u) {
                 return;
         }
         if (w->begun)
-                err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time: no sign of life for %u s",
+                err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time: it has been silent for %u s",
                         w->o.silent_ms / 1000);
         else
                 nvml_hung(&w->o.limits, w->at, &e);

@@ -33,7 +33,7 @@ struct worker {
         struct nvml_library library;
 };
 
-/* Before the library is loaded, which may start threads. */
+/* Called before the library is loaded, because it may start threads. */
 static int mask_params(struct worker *w, struct err *e) {
         char why[PARAMS_MASK_WHY];
         if (w->masked || !streq(getenv(NVML_WORKER_MASK), "true"))
@@ -42,7 +42,7 @@ static int mask_params(struct worker *w, struct err *e) {
                 return err_set(
                         e, ERR_RETRY, NVML_CANNOT_LOAD,
                         "cannot cover /proc/" PARAMS_MASK_FOLDER "/" PARAMS_MASK_FILE
-                        ", which the chart value maskNvidiaDriverParams asks for: %s; the container must be "
+                        ", as the chart value maskNvidiaDriverParams requests: %s; the container must be "
                         "privileged",
                         why);
         w->masked = true;
@@ -71,29 +71,29 @@ static bool say_answer(const struct nvml_answer *a) {
         return ok;
 }
 
-/* If nobody listens any more, the answer finds out. */
-static void say_gpu(void *u, unsigned index) {
+/* A closed descriptor is noticed when the answer is written. */
+static void report_gpu(void *u, unsigned index) {
         const int64_t *id = u;
         char text[32];
         snprintf(text, sizeof text, "GPU %u", index);
         (void)say_answer(&(struct nvml_answer){ .id = *id, .kind = NVML_AT, .text = str_from(text) });
 }
 
-/* -1: it could not even begin. */
+/* -1: the library cannot be loaded or started. */
 static int ask(struct worker *w, struct nvml_question *q, struct buf *out, bool *ret_ok, struct err *e) {
         survey_fn *survey = find_survey(q->verb);
         *ret_ok = false;
         if (!survey) {
-                err_set(e, ERR_INVALID, 0, "NVML's process was asked for something unknown");
+                err_set(e, ERR_INVALID, 0, "NVML's process got an unknown question");
                 return 0;
         }
         if (begin(w, e) < 0)
                 return -1;
-        *ret_ok =
-                survey(&w->library, &(struct nvml_progress){ say_gpu, &q->id }, out, e) == 0 && !out->failed;
+        *ret_ok = survey(&w->library, &(struct nvml_progress){ report_gpu, &q->id }, out, e) == 0 &&
+                  !out->failed;
         nvml_library_end(&w->library);
         if (out->failed)
-                err_set(e, ERR_INVALID, 0, "NVML says more than %d bytes", NVML_LINE_MAX);
+                err_set(e, ERR_INVALID, 0, "NVML's answer has more than %d bytes", NVML_LINE_MAX);
         return 0;
 }
 
@@ -104,12 +104,12 @@ static bool say_result(struct nvml_answer *a, bool ok, const struct buf *json, c
         return say_answer(a);
 }
 
-/* To its end, which a signal makes, too, when nobody listens any more. */
+/* Runs until the watch fails, or until a write to the closed descriptor ends the process by a signal. */
 static void watch(struct worker *w, int64_t id) {
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = id };
         nvml_event_set_t set = NULL;
-        struct nvml_progress p = { say_gpu, &id };
+        struct nvml_progress p = { report_gpu, &id };
         struct err e;
         bool ok = begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
         bool more = say_result(&a, ok, &json, &e) && ok;

@@ -22,7 +22,7 @@ static int failed(char *why, const char *call) {
         return -1;
 }
 
-/* The value of the parameter in the text; NULL: it is not there. */
+/* Finds the value of the parameter in the text; NULL: the text lacks it. */
 static char *find_value(char *text) {
         static const char line[] = "ModifyDeviceFiles: ";
         for (char *p = text; (p = strstr(p, line)); p += strlen(line)) {
@@ -47,7 +47,7 @@ static int read_text(int file, char text[static TEXT_MAX]) {
 
 /* ---- the mount ---- */
 
-/* A tmpfs that is mounted nowhere yet. */
+/* Creates a tmpfs that is not mounted yet. */
 static int new_tmpfs(char *why) {
         int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC), mount = -1;
         if (fs < 0)
@@ -72,7 +72,7 @@ static int write_file(int tmpfs, const char *name, const char *text, char *why) 
         return written ? 0 : -1;
 }
 
-/* A mount of the file that is attached nowhere: cloned while the tmpfs is attached, with its flags. */
+/* Returns a detached mount of the file. It is cloned while the tmpfs is attached, and has its flags. */
 static int clone_file(int tmpfs, int folder, const char *name, char *why) {
         const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
         int tree = -1;
@@ -111,7 +111,7 @@ static int cover(int file, int folder, const char *name, const char *text, char 
         return r;
 }
 
-/* ---- whether ---- */
+/* ---- decision ---- */
 
 static int mask_file(int file, int folder, const char *name, char *why) {
         char text[TEXT_MAX];
@@ -133,7 +133,7 @@ static int mask_file(int file, int folder, const char *name, char *why) {
 }
 
 int params_mask(int folder, const char *name, char why[static PARAMS_MASK_WHY]) {
-        /* The flags are for what an image may have in the place of /proc. */
+        /* The flags are necessary because an image may have any file in place of /proc. */
         int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         if (file < 0)
                 return errno == ENOENT ? 0 : failed(why, "open");

@@ -45,7 +45,7 @@ static bool read_attribute(const char *device, const char *name, char *ret, size
         return true;
 }
 
-/* The folder of a device leads to its place in the tree: ../../../devices/pci0000:15/0000:15:01.0/... */
+/* The link of a device leads to its position in the tree: ../../../devices/pci0000:15/0000:15:01.0/... */
 static void read_root(const char *device, char *ret, size_t n) {
         static const char devices[] = "/devices/";
         char to[PATH_MAX];
@@ -65,7 +65,7 @@ static void read_root(const char *device, char *ret, size_t n) {
 static int read_numa_node(const char *device) {
         char text[32];
         int64_t node;
-        /* Of a function that is no NVIDIA GPU (class 0x0300 or 0x0302) it would be somebody else's. */
+        /* A function that is not an NVIDIA GPU (class 0x0300 or 0x0302) is another device. */
         if (!read_attribute(device, "vendor", text, sizeof text) || !streq(text, "0x10de") ||
             !read_attribute(device, "class", text, sizeof text) ||
             !(str_starts(text, "0x0300") || str_starts(text, "0x0302")) ||

@@ -23,7 +23,7 @@ int proc_devices_major(struct str text, const char *name, unsigned *ret_major, s
                 }
                 if (str_eq(line, STR("Block devices:")))
                         break;
-                /* "%3d %s" in the kernel: the number is padded with blanks, one blank follows */
+                /* The kernel prints "%3d %s": the number is padded with spaces, and one space follows. */
                 const char *blank = section && line.n ? memchr(line.p, ' ', line.n) : NULL;
                 if (!blank)
                         continue;

@@ -15,11 +15,11 @@
 #include "base/str.h"
 
 /* RESOLVE_IN_ROOT refuses ".." with EAGAIN when anything was renamed or mounted anywhere in the system during
- * the walk (openat2(2): "the caller may choose to retry"). Each try takes microseconds, so even a machine
- * that mounts containers all the time lets one of them through. */
+ * the walk (openat2(2): "the caller may choose to retry"). Each try takes microseconds, so one of them
+ * succeeds even on a machine that mounts containers all the time. */
 enum { TRIES = 1000 };
 
-enum { NAMES_MAX = 65536 /* in a folder; a driver's libraries are some hundreds */ };
+enum { NAMES_MAX = 65536 /* in a folder; a driver has some hundred libraries */ };
 
 char *root_walk_below(const char *root, const char *path, struct arena *a) {
         size_t n = strlen(root);
@@ -50,8 +50,8 @@ static int open_in_root(const struct root_walk *w, const char *path, unsigned fl
         return fd < 0 ? -1 : (int)fd;
 }
 
-/* The path, below the root, of what an open descriptor points to: the container's mount tree is the prefix
- * that goes. */
+/* Returns the path of an open descriptor below the root: without the prefix, the path of the root in our
+ * container. */
 static const char *resolved_path(const struct root_walk *w, int fd, struct arena *a) {
         char link[64], root[PATH_MAX], file[PATH_MAX];
         snprintf(link, sizeof link, "/proc/self/fd/%d", w->fd);
@@ -68,8 +68,8 @@ static const char *resolved_path(const struct root_walk *w, int fd, struct arena
         return arena_strdup(a, file + n_root);
 }
 
-/* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is
- * not one that is missing. */
+/* True if the error means that the file does not exist. After any other error it is unknown: a driver that
+ * cannot be read is not missing. */
 static bool is_miss(int errnum) {
         return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG;
 }
@@ -96,14 +96,14 @@ int root_walk_stat(const struct root_walk *w, const char *path, struct stat *ret
 
 int root_walk_read(const struct root_walk *w, const char *path, struct err *e) {
         struct stat st;
-        /* A FIFO in its place must not keep us waiting for a writer. */
+        /* Do not wait for a writer if the path is a FIFO. */
         _cleanup_(closep) int fd = open_in_root(w, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 && is_miss(errno))
                 return err_set(e, ERR_NOT_FOUND, errno, "there is no '%s' in '%s'", path, w->name);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return err_errno(e, errno, "open '%s' in '%s'", path, w->name);
         if (!S_ISREG(st.st_mode))
-                return err_set(e, ERR_INVALID, 0, "'%s' in '%s' is no regular file", path, w->name);
+                return err_set(e, ERR_INVALID, 0, "'%s' in '%s' is not a regular file", path, w->name);
         return TAKE_FD(fd);
 }
 

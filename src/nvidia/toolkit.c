@@ -68,7 +68,7 @@ const char *const toolkit_runtime_paths[] = { "/etc/containerd/config.toml",
                                               "/etc/crio/crio.conf.d/*",
                                               NULL };
 
-/* 1: it was read; 0: there is no such file. */
+/* 1: the file was read. 0: it does not exist. */
 static int setting(const struct driver_root *root, const char *file, const char *const *path,
                    struct toml_value *ret, struct err *e) {
         _cleanup_(freep) char *text = NULL;
@@ -81,7 +81,7 @@ static int setting(const struct driver_root *root, const char *file, const char 
 
 struct default_runtime {
         bool nvidia;
-        char file[256]; /* that says so */
+        char file[256]; /* the file with the setting */
 };
 
 static int read_runtime(const struct driver_root *root, const char *file, struct default_runtime *ret,
@@ -128,7 +128,7 @@ static int find_runtime(const struct driver_root *root, struct default_runtime *
         return 0;
 }
 
-/* Adds to *refuse and *accept how many configurations do. */
+/* Adds the number of configurations that refuse and accept to *refuse and *accept. */
 static int count_answers(const struct driver_root *root, unsigned *refuse, unsigned *accept, struct err *e) {
         static const char *const name[] = { TOOLKIT_ACCEPTS, NULL };
         for (const char *const *p = toolkit_paths; *p; p++) {

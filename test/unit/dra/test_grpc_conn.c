@@ -333,7 +333,7 @@ static void test_bad_headers(void **state) {
                   { .encoding = "gzip" },
                   200,
                   GRPC_UNIMPLEMENTED,
-                  "compressed messages are not understood" },
+                  "compressed messages are not supported" },
                 { "/test.Test/Echo",
                   { .timeout = "" },
                   200,

@@ -284,7 +284,7 @@ static void a_health_record_may_be_unreadable_or_unwritable(void **state) {
         assert_null(strstr(buf_str(&w->slice), "taints"));
         world_happens(w, "1 xid 79\n");
         UNTIL(w, strstr(buf_str(&w->slice), XID_79));
-        assert_non_null(strstr(buf_str(&w->says), "what GPUs report is not kept over a restart"));
+        assert_non_null(strstr(buf_str(&w->says), "errors of GPUs will be lost at a restart"));
         world_end(w);
 }
 

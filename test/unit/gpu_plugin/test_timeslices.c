@@ -139,7 +139,7 @@ static void a_claim_is_unprepared_although_nvidia_smi_fails(void **state) {
         assert_null(node.claims->journal.table.claims);
         assert_non_null(
                 strstr(api.events,
-                       "TimeSliceNotReset: a GPU may keep the time slice or compute mode of claim " ONE));
+                       "TimeSliceNotReset: a GPU may keep the time slice or compute mode of the unprepared claim " ONE));
         assert_non_null(strstr(api.events, "exit status 15: GPU is lost"));
 }
 

@@ -113,7 +113,7 @@ static void opt_bin_comes_first_and_misses_name_what_was_searched(void **state) 
         struct driver_file f = { 0 };
         assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), -1);
         assert_non_null(strstr(e.msg, "'nvidia-imex' is not in driver root '/run/nvidia/driver': is it "
-                                      "installed there, and is the chart value nvidiaDriverRoot right?"));
+                                      "installed there, and is the chart value nvidiaDriverRoot correct?"));
         assert_non_null(strstr(e.msg, "/usr/bin"));
         put("/usr/bin/nvidia-imex");
         put("/opt/bin/nvidia-imex");

@@ -180,7 +180,7 @@ static void a_worker_with_unexpected_output_is_killed(void **state) {
         struct outcome o = probe(library, "babble", 30000);
         assert_false(o.ok);
         assert_int_equal(o.err.code, NVML_CRASHED);
-        assert_string_equal(o.err.msg, "NVML's process answers what nobody asked");
+        assert_string_equal(o.err.msg, "NVML's process answers an unknown question");
         assert_int_equal(nvml_client_pid(client), 0);
 }
 
