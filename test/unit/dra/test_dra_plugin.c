@@ -169,7 +169,7 @@ static void wait_ops(struct bed *b, unsigned n) {
                 uv_run(&b->loop, UV_RUN_ONCE);
 }
 
-static void test_prepare_at_once(void **state) {
+static void test_prepare_answers_at_once(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
         struct h2_call *call =
@@ -259,7 +259,7 @@ static void test_waiting_claim_blocks_nobody(void **state) {
 }
 
 /* Only operations still open hear of it, and other calls go on. */
-static void test_kubelet_hangs_up(void **state) {
+static void test_kubelet_closes_the_call(void **state) {
         enum how { RESET, CLOSE, DEADLINE };
         for (enum how how = RESET; how <= DEADLINE; how++) {
                 struct bed *b = bed_new();
@@ -416,7 +416,7 @@ static void test_health(void **state) {
 
 /* Every pod of the cluster can ask there: a question of the size of a probe's is all that it takes. */
 /* failure: the health port gets a request larger than a probe's -> it is refused */
-static void test_the_health_port_takes_small_requests_only(void **state) {
+static void test_the_health_port_accepts_small_requests_only(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
         char unknown[1025];
@@ -456,16 +456,16 @@ static void test_cannot_start(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_prepare_at_once),
+                cmocka_unit_test(test_prepare_answers_at_once),
                 cmocka_unit_test(test_unprepare),
                 cmocka_unit_test(test_waiting_claim_blocks_nobody),
-                cmocka_unit_test(test_kubelet_hangs_up),
+                cmocka_unit_test(test_kubelet_closes_the_call),
                 cmocka_unit_test(test_freed_with_open_operations),
                 cmocka_unit_test(test_freed_in_prepare),
                 cmocka_unit_test(test_bad_requests_start_nothing),
                 cmocka_unit_test(test_registration),
                 cmocka_unit_test(test_health),
-                cmocka_unit_test(test_the_health_port_takes_small_requests_only),
+                cmocka_unit_test(test_the_health_port_accepts_small_requests_only),
                 cmocka_unit_test(test_cannot_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,7 +293,7 @@ static void test_deadline(void **state) {
 
 /* Ends at bad moments. */
 
-static void test_peer_resets_and_goes(void **state) {
+static void test_peer_resets_and_closes(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path);
         struct h2_call *first = peer_call(p, "/test.Test/Keep", "x", 1, NULL);
@@ -313,7 +313,7 @@ static void test_peer_resets_and_goes(void **state) {
 }
 
 /* The write of the answer fails: nothing may be torn down under the handler. */
-static void test_peer_goes_in_handler(void **state) {
+static void test_peer_closes_in_handler(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path);
         for (int i = 0; i < 20; i++)
@@ -422,7 +422,7 @@ static void test_peer_that_does_not_read(void **state) {
 }
 
 /* It goes while an answer is half written. */
-static void test_peer_goes_while_written_to(void **state) {
+static void test_peer_closes_during_a_write(void **state) {
         struct bed *b = bed_new();
         struct peer *mute = peer_unix(&b->loop, b->path);
         uv_read_stop(&mute->h.stream);
@@ -554,7 +554,7 @@ static void on_accepted(uv_check_t *check) {
 }
 
 /* A whole queue is accepted in one turn: those that make room for it hold no memory until the turn ends. */
-static void test_queue_that_is_accepted_takes_the_places_only(void **state) {
+static void test_an_accepted_queue_uses_the_allowed_connections_only(void **state) {
         enum { HANDLES = 2 << 10 }; /* of a connection that is closed, until libuv has done so */
         struct bed *b = bed_new_with(&grpc_limits_open);
         const unsigned places = grpc_limits_open.connections;
@@ -701,16 +701,16 @@ int main(void) {
                 cmocka_unit_test(test_largest_message),
                 cmocka_unit_test(test_many_connections_and_calls),
                 cmocka_unit_test(test_deadline),
-                cmocka_unit_test(test_peer_resets_and_goes),
-                cmocka_unit_test(test_peer_goes_in_handler),
+                cmocka_unit_test(test_peer_resets_and_closes),
+                cmocka_unit_test(test_peer_closes_in_handler),
                 cmocka_unit_test(test_freed_in_handler),
                 cmocka_unit_test(test_freed_in_cancel),
                 cmocka_unit_test(test_goaway_on_shutdown),
                 cmocka_unit_test(test_peer_that_does_not_read),
-                cmocka_unit_test(test_peer_goes_while_written_to),
+                cmocka_unit_test(test_peer_closes_during_a_write),
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
-                cmocka_unit_test(test_queue_that_is_accepted_takes_the_places_only),
+                cmocka_unit_test(test_an_accepted_queue_uses_the_allowed_connections_only),
                 cmocka_unit_test(test_a_connection_without_a_descriptor_is_closed),
                 cmocka_unit_test(test_open_port_answers_among_many),
                 cmocka_unit_test(test_an_unfinished_request_times_out),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, attributes and capacities of GPUs and MIG devices: to the letter those of the Go driver. */
+/* Names, attributes and capacities of GPUs and MIG devices: exactly those of the Go driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 static char *sys;
 
-/* A function in sysfs as the kernel shows it: a link into the tree of devices. */
+/* Creates a PCI function in sysfs as the kernel does: a link into the tree of devices. */
 static void put_function(const char *address, const char *root, const char *class, const char *numa) {
         _cleanup_(freep) char *to = xasprintf("../../../devices/%s/%s", root, address);
         _cleanup_(freep) char *link = xasprintf("%s/bus/pci/devices/%s", sys, address);
@@ -57,7 +57,7 @@ static struct gpu_devices described(const char *json) {
         return d;
 }
 
-/* As a reader sees it: a value a line. */
+/* Writes one value per line. */
 static void write_devices(struct buf *out, const struct gpu_devices *d) {
         for (size_t i = 0; i < d->n; i++) {
                 const struct gpu_device *g = &d->items[i];
@@ -82,7 +82,7 @@ static void write_devices(struct buf *out, const struct gpu_devices *d) {
         "{\"index\":0,\"minor\":0,\"uuid\":\"GPU-00000000-0000-4000-8000-000000000000\","                    \
         "\"name\":\"NVIDIA H200\",\"brand\":14,\"architecture\":9,\"cc\":\"9.0\",\"memory\":150754820096,"   \
         "\"pci\":\"00000000:16:00.0\",\"addressingMode\":\"HMM\",\"migMode\":0}"
-/* The second GPU by its index is the third by its minor number. */
+/* The second GPU by index is the third by minor number. */
 #define GPU_2_MIG                                                                                            \
         "{\"index\":1,\"minor\":2,\"uuid\":\"GPU-00000000-0000-4000-8000-000000000002\","                    \
         "\"name\":\"NVIDIA H200\",\"brand\":14,\"architecture\":9,\"cc\":\"9.0\",\"memory\":150754820096,"   \
@@ -137,7 +137,7 @@ static void slices_have_the_form_of_their_version(void **state) {
         gpu_devices_done(&d);
 }
 
-static void what_preparing_takes_is_beside_it(void **state) {
+static void device_records_have_what_prepare_needs(void **state) {
         struct gpu_devices d = described(NODE(GPU_0 "," GPU_2_MIG));
         const struct gpu_device *full = gpu_device_find(&d, "gpu-0"),
                                 *mig = gpu_device_find(&d, "gpu-2-mig-3g71gb-9-0");
@@ -172,7 +172,7 @@ static const char *version_of(const char *text) {
         return gpu_version(text, v, sizeof v) ? v : "none";
 }
 
-static void versions_are_semantic_ones(void **state) {
+static void versions_are_semantic_versions(void **state) {
         assert_string_equal(version_of("580.95.05"), "580.95.5");
         assert_string_equal(version_of("550.163.01"), "550.163.1");
         assert_string_equal(version_of("9.0"), "9.0.0");
@@ -221,7 +221,7 @@ static void profiles_in_names_have_letters_digits_and_hyphens(void **state) {
 
 /* failure: an attribute of a GPU is too long -> it is cut between characters */
 static void texts_that_are_too_long_are_cut_between_characters(void **state) {
-        /* 62 letters and a character of three bytes: the 64th byte is inside it. */
+        /* 62 letters and a character of three bytes, which contains the 64th byte. */
         struct gpu_devices d = described(
                 NODE("{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\",\"name\":"
                      "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\u20acb\"}"));
@@ -240,9 +240,9 @@ static void texts_that_are_too_long_are_cut_between_characters(void **state) {
         "{\"driverVersion\":\"580.95.05\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\","            \
         "\"memory\":85520809984,\"migMode\":1,\"mig\":[" list "]}]}"
 
-/* A name must not move from one compute instance to another when others are made or destroyed. */
+/* A name must not move from one compute instance to another when others are created or destroyed. */
 /* failure: several compute instances share a GPU instance -> each has a lasting name */
-static void compute_instances_of_one_gpu_instance_have_names_of_their_own(void **state) {
+static void compute_instances_of_one_gpu_instance_have_different_names(void **state) {
         struct gpu_devices d =
                 described(PARTS(PART("MIG-0", 0, 1) "," PART("MIG-1", 1, 1) "," PART("MIG-2", 2, 1)));
         assert_int_equal(d.n, 3);
@@ -254,14 +254,14 @@ static void compute_instances_of_one_gpu_instance_have_names_of_their_own(void *
         d = described(PARTS(PART("MIG-2", 2, 1)));
         assert_string_equal(gpu_device_find(&d, "gpu-0-mig-1c3g40gb-9-4-2")->uuid, "MIG-2");
         gpu_devices_done(&d);
-        /* One that has all of its GPU instance is as with the Go driver. */
+        /* A compute instance with its whole GPU instance has the name of the Go driver. */
         d = described(PARTS(PART("MIG-3", 3, 3)));
         assert_string_equal(gpu_device_find(&d, "gpu-0-mig-3g40gb-9-4")->uuid, "MIG-3");
         gpu_devices_done(&d);
 }
 
 /* failure: a GPU has more MIG devices than this driver knows -> they are left out by name */
-static void more_mig_devices_than_this_driver_knows_of_are_left_out_by_name(void **state) {
+static void excess_mig_devices_are_left_out_by_name(void **state) {
         struct gpu_devices d = described(
                 "{\"driverVersion\":\"580.95.05\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\","
                 "\"memory\":85520809984,\"migMode\":1,\"migMore\":3,\"mig\":[" PART("MIG-0", 0, 3) "]}]}");
@@ -276,14 +276,14 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(devices_are_those_of_the_go_driver),
                 T(slices_have_the_form_of_their_version),
-                T(what_preparing_takes_is_beside_it),
+                T(device_records_have_what_prepare_needs),
                 T(the_same_devices_in_another_order_are_the_same),
-                T(versions_are_semantic_ones),
+                T(versions_are_semantic_versions),
                 T(quantities_are_canonical),
                 T(profiles_in_names_have_letters_digits_and_hyphens),
                 T(texts_that_are_too_long_are_cut_between_characters),
-                T(compute_instances_of_one_gpu_instance_have_names_of_their_own),
-                T(more_mig_devices_than_this_driver_knows_of_are_left_out_by_name),
+                T(compute_instances_of_one_gpu_instance_have_different_names),
+                T(excess_mig_devices_are_left_out_by_name),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims of GPUs and MIG devices on the node half. */
+/* Claims of GPUs and MIG devices, with the node half. */
 #include "world/gpu_claims.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
         assert_null(node.claims->journal.table.claims);
 }
 
-static void gpus_and_mig_devices_of_one_claim(void **state) {
+static void a_claim_may_have_gpus_and_mig_devices(void **state) {
         (void)state;
         needs_nodes();
         w.results = RESULT("a", "gpu-0") "," RESULT("b/big", "gpu-1-mig-1g24gb-19-0");
@@ -57,7 +57,7 @@ static void gpus_and_mig_devices_of_one_claim(void **state) {
         unprepared_claim("one");
 }
 
-static void many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one(void **state) {
+static void many_devices_of_a_claim_need_one_check_of_the_node(void **state) {
         (void)state;
         needs_nodes();
         prepared_claim("one");
@@ -69,7 +69,7 @@ static void many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one(void
         unprepared_claim("two");
 }
 
-static void a_gpu_that_another_claim_has_is_waited_for(void **state) {
+static void prepare_waits_for_a_gpu_that_another_claim_has(void **state) {
         struct dra_op two;
         (void)state;
         needs_nodes();
@@ -83,7 +83,7 @@ static void a_gpu_that_another_claim_has_is_waited_for(void **state) {
         unprepared_claim("two");
 }
 
-static void admin_access_takes_nothing_from_anybody(void **state) {
+static void admin_access_does_not_block_other_claims(void **state) {
         (void)state;
         needs_nodes();
         w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
@@ -105,12 +105,12 @@ static void prepared_claims_are_answered_without_nvml(void **state) {
         start();
         prepared_claim("one");
         assert_int_equal(api.requests, 1);
-        unprepared_claim("one"); /* so is unpreparing */
+        unprepared_claim("one"); /* Unprepare succeeds, too */
         assert_false(is_there(ONE));
 }
 
 /* failure: NVML does not answer during Prepare -> Prepare waits for it */
-static void gpus_that_are_not_known_are_waited_for(void **state) {
+static void prepare_waits_until_the_gpus_are_known(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
@@ -118,7 +118,7 @@ static void gpus_that_are_not_known_are_waited_for(void **state) {
         prepare_claim(&op, "one");
         assert_string_equal(waiting()->msg, "n0: NVML does not answer");
         assert_true(w.wanted);
-        w.holds = false; /* an answer that is too old already */
+        w.holds = false; /* the answer is outdated already */
         gpu_driver_know(w.gpu, &w.devices, "");
         assert_int_equal(waiting()->waits_for, WAITS_FOR_DRIVER);
         w.holds = true;
@@ -147,7 +147,7 @@ static void a_missing_gpu_is_refused_with_the_gpus_of_the_node(void **state) {
         "\"parameters\":{\"apiVersion\":"                                                                    \
         "\"resource.nvidia.com/v1beta1\",\"kind\":" rest "}}}"
 
-/* "gpu/whole": the kubelet, which knows the request alone, is told of that by dra_op_prepared(). */
+/* "gpu/whole": the kubelet knows only the request, so dra_op_prepared() cuts off the rest. */
 /* failure: a claim uses firstAvailable -> the chosen alternative has its own configuration */
 static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **state) {
         struct dra_op op;
@@ -160,7 +160,7 @@ static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **s
         prepare_claim(&op, "one");
         until(&op, PREPARED);
         assert_string_equal(op.devices, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
-        /* So it is answered from the record, by the next process. */
+        /* The next process gives the same answer from the record. */
         claims_free(node.claims);
         start();
         prepare_claim(&op, "one");
@@ -169,7 +169,7 @@ static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **s
         unprepared_claim("one");
 }
 
-static void a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver(void **state) {
+static void an_invalid_configuration_is_refused_with_the_error_of_the_go_driver(void **state) {
         (void)state;
         w.config = GPU_CONFIG("\"GpuConfig\",\"sharing\":{\"strategy\":\"TimeSlicing\"}");
         refused("one", "\"TimeSlicing\" is selected as the GPU sharing strategy, but the "
@@ -206,9 +206,9 @@ static bool cdi_file_names(const char *uid, const char *what) {
         return strstr(cdi, what) != NULL;
 }
 
-/* The runtime stops a container whose CDI file names a file that is gone. */
-/* failure: files of the driver are added or removed -> the next claim has the present files */
-static void files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim(void **state) {
+/* The runtime rejects a container whose CDI file names a missing file. */
+/* failure: files of the driver are added or removed -> the next claim has the current files */
+static void added_and_removed_driver_files_are_noticed_with_the_next_claim(void **state) {
         (void)state;
         needs_nodes();
         w.ipc_sockets = true;
@@ -236,7 +236,7 @@ static void files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim
         unprepared_claim("one");
 }
 
-static void sockets_of_the_host_are_given_only_where_that_is_asked_for(void **state) {
+static void sockets_of_the_host_are_given_only_on_request(void **state) {
         (void)state;
         needs_nodes();
         tree_put(node.dir, "run/nvidia-fabricmanager/socket", "");
@@ -269,7 +269,7 @@ static void without_the_uvm_module_claims_are_refused_and_the_node_has_an_event(
         unprepared_claim("two");
 }
 
-/* The file of a prepared claim is gone: it is made again, unless another GPU has the name by now. */
+/* A lost CDI file of a prepared claim is recreated, unless another GPU has the name now. */
 /* failure: the CDI file of a claim is lost -> it is recreated, unless another GPU has the name */
 static void a_lost_cdi_file_is_recreated_for_the_same_gpu_only(void **state) {
         (void)state;
@@ -302,7 +302,7 @@ static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         assert_string_equal(entry->devices[0].info, "{\"uuid\":\"GPU-0\"}");
         assert_string_equal(entry->devices[1].type, "mig");
         w.results = RESULT("gpu", "gpu-0");
-        prepare_claim(&op, "two"); /* so that nobody else is given what its pod uses */
+        prepare_claim(&op, "two"); /* another claim must not get the pod's GPU */
         assert_non_null(strstr(waiting()->msg, "already allocated to different claim " ONE));
         unprepared_claim("one");
         until(&op, PREPARED);
@@ -325,7 +325,7 @@ static void names_are_read_from_a_cdi_file_of_the_go_driver(void **state) {
 }
 
 /* The Go driver forgets the name when a claim is prepared. */
-static void a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again(void **state) {
+static void a_claim_of_the_go_driver_gets_its_name_at_the_next_prepare(void **state) {
         (void)state;
         needs_nodes();
         prepared_claim("one");
@@ -349,13 +349,13 @@ static void after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_agai
         gpu_driver_know(w.gpu, &w.devices, "");
         assert_null(node.claims->journal.table.claims);
         assert_false(is_there(ONE));
-        prepared_claim("two"); /* nobody has the GPU */
+        prepared_claim("two"); /* the GPU is free */
         unprepared_claim("two");
         prepared_claim("one");
         unprepared_claim("one");
 }
 
-static void a_gate_that_does_nothing_yet_is_refused_by_name(void **state) {
+static void a_feature_gate_without_effect_is_refused_by_name(void **state) {
         (void)state;
         struct err e;
         assert_int_equal(gpu_driver_check_gates(&w.gates, &e), 0);
@@ -369,25 +369,25 @@ static void a_gate_that_does_nothing_yet_is_refused_by_name(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_gpu_is_prepared_recorded_and_unprepared),
-                T(gpus_and_mig_devices_of_one_claim),
-                T(many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one),
-                T(a_gpu_that_another_claim_has_is_waited_for),
-                T(admin_access_takes_nothing_from_anybody),
+                T(a_claim_may_have_gpus_and_mig_devices),
+                T(many_devices_of_a_claim_need_one_check_of_the_node),
+                T(prepare_waits_for_a_gpu_that_another_claim_has),
+                T(admin_access_does_not_block_other_claims),
                 T(prepared_claims_are_answered_without_nvml),
-                T(gpus_that_are_not_known_are_waited_for),
+                T(prepare_waits_until_the_gpus_are_known),
                 T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
-                T(a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver),
+                T(an_invalid_configuration_is_refused_with_the_error_of_the_go_driver),
                 T(a_missing_device_node_or_library_is_named),
-                T(files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim),
-                T(sockets_of_the_host_are_given_only_where_that_is_asked_for),
+                T(added_and_removed_driver_files_are_noticed_with_the_next_claim),
+                T(sockets_of_the_host_are_given_only_on_request),
                 T(without_the_uvm_module_claims_are_refused_and_the_node_has_an_event),
                 T(a_lost_cdi_file_is_recreated_for_the_same_gpu_only),
                 T(an_entry_that_was_lost_is_rebuilt_from_the_file),
                 T(names_are_read_from_a_cdi_file_of_the_go_driver),
-                T(a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again),
+                T(a_claim_of_the_go_driver_gets_its_name_at_the_next_prepare),
                 T(after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_again),
-                T(a_gate_that_does_nothing_yet_is_refused_by_name),
+                T(a_feature_gate_without_effect_is_refused_by_name),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

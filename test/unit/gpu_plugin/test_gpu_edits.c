@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a container gets, compared with what the Go driver and NVIDIA's toolkit have written for the same
+/* Compares the edits of a container with those that the Go driver and NVIDIA's toolkit write for the same
  * driver root (golden/cdi-*.json, which are its YAML as JSON). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,7 @@ static struct cdi_edits all_have(void) {
         return ed;
 }
 
-/* The Go driver leaves type and numbers out where the host has a node, and the runtime looks at it. */
+/* The Go driver leaves type and numbers out if the host has a node, because the runtime reads the node. */
 static void drop_types(yyjson_mut_val *edits) {
         yyjson_mut_val *node;
         size_t i, max;
@@ -138,14 +138,14 @@ static void equals_golden(const char *name, const char *uid, size_t n) {
 }
 
 /* failure: a GPU is prepared -> its CDI file has the content of the Go driver's */
-static void a_gpu_is_given_as_the_go_driver_does(void **state) {
+static void a_gpu_has_the_cdi_edits_of_the_go_driver(void **state) {
         (void)state;
         if (!nodes)
                 skip();
         equals_golden("cdi-one-gpu.json", "11111111-0000-4000-8000-000000000001", 1);
 }
 
-static void several_gpus_are_given_as_the_go_driver_does(void **state) {
+static void several_gpus_have_the_cdi_edits_of_the_go_driver(void **state) {
         (void)state;
         if (!nodes)
                 skip();
@@ -175,7 +175,7 @@ static void remove_node(const char *path) {
         assert_true(unlink(node) == 0 || !nodes);
 }
 
-/* A host on which no CUDA program has run since it booted. */
+/* The host has run no CUDA program since its boot. */
 /* failure: the host lacks /dev/nvidia-uvm because no CUDA program has run -> the container runtime creates it
  * */
 static void missing_device_nodes_are_created_by_the_runtime(void **state) {
@@ -199,9 +199,9 @@ static void missing_device_nodes_are_created_by_the_runtime(void **state) {
         has_node(&common, "/dev/nvidia-modeset", 195, 254, 0660);
 }
 
-/* The major of nvidia-uvm is another one when the module has been loaded again. */
-/* failure: a device node has the numbers of an earlier driver -> those of the kernel count */
-static void the_device_numbers_of_the_kernel_count(void **state) {
+/* The major of nvidia-uvm changes when the module is loaded again. */
+/* failure: a device node has the numbers of an earlier driver -> the kernel's numbers take precedence */
+static void the_device_numbers_of_the_kernel_take_precedence(void **state) {
         (void)state;
         if (!nodes)
                 skip();
@@ -222,8 +222,8 @@ static void without_the_uvm_module_there_is_no_gpu_and_the_remedy_is_named(void 
         assert_non_null(strstr(e.msg, "modprobe nvidia_uvm"));
 }
 
-/* In place of /proc/devices somebody may give us a file that lists less than there is. */
-static void without_the_kernels_numbers_the_nodes_tell_them(void **state) {
+/* The substitute for /proc/devices may list fewer devices than exist. */
+static void without_the_kernels_list_the_device_nodes_have_the_numbers(void **state) {
         (void)state;
         if (!nodes)
                 skip();
@@ -237,7 +237,7 @@ static void without_the_kernels_numbers_the_nodes_tell_them(void **state) {
         assert_non_null(strstr(e.msg, "'/dev/nvidiactl' below '/run/nvidia/driver'"));
 }
 
-static void a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy(void **state) {
+static void a_gpu_without_a_device_node_is_refused_with_the_remedy(void **state) {
         (void)state;
         struct cdi_edits ed;
         o.majors.gpu = 0;
@@ -248,7 +248,7 @@ static void a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy(void **s
         assert_non_null(strstr(e.msg, "nvidia-smi"));
 }
 
-/* A runtime with an older CDI refuses the whole file because of them. */
+/* A runtime with an older CDI rejects the whole file because of additional groups. */
 static void groups_can_be_left_out(void **state) {
         struct buf text = BUF_INIT(1 << 20);
         (void)state;
@@ -268,7 +268,7 @@ static void groups_can_be_left_out(void **state) {
         buf_done(&text);
 }
 
-static void display_nodes_come_with_the_links_that_lead_to_them(void **state) {
+static void display_nodes_have_links_by_path(void **state) {
         (void)state;
         if (!nodes || !driver_tree_node(root, "dev/dri/card1", 226, 1, 0660, 44) ||
             !driver_tree_node(root, "dev/dri/renderD129", 226, 129, 0666, 0) ||
@@ -293,7 +293,7 @@ static void display_nodes_come_with_the_links_that_lead_to_them(void **state) {
         assert_null(ed.hooks[0].args[4]);
 }
 
-static void a_mig_device_is_its_gpu_and_two_capabilities(void **state) {
+static void a_mig_device_has_the_node_of_its_gpu_and_two_capabilities(void **state) {
         (void)state;
         if (!nodes)
                 skip();
@@ -327,7 +327,7 @@ static void a_hook_of_nvidias_toolkit_has_its_command_line(void **state) {
         assert_string_equal(ed.hooks[0].args[2], "create-symlinks");
 }
 
-static void our_hook_is_told_its_ldconfig(void **state) {
+static void our_hook_gets_the_path_of_ldconfig(void **state) {
         (void)state;
         o.ldconfig = "/p/ldconfig-1";
         struct cdi_edits ed = all_have();
@@ -342,18 +342,18 @@ static void our_hook_is_told_its_ldconfig(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(a_gpu_is_given_as_the_go_driver_does),
-                T(several_gpus_are_given_as_the_go_driver_does),
+                T(a_gpu_has_the_cdi_edits_of_the_go_driver),
+                T(several_gpus_have_the_cdi_edits_of_the_go_driver),
                 T(missing_device_nodes_are_created_by_the_runtime),
-                T(the_device_numbers_of_the_kernel_count),
+                T(the_device_numbers_of_the_kernel_take_precedence),
                 T(without_the_uvm_module_there_is_no_gpu_and_the_remedy_is_named),
-                T(without_the_kernels_numbers_the_nodes_tell_them),
-                T(a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy),
+                T(without_the_kernels_list_the_device_nodes_have_the_numbers),
+                T(a_gpu_without_a_device_node_is_refused_with_the_remedy),
                 T(groups_can_be_left_out),
-                T(display_nodes_come_with_the_links_that_lead_to_them),
-                T(a_mig_device_is_its_gpu_and_two_capabilities),
+                T(display_nodes_have_links_by_path),
+                T(a_mig_device_has_the_node_of_its_gpu_and_two_capabilities),
                 T(a_hook_of_nvidias_toolkit_has_its_command_line),
-                T(our_hook_is_told_its_ldconfig),
+                T(our_hook_gets_the_path_of_ldconfig),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a node that changes under us, and an NVML that fails. In virtual time (world/clock.c). */
+/* The GPUs of a node that changes, and failures of NVML. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static unsigned sessions(void) {
         return n;
 }
 
-static void nvml_is_asked_once_while_nothing_changes(void **state) {
+static void nvml_is_queried_once_while_nothing_changes(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
         start();
@@ -132,7 +132,7 @@ static bool has_children(void) {
         return n > 0;
 }
 
-/* An open session would be in the way of a driver's upgrade, and of a GPU's reset. */
+/* An open session would prevent an upgrade of the driver and a reset of a GPU. */
 /* failure: a node is idle -> no NVML session is open, so that GPUs can be reset */
 static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(void **state) {
         put_library();
@@ -147,7 +147,7 @@ static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(v
 }
 
 /* failure: MIG devices change just before a Prepare -> the Prepare sees the change */
-static void a_change_of_the_node_is_seen_with_the_next_prepare(void **state) {
+static void a_change_of_the_node_is_noticed_by_the_next_prepare(void **state) {
         put_library();
         conf("GPU_COUNT=1\n");
         start();
@@ -161,7 +161,7 @@ static void a_change_of_the_node_is_seen_with_the_next_prepare(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 2);
         assert_true(gpus_hold(gpus));
         assert_int_equal(sessions(), 2);
-        /* Who was told to wait hears of it, too, when it comes to nothing. */
+        /* A caller that waits is notified even if nothing has changed. */
         tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "DeviceFileMinor: 22\n");
         assert_false(gpus_hold(gpus));
         until_changed();
@@ -178,7 +178,7 @@ static void known_gpus_stay_while_nvml_fails(void **state) {
         conf("CRASH=1\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         gpus_poll_fast(gpus, true);
-        until_changed(); /* after the third failure people are told */
+        until_changed(); /* the third failure is reported */
         assert_int_equal(gpus_get(gpus)->failures, GPUS_STALE);
         assert_int_equal(crashed, GPUS_STALE);
         assert_int_equal(hung, 0);
@@ -186,7 +186,7 @@ static void known_gpus_stay_while_nvml_fails(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 2);
         assert_true(gpus_get(gpus)->known);
         assert_string_equal(gpus_get(gpus)->reason, "");
-        assert_true(str_ends(gpus_get(gpus)->library, "/libnvidia-ml.so.1")); /* goes on being watched */
+        assert_true(str_ends(gpus_get(gpus)->library, "/libnvidia-ml.so.1")); /* it is still watched */
         assert_false(gpus_hold(gpus));
         conf("GPU_COUNT=3\n");
         until_changed();
@@ -259,7 +259,7 @@ static void a_gpu_that_fails_three_times_is_withheld(void **state) {
         assert_string_equal(gpus_get(gpus)->reason, "");
 }
 
-/* A reset changes nothing that can be seen without NVML. */
+/* A reset does not change the fingerprint. */
 /* failure: a GPU that was left out is reset -> it is offered again */
 static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **state) {
         put_library();
@@ -270,7 +270,7 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
         conf("GPU_COUNT=2\n");
         run_for(120000);
         assert_int_equal(gpus_devices(gpus)->n, 2);
-        /* The same for one that was offered. */
+        /* The same for a GPU that was offered. */
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         until_changed();
@@ -285,7 +285,7 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
         asked = sessions();
         run_for(600000);
         assert_int_equal(sessions(), asked);
-        /* And for a part of one. */
+        /* And for a MIG device. */
         conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\nFAIL_nvmlComputeInstanceGetInfo_v2=999\n");
         tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
         until_changed();
@@ -312,7 +312,7 @@ static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state
 }
 
 /* failure: NVML reports impossible values for a GPU -> only this GPU is left out */
-static void an_odd_gpu_hides_no_other(void **state) {
+static void a_gpu_with_impossible_values_hides_no_other(void **state) {
         put_library();
         conf("GPU_COUNT=8\nGPU1_UUID=\"GPU-0123_45\"\nGPU2_UUID=\"GPU-\xff\xfe\"\n");
         start();
@@ -334,7 +334,7 @@ static void gpus_without_persistence_mode_are_counted(void **state) {
         assert_int_equal(gpus_devices(gpus)->n_persistence_off, 2);
 }
 
-/* Nobody asks: what is offered follows by itself. */
+/* The offered devices change without a call of gpus_hold(). */
 static void until_changed_in_time(void) {
         struct loop_timer t = { 0 };
         unsigned before = changes;
@@ -368,7 +368,7 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         start();
         until_changed();
         assert_int_equal(gpus_devices(gpus)->n, 2);
-        /* MIG devices are made, and destroyed. */
+        /* MIG devices are created and destroyed. */
         conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\n");
         tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
         until_changed_in_time();
@@ -377,7 +377,7 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         forget("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access");
         until_changed_in_time();
         assert_int_equal(gpus_devices(gpus)->n, 2);
-        /* A GPU falls off the bus, and is back. */
+        /* A GPU falls off the bus and returns. */
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         until_changed_in_time();
@@ -391,7 +391,7 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         put_library();
         until_changed_in_time();
         assert_string_equal(driver_of_first(), "590.10.1");
-        /* The driver goes, and is back. */
+        /* The driver is removed and returns. */
         forget("usr/lib64/libnvidia-ml.so.1");
         until_changed_in_time();
         assert_string_equal(gpus_get(gpus)->reason, "DriverNotFound");
@@ -410,9 +410,9 @@ int main(int argc, char **argv) {
         standin = argv[1];
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(nvml_is_asked_once_while_nothing_changes),
+                T(nvml_is_queried_once_while_nothing_changes),
                 T(an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml),
-                T(a_change_of_the_node_is_seen_with_the_next_prepare),
+                T(a_change_of_the_node_is_noticed_by_the_next_prepare),
                 T(known_gpus_stay_while_nvml_fails),
                 T(known_gpus_stay_while_nvml_hangs),
                 T(a_failed_first_answer_offers_nothing),
@@ -420,7 +420,7 @@ int main(int argc, char **argv) {
                 T(a_gpu_that_fails_three_times_is_withheld),
                 T(a_gpu_that_was_left_out_is_offered_when_it_answers_again),
                 T(a_gpu_lost_beside_a_left_out_one_is_queried_three_times),
-                T(an_odd_gpu_hides_no_other),
+                T(a_gpu_with_impossible_values_hides_no_other),
                 T(gpus_without_persistence_mode_are_counted),
                 T(each_change_of_the_gpus_is_offered_within_35_seconds),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XIDs, lost GPUs and an NVML that nobody can ask, as taints of devices. */
+/* XIDs, lost GPUs and failures of NVML, as taints of devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* "key=value:effect", with blanks between them. */
+/* "key=value:effect", separated by spaces. */
 static const char *taints(size_t i) {
         const struct offered_taint *t;
         size_t n = health_taints(health, &items[i], arena, &t);
@@ -83,7 +83,7 @@ static void watched(const char *first, int64_t error_of_first, const char *secon
         health_watched(health, &(struct nvml_watched){ gpus, 2 });
 }
 
-static void nothing_is_said_of_gpus_that_nobody_has_watched_yet(void **state) {
+static void gpus_have_no_taint_before_the_first_watch(void **state) {
         (void)state;
         assert_string_equal(taints(0), "");
         watched("GPU-0", 0, "GPU-1", 0);
@@ -98,7 +98,7 @@ static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         assert_true(xid("GPU-0", 79, -1, -1));
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_string_equal(taints(1), "");
-        /* Again it is no news, another one takes its place, and one of a program does not weaken it. */
+        /* A repeated XID changes nothing, another XID replaces it, and the XID of a program does not. */
         assert_false(xid("GPU-0", 79, -1, -1));
         assert_true(xid("GPU-0", 48, -1, -1));
         assert_false(xid("GPU-0", 31, -1, -1));
@@ -106,7 +106,7 @@ static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         assert_int_equal(told, 2);
         assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "NoSchedule"), 1);
         assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "None"), 0);
-        /* A GPU of which nothing is known concerns nobody. */
+        /* An unknown GPU has no effect. */
         assert_false(xid("GPU-9", 79, -1, -1));
 }
 
@@ -150,7 +150,7 @@ static void only_the_lost_gpu_is_tainted(void **state) {
         assert_string_equal(taints(0), "");
         assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
         assert_int_equal(health_count(health, &devices, GPU_TAINT_LOST, "NoSchedule"), 2);
-        assert_true(health_unwatched(health)); /* nobody looks, so it is not well again */
+        assert_true(health_unwatched(health)); /* the GPU stays lost without a watch */
         assert_string_equal(taints(2),
                             "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
         watched("GPU-0", 0, "GPU-1", 0);
@@ -172,7 +172,7 @@ static void a_gpu_that_cannot_be_watched_is_reported_and_stays_usable(void **sta
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
 }
 
-static void the_same_answer_is_no_news(void **state) {
+static void the_same_answer_changes_nothing(void **state) {
         struct nvml_watched_gpu gpu = { "GPU-0", 0, "" };
         (void)state;
         assert_true(health_watched(health, &(struct nvml_watched){ &gpu, 1 }));
@@ -181,7 +181,7 @@ static void the_same_answer_is_no_news(void **state) {
         assert_true(health_watched(health, &(struct nvml_watched){ &gpu, 1 }));
 }
 
-static void a_word_that_is_no_xid_is_named_and_the_others_count(void **state) {
+static void an_invalid_xid_is_named_and_the_others_count(void **state) {
         struct xids x = { 0 };
         struct str bad = { 0 };
         (void)state;
@@ -192,8 +192,8 @@ static void a_word_that_is_no_xid_is_named_and_the_others_count(void **state) {
         assert_false(xids_of_programs(&x, 79));
 }
 
-/* MIG is set up anew again and again, each time with devices that report. */
-static void what_is_remembered_has_an_end(void **state) {
+/* MIG is reconfigured many times, each time with devices that report XIDs. */
+static void the_number_of_remembered_xids_is_limited(void **state) {
         struct gpu_device d = { .kind = GPU_FULL, .name = "gpu-0" };
         (void)state;
         for (int i = 0; i < 3000; i++) {
@@ -208,7 +208,7 @@ static void what_is_remembered_has_an_end(void **state) {
         assert_int_equal(health_taints(health, &d, arena, &t), 0);
 }
 
-/* ---- over a restart ---- */
+/* ---- state across a restart ---- */
 
 static int recall(const char *text, size_t n, const char *boot_id) {
         struct xids none = { 0 };
@@ -218,7 +218,7 @@ static int recall(const char *text, size_t n, const char *boot_id) {
         return health_recall(health, (struct str){ text, n }, boot_id, &e);
 }
 
-/* As the next process finds it. */
+/* Reads the state as the next process does. */
 static void restart(const char *boot_id) {
         struct buf b = BUF_INIT(1 << 20);
         health_render(health, "boot-1", &b);
@@ -237,7 +237,7 @@ static void xids_of_this_boot_outlive_the_process(void **state) {
         assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
         assert_string_equal(taints(2), "");
         assert_int_equal(told, 2); /* as before */
-        /* That NVML watches it says nothing about what it reported. */
+        /* The watch does not clear earlier XIDs. */
         watched("GPU-0", 0, "GPU-1", 0);
         restart("boot-1");
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
@@ -285,15 +285,15 @@ static void a_corrupt_health_record_is_an_error(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(nothing_is_said_of_gpus_that_nobody_has_watched_yet),
+                T(gpus_have_no_taint_before_the_first_watch),
                 T(a_gpu_that_reports_an_xid_gets_no_new_pod),
                 T(an_xid_of_a_program_is_reported_and_has_no_effect),
                 T(an_xid_taints_the_named_mig_device_or_all),
                 T(only_the_lost_gpu_is_tainted),
                 T(a_gpu_that_cannot_be_watched_is_reported_and_stays_usable),
-                T(the_same_answer_is_no_news),
-                T(a_word_that_is_no_xid_is_named_and_the_others_count),
-                T(what_is_remembered_has_an_end),
+                T(the_same_answer_changes_nothing),
+                T(an_invalid_xid_is_named_and_the_others_count),
+                T(the_number_of_remembered_xids_is_limited),
                 T(xids_of_this_boot_outlive_the_process),
                 T(a_lost_gpu_stays_lost_until_nvml_answers),
                 T(a_corrupt_health_record_is_an_error),

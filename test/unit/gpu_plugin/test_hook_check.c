@@ -42,7 +42,7 @@ static void on_checked(void *u, const char *text) {
         done = true;
 }
 
-/* What is wrong with it. `root`: NULL for a hook of ours. */
+/* Returns the problem of the hook. `root`: NULL for our hook. */
 static const char *check(const char *path, const char *root) {
         struct hook_check *c = hook_check_start(
                 &loop, &(struct hook_check_options){ .program = path, .root = root, .done = on_checked });
@@ -57,7 +57,7 @@ static void a_hook_that_passes_its_self_test_is_used(void **state) {
         assert_string_equal(check(program, NULL), "");
 }
 
-/* failure: the kernel refuses a call of the hook -> the self-test reports which */
+/* failure: the kernel refuses a call of the hook -> the self-test reports the call */
 static void the_call_that_fails_in_the_self_test_is_reported(void **state) {
         (void)state;
         tree_put(dir, "hook",
@@ -79,7 +79,7 @@ static void a_missing_hook_is_named(void **state) {
 
 /* nvidia-cdi-hook lists its commands in its help; before 1.17.8 it lacks one. */
 /* failure: an old nvidia-cdi-hook lacks a command -> the error names the command and the version */
-static void a_hook_of_nvidias_must_have_all_commands(void **state) {
+static void nvidias_hook_must_have_all_commands(void **state) {
         (void)state;
         tree_put(
                 dir, "hook",
@@ -104,7 +104,7 @@ int main(void) {
                 T(the_call_that_fails_in_the_self_test_is_reported),
                 T(a_self_test_that_prints_nothing_is_reported_by_its_status),
                 T(a_missing_hook_is_named),
-                T(a_hook_of_nvidias_must_have_all_commands),
+                T(nvidias_hook_must_have_all_commands),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook's copies on the host: whole, never written over, and there as long as a CDI file names them. */
+/* The hook's copies on the host are complete and never overwritten, and exist as long as a CDI file names
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +57,7 @@ static ino_t inode(const char *path) {
 
 static void a_copy_has_the_hash_of_its_content_and_is_left_alone(void **state) {
         _cleanup_(freep) char *one = installed(), *again = NULL, *two = NULL;
-        /* SHA-256 of "one" begins so. */
+        /* The start of the SHA-256 of "one". */
         assert_true(str_ends(one, "/plugin/cdi-hook-7692c3ad3540bb80"));
         ino_t before = inode(one);
         again = installed();
@@ -105,7 +106,7 @@ static void copies_of_the_hook_stay_when_cdi_files_cannot_be_read(void **state) 
         two = installed();
         hook_sweep(plugin, two, "/nowhere", KIND);
         assert_int_equal(access(one, X_OK), 0);
-        /* A folder in the place of a file cannot be read. */
+        /* A folder in place of a file cannot be read. */
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml/x", "");
         hook_sweep(plugin, two, cdi, KIND);
         assert_int_equal(access(one, X_OK), 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 between any two steps of Prepare and Unprepare of GPUs: what is asked again succeeds, no GPU is
- * lost, and nothing is left over, neither a file nor a time slice:
+/* kill -9 between any two steps of Prepare and Unprepare of GPUs: the retry succeeds, no GPU is lost, and no
+ * file and no time slice remains:
  *
  *     test_kill_points PROGRAM STANDIN DRA_CALL HOOK KILL_AT_LIB
  *
- * Each seventh step, and each with EVERY_POINT (make long PART=gpu_kill_points). */
+ * Kills at each seventh step, and at each step with EVERY_POINT (make long PART=gpu_kill_points). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,8 +67,7 @@ static bool has_entry(const struct world *w, const char *uid, const char *state)
         return strstr(text, entry) != NULL;
 }
 
-/* A runtime reads every CDI file that there is, and whoever was killed while he wrote left a temporary one.
- */
+/* A runtime reads every CDI file, so a temporary file of a killed process must not remain. */
 static void no_leftovers(const struct world *w, const char *folder) {
         _cleanup_(freep) char *path = world_path(w, folder);
         DIR *d = opendir(path);
@@ -76,12 +75,12 @@ static void no_leftovers(const struct world *w, const char *folder) {
         for (struct dirent *f; (f = readdir(d));) {
                 const char *uid = strstr(f->d_name, "claim_");
                 if (strstr(f->d_name, ".tmp."))
-                        fail_msg("a temporary file is left: %s/%s", folder, f->d_name);
+                        fail_msg("a temporary file remains: %s/%s", folder, f->d_name);
                 if (!uid)
                         continue;
                 _cleanup_(freep) char *of = xstrndup(uid + 6, strlen(uid + 6) - strlen(".yaml"));
                 if (!has_entry(w, of, "PrepareCompleted"))
-                        fail_msg("a CDI file of nobody's: %s", f->d_name);
+                        fail_msg("a CDI file without a claim: %s", f->d_name);
         }
         closedir(d);
 }
@@ -96,11 +95,11 @@ static const char *last_slice(const struct world *w) {
 
 struct run {
         const char *calls, *gate;
-        unsigned n; /* the call before which it is killed */
+        unsigned n; /* the plugin is killed before this call */
         bool killed;
 };
 
-/* Asks until there is an answer; false: it was killed meanwhile, and is back. */
+/* Retries until there is an answer. False: the plugin was killed and restarted. */
 static bool ask(struct world *w, struct run *r, const char *what, const char *claim, const char *uid) {
         for (;;) {
                 struct answer a = world_try(w, what, claim, uid);
@@ -129,7 +128,8 @@ static void insist(struct world *w, struct run *r, const char *what, const char 
                 ;
 }
 
-/* other: a Prepare that was killed is not asked for again, but unprepared, and another claim gets the GPU. */
+/* other: after the kill the Prepare is not retried. Its claim is unprepared, and another claim gets the GPU.
+ */
 static void one_run(struct world *w, struct run *r, bool other) {
         _cleanup_(freep) char *preload = xasprintf("LD_PRELOAD=%s", kill_at_lib);
         _cleanup_(freep) char *at = xasprintf("KILL_AT=%u", r->n);
@@ -168,7 +168,7 @@ static void one_run(struct world *w, struct run *r, bool other) {
         w->exit_status = 0;
 }
 
-/* Fails when there are fewer than so many calls, for then the test watches the wrong ones. */
+/* Fails if there are fewer calls than this, because then the test counts the wrong ones. */
 static void points(struct world *w, unsigned least, const char *calls, const char *gate, bool other) {
         struct run r = { .calls = calls, .gate = gate, .n = 1 };
         for (;; r.n += stride) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program, on a node of its own, against an API server whose every answer the test decides:
+/* The program on its own node, with an API server whose answers the test chooses:
  * test_program PROGRAM STANDIN DRA_CALL HOOK */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static int teardown(void **state) {
 
 /* ---- tests ---- */
 
-static void a_node_offers_its_gpus_and_follows_what_becomes_of_them(void **state) {
+static void a_node_offers_its_gpus_and_their_changes(void **state) {
         struct world *w = *state;
         world_start(w, NULL);
         UNTIL(w, w->writes == 1);
@@ -38,7 +38,7 @@ static void a_node_offers_its_gpus_and_follows_what_becomes_of_them(void **state
         world_end(w);
         assert_int_equal(w->exit_status, 0);
         assert_int_equal(w->writes, 1);
-        /* Another process finds it as it should be, and another driver is another version. */
+        /* The next process does not change the slice, and another driver has another version. */
         world_start(w, NULL);
         run_for(&w->loop, 1500);
         assert_int_equal(w->writes, 1);
@@ -86,7 +86,7 @@ static void a_claim_is_prepared_with_our_hook_and_unprepared(void **state) {
         assert_null(strstr(text, "/dev/nvidia1\""));
         _cleanup_(freep) char *copy = xasprintf("%s/plugins/gpu.nvidia.com/cdi-hook-", w->dir);
         assert_non_null(strstr(text, copy));
-        /* A GPU that is being looked for holds no Unprepare back. */
+        /* Unprepare does not wait for the query of the GPUs. */
         world_conf(w, "HANG=1\n");
         tree_put(w->dir, "root/proc/driver/nvidia/gpus/1/information", "");
         assert_int_equal(world_ask(w, "unprepare").status, 0);
@@ -115,7 +115,7 @@ static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void
         assert_int_equal(w->exit_status, 0);
 }
 
-/* In a driver container's root is no hook of the host's. */
+/* A driver container's root does not have the host's hook. */
 /* failure: the configured hook is only in a driver container -> it is searched on the host and reported
  * missing */
 static void a_configured_hook_is_searched_on_the_host(void **state) {
@@ -147,7 +147,7 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
         world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
-        UNTIL(w, w->writes == 1 && sessions(w) == 2); /* one to ask, and one that stays */
+        UNTIL(w, w->writes == 1 && sessions(w) == 2); /* one for the query, and one for the watch */
         assert_null(strstr(buf_str(&w->slice), "taints"));
         run_for(&w->loop, 200); /* it has begun to watch */
         world_happens(w, "1 xid 31\n");
@@ -160,7 +160,7 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
                                                    "\"effect\":\"NoSchedule\"}"));
         assert_non_null(strstr(w->event, "gpu-1"));
         assert_non_null(strstr(w->event, "reports XID 79"));
-        /* Whatever else is published has it, too. */
+        /* The next published slice has the taint, too. */
         world_conf(w, "GPU_COUNT=3\n");
         tree_put(w->dir, "root/proc/driver/nvidia/gpus/2/information", "");
         assert_int_equal(world_ask(w, "prepare").status, 0); /* looks at the GPUs */
@@ -169,13 +169,13 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         assert_non_null(strstr(buf_str(&w->slice), "\"value\":\"79\""));
         world_end(w);
         assert_int_equal(w->exit_status, 0);
-        /* Without the gate no session stays. */
+        /* Without the gate no session stays open. */
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
         buf_clear(&w->says);
         world_start(w, "--additional-xids-to-ignore=63");
         UNTIL(w, strstr(buf_str(&w->says), "--additional-xids-to-ignore has no effect") &&
                          strstr(buf_str(&w->says), "this node offers its GPUs"));
-        /* So is a flag that nothing comes of. */
+        /* A flag without an effect is logged, too. */
         assert_non_null(strstr(buf_str(&w->says), "these flags have no effect"));
         assert_non_null(strstr(buf_str(&w->says), "flags=\"--image-name\""));
         run_for(&w->loop, 300);
@@ -199,7 +199,7 @@ static void no_pod_starts_before_the_gpus_are_watched(void **state) {
 }
 
 /* failure: NVML prints why it fails -> the text is in the log */
-static void what_nvml_prints_is_in_the_log(void **state) {
+static void output_of_nvml_is_in_the_log(void **state) {
         struct world *w = *state;
         world_conf(w, "GPU_COUNT=2\nPRINT=\"Driver/library version mismatch\"\n");
         world_start(w, NULL);
@@ -228,11 +228,11 @@ static void a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation(v
         world_happens(w, "1 xid 79\n");
         UNTIL(w, w->writes == 2);
         world_end(w);
-        /* The next process finds the slice as it should be. */
+        /* The next process does not change the slice. */
         watching(w, 2);
         run_for(&w->loop, 500);
         assert_int_equal(w->writes, 2);
-        /* A kubelet that starts deletes slices, whether the plugin is there or not. */
+        /* A kubelet that starts deletes slices, with or without a running plugin. */
         world_delete_slice(w);
         UNTIL(w, world_offers(w, "gpu-1"));
         assert_non_null(strstr(buf_str(&w->slice), XID_79));
@@ -240,14 +240,14 @@ static void a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation(v
         buf_clear(&w->slice);
         watching(w, 4);
         assert_non_null(strstr(buf_str(&w->slice), XID_79));
-        /* Somebody has seen to it. */
+        /* An administrator clears the XID. */
         world_annotate_slice(w, CLEAR);
         UNTIL(w, !strstr(buf_str(&w->slice), "taints") && !strstr(buf_str(&w->slice), CLEAR));
         assert_true(world_offers(w, "gpu-1"));
         world_happens(w, "1 xid 79\n");
         UNTIL(w, strstr(buf_str(&w->slice), XID_79));
         world_end(w);
-        /* And while the plugin is away. */
+        /* And while the plugin is down. */
         world_annotate_slice(w, CLEAR);
         watching(w, w->writes + 1);
         assert_null(strstr(buf_str(&w->slice), "taints"));
@@ -255,7 +255,7 @@ static void a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation(v
         world_happens(w, "1 xid 79\n");
         UNTIL(w, strstr(buf_str(&w->slice), XID_79));
         world_end(w);
-        /* Another boot has another id. */
+        /* Another boot has another ID. */
         _cleanup_(freep) char *path = world_path(w, "plugins/gpu.nvidia.com/health.json"), *text = NULL;
         assert_int_equal(file_read(path, 1 << 20, &text, &n, &e), 0);
         char *id = strstr(text, "\"bootID\":\"") + sizeof "\"bootID\":\"" - 1;
@@ -272,7 +272,7 @@ static void a_health_record_may_be_unreadable_or_unwritable(void **state) {
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
         tree_put(w->dir, "plugins/gpu.nvidia.com/health.json", "{");
         watching(w, 1);
-        assert_non_null(strstr(buf_str(&w->says), "what GPUs had reported before is not known"));
+        assert_non_null(strstr(buf_str(&w->says), "earlier errors of GPUs are not known"));
         world_happens(w, "1 xid 79\n");
         UNTIL(w, strstr(buf_str(&w->slice), XID_79));
         world_end(w);
@@ -350,14 +350,14 @@ int main(int argc, char **argv) {
         files = (struct world_files){ argv[1], argv[2], argv[3], argv[4] };
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(a_node_offers_its_gpus_and_follows_what_becomes_of_them),
+                T(a_node_offers_its_gpus_and_their_changes),
                 T(a_node_without_driver_reports_it_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
                 T(a_configured_hook_is_searched_on_the_host),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
-                T(what_nvml_prints_is_in_the_log),
+                T(output_of_nvml_is_in_the_log),
                 T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
                 T(a_health_record_may_be_unreadable_or_unwritable),
                 T(a_device_plugin_with_the_same_gpus_and_its_end_are_reported),

@@ -59,7 +59,7 @@ static void a_checkpoint_of_the_go_driver_is_written_unchanged(void **state) {
 }
 
 /* failure: the checkpoint has the layout of another Go driver version -> it is converted */
-static void a_checkpoint_is_converted_to_the_layout_that_is_written(void **state) {
+static void a_checkpoint_is_converted_to_the_configured_layout(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &record_codec, .dialect = RECORD_RELEASED };
         read_into(&c, "all-main.json");
@@ -71,7 +71,7 @@ static void a_checkpoint_is_converted_to_the_layout_that_is_written(void **state
         checkpoint_done(&c);
 }
 
-/* What the plugin itself writes of the claims of golden/one-* and golden/all-*. */
+/* The plugin's own form of the claims of golden/one-* and golden/all-*. */
 static const struct node_device of_one[] = {
         { .name = "gpu-0",
           .pool = "node1",
@@ -103,7 +103,7 @@ static void a_new_claim_is_written_as_go_would(void **state) {
         }
 }
 
-static void devices_are_read_with_what_they_are(void **state) {
+static void devices_are_read_with_their_types(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &record_codec };
         struct arena *a = arena_new(256);
@@ -127,8 +127,8 @@ static void devices_are_read_with_what_they_are(void **state) {
         arena_free(a);
 }
 
-/* The Go driver's GPU plugin knows no such state, so a file that has it would end that program. */
-static void an_unprepared_claim_is_not_remembered_in_the_file(void **state) {
+/* The Go driver's GPU plugin does not know this state, and would exit because of a file with it. */
+static void an_unprepared_claim_is_not_in_the_file(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &record_codec, .dialect = RECORD_MAIN };
         read_into(&c, "one-main.json");
@@ -139,8 +139,8 @@ static void an_unprepared_claim_is_not_remembered_in_the_file(void **state) {
         checkpoint_done(&c);
 }
 
-/* A member that a server of another version has sent, or one that says nothing, would be a corrupt checkpoint
- * to the Go driver. */
+/* The Go driver would report a checkpoint with an empty member, or with a member from a newer API server, as
+ * corrupt. */
 /* failure: a claim's status has members that Go's types lack -> the checkpoint omits them */
 static void a_status_is_written_as_gos_types_would(void **state) {
         (void)state;
@@ -183,7 +183,7 @@ static void a_status_is_written_as_gos_types_would(void **state) {
         }
 }
 
-/* An unknown member in a group is another version's: it stays, even where the dialect is another. */
+/* An unknown member in a group belongs to another version. It stays, even if the dialect changes. */
 /* failure: the checkpoint has unknown members -> they stay unchanged */
 static void unknown_members_stay_unchanged(void **state) {
         (void)state;
@@ -206,10 +206,10 @@ static void unknown_members_stay_unchanged(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_checkpoint_of_the_go_driver_is_written_unchanged),
-                cmocka_unit_test(a_checkpoint_is_converted_to_the_layout_that_is_written),
+                cmocka_unit_test(a_checkpoint_is_converted_to_the_configured_layout),
                 cmocka_unit_test(a_new_claim_is_written_as_go_would),
-                cmocka_unit_test(devices_are_read_with_what_they_are),
-                cmocka_unit_test(an_unprepared_claim_is_not_remembered_in_the_file),
+                cmocka_unit_test(devices_are_read_with_their_types),
+                cmocka_unit_test(an_unprepared_claim_is_not_in_the_file),
                 cmocka_unit_test(a_status_is_written_as_gos_types_would),
                 cmocka_unit_test(unknown_members_stay_unchanged),
         };

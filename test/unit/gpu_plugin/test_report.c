@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told of a node's GPUs. */
+/* Log lines, metrics and Events about a node's GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "gpu_plugin/record.h"
 #include "gpu_plugin/report.h"
 
-/* In the place of the recorder's. */
+/* Replaces the recorder's function. */
 static char events[8][512];
 static size_t n_events;
 
@@ -70,7 +70,7 @@ static void has_metric(const char *line) {
         buf_done(&b);
 }
 
-/* failure: a node offers no GPU -> one Event and a metric report why */
+/* failure: a node offers no GPU -> one Event and a metric report the reason */
 static void the_reason_for_no_devices_is_reported_once(void **unused) {
         tell(0);
         has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 1\n");
@@ -110,7 +110,7 @@ static void a_stale_inventory_is_reported_once(void **unused) {
 }
 
 /* failure: persistence mode is off -> one Event reports it */
-static void that_persistence_mode_is_off_is_reported_once(void **unused) {
+static void disabled_persistence_mode_is_reported_once(void **unused) {
         has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
         devices.n_persistence_off = 2;
         tell(1);
@@ -151,7 +151,7 @@ static void failures_of_nvml_are_counted(void **unused) {
 static void an_xid_is_reported_with_the_remedy(void **unused) {
         items[0].uuid = "GPU-0";
         n_events = 0;
-        report_xid(&report, &items[0], 31, true); /* a program's: the log will do */
+        report_xid(&report, &items[0], 31, true); /* of a program: only logged */
         assert_int_equal(n_events, 0);
         report_xid(&report, &items[0], 79, false);
         assert_int_equal(n_events, 1);
@@ -209,7 +209,7 @@ static void a_server_without_device_taints_is_reported_once(void **unused) {
         assert_non_null(strstr(events[0], "DRADeviceTaints"));
 }
 
-static void what_is_offered_outlives_what_is_known(void **unused) {
+static void offered_devices_outlive_a_missing_answer(void **unused) {
         const struct offered_attribute attribute = { .name = "type", .text = "gpu" };
         items[0].offered.attributes = &attribute;
         items[0].offered.n_attributes = 1;
@@ -225,7 +225,7 @@ static void what_is_offered_outlives_what_is_known(void **unused) {
         arena_free(c.arena);
 }
 
-/* As the Go driver leaves them, but for the name of the last one, which this driver has prepared. */
+/* As the Go driver leaves them, except the last one, which this driver has prepared: its entry has a name. */
 /* failure: the Go driver has prepared MPS, VFIO or dynamic MIG -> an Event reports it with the remedy */
 static void claims_with_mps_or_vfio_of_the_go_driver_are_reported(void **unused) {
         static const struct node_device mps[] = {
@@ -269,7 +269,7 @@ static void claims_with_mps_or_vfio_of_the_go_driver_are_reported(void **unused)
         assert_non_null(strstr(events[2], "nvidia-smi mig -dgi -i GPU-3 -gi 7"));
         has_metric("nvidia_dra_gpu_foreign_devices{kind=\"mps\"} 1");
         has_metric("nvidia_dra_gpu_foreign_devices{kind=\"mig\"} 1");
-        /* They end one after the other, which is no news. */
+        /* Claims end one after the other. This is not reported. */
         checkpoint_drop(&table, checkpoint_find(&table, "u1"));
         report_foreign(&report, &table);
         assert_int_equal(n_events, 3);
@@ -296,13 +296,13 @@ int main(void) {
                 T(a_stale_inventory_is_reported_once),
                 T(left_out_devices_are_named_once),
                 T(failures_of_nvml_are_counted),
-                T(what_is_offered_outlives_what_is_known),
+                T(offered_devices_outlive_a_missing_answer),
                 T(an_xid_is_reported_with_the_remedy),
                 T(unwatched_gpus_are_reported_once),
                 T(lost_gpus_are_counted_and_reported),
                 T(a_server_without_device_taints_is_reported_once),
                 T(claims_with_mps_or_vfio_of_the_go_driver_are_reported),
-                T(that_persistence_mode_is_off_is_reported_once),
+                T(disabled_persistence_mode_is_reported_once),
                 T(a_toolkit_that_gives_gpus_without_a_claim_is_reported),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims whose configuration asks for time slices, which nvidia-smi sets. */
+/* Claims with a configuration of time slices, which nvidia-smi sets. */
 #include "world/gpu_claims.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "tree.h"
 
-/* Writes down what it is called with; what it does beside that is the test's. */
+/* A substitute for nvidia-smi that logs its arguments. The test chooses what else it does. */
 static void smi(const char *does) {
         _cleanup_(freep) char *log = file_join(node.dir, "smi.log");
         _cleanup_(freep) char *text = xasprintf("#!/bin/sh\necho \"$*\" >> %s\n%s\n", log, does);
@@ -38,13 +38,13 @@ static void called_with(const char *want) {
         "\"strategy\":\"TimeSlicing\",\"timeSlicingConfig\":{" interval "}}}}}"
 #define SHORT "\"interval\":\"Short\""
 
-/* A claim that asks for a short time slice of its GPU. */
+/* A claim with a short time slice of its GPU. */
 static void sliced(void) {
         w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
         w.config = SLICED("gpu", SHORT);
 }
 
-static void a_time_slice_is_set_recorded_and_set_back(void **state) {
+static void a_time_slice_is_set_recorded_and_reset(void **state) {
         (void)state;
         needs_nodes();
         sliced();
@@ -55,19 +55,19 @@ static void a_time_slice_is_set_recorded_and_set_back(void **state) {
         assert_non_null(strstr(
                 text,
                 "\"mig\":null}],\"configState\":{\"mpsControlDaemonID\":\"\",\"timeSliceApplied\":true}}]"));
-        prepared_claim("one"); /* it is answered as it is recorded */
+        prepared_claim("one"); /* answered from the record */
         called_with("");
         unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
         assert_false(is_there(ONE));
-        /* Without a configuration nothing is set, and nothing set back. */
+        /* Without a configuration nothing is set and nothing is reset. */
         w.config = "";
         prepared_claim("one");
         unprepared_claim("one");
         called_with("");
 }
 
-static void of_several_gpus_first_all_modes_are_set_and_then_the_slices(void **state) {
+static void with_several_gpus_all_modes_are_set_before_the_slices(void **state) {
         (void)state;
         needs_nodes();
         w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
@@ -84,7 +84,7 @@ static void of_several_gpus_first_all_modes_are_set_and_then_the_slices(void **s
                     "compute-policy -i GPU-1 --set-timeslice 0\n");
 }
 
-static void by_admin_access_no_time_slice_is_changed_and_that_is_said(void **state) {
+static void admin_access_changes_no_time_slice_and_an_event_reports_it(void **state) {
         (void)state;
         needs_nodes();
         w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
@@ -93,7 +93,8 @@ static void by_admin_access_no_time_slice_is_changed_and_that_is_said(void **sta
         w.config = SLICED("gpu", SHORT);
         smi("");
         prepared_claim("one");
-        assert_non_null(strstr(api.events, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 stays"));
+        assert_non_null(
+                strstr(api.events, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 is not changed"));
         unprepared_claim("one");
         called_with("");
 }
@@ -120,7 +121,7 @@ static void a_refused_time_slice_is_reported_and_others_are_reset(void **state) 
                     "compute-policy -i GPU-0 --set-timeslice 0\n"
                     "compute-policy -i GPU-1 --set-timeslice 0\n");
         assert_false(is_there(ONE));
-        /* A driver without nvidia-smi is named, too. */
+        /* The error also names a driver root without nvidia-smi. */
         _cleanup_(freep) char *path = file_join(node.dir, "usr/bin/nvidia-smi");
         assert_int_equal(unlink(path), 0);
         refused("one", "'nvidia-smi' is not in driver root '/run/nvidia/driver'");
@@ -143,8 +144,8 @@ static void a_claim_is_unprepared_although_nvidia_smi_fails(void **state) {
         assert_non_null(strstr(api.events, "exit status 15: GPU is lost"));
 }
 
-/* A configuration of a claim with admin access changes nothing for whoever uses the GPU. */
-static void by_admin_access_a_wrong_configuration_is_refused_all_the_same(void **state) {
+/* The configuration of a claim with admin access changes nothing for the claim that uses the GPU. */
+static void a_wrong_configuration_is_also_refused_with_admin_access(void **state) {
         (void)state;
         w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
         w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
@@ -155,7 +156,7 @@ static void by_admin_access_a_wrong_configuration_is_refused_all_the_same(void *
         called_with("");
 }
 
-/* The Go driver has prepared it with an MPS daemon; what is recorded of it is what that driver writes. */
+/* The Go driver has prepared the claim with an MPS daemon, and written its record. */
 /* failure: a claim with MPS of the Go driver is unprepared -> the GPU's compute mode is reset */
 static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void **state) {
         (void)state;
@@ -169,7 +170,7 @@ static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void *
         called_with("-i GPU-0 -c DEFAULT\n");
 }
 
-/* nvidia-smi takes its time: until the test lets it go on. */
+/* nvidia-smi is slow: it waits until the test lets it continue. */
 static void slow(void) {
         _cleanup_(freep) char *go = file_join(node.dir, "go");
         _cleanup_(freep) char *does = xasprintf("while ! test -e %s; do sleep 0.01; done", go);
@@ -196,18 +197,18 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
         until_called();
         const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_int_equal(entry->state, CHECKPOINT_STARTED);
-        /* Another GPU is prepared and unprepared meanwhile, */
+        /* In the meantime another GPU is prepared and unprepared, */
         w.config = "";
         w.results = RESULT("gpu", "gpu-1");
         prepared_claim("two");
         unprepared_claim("two");
-        /* the same one is not, */
+        /* the same GPU is not, */
         w.results = RESULT("gpu", "gpu-0");
         prepare_claim(&two, "two");
         while (!strstr(TAILQ_LAST(&node.claims->ops, op_list)->msg,
                        "already allocated to different claim " ONE))
                 node_turn();
-        /* and who asks for the claim again has the answer with the first. */
+        /* and a second call for the same claim is answered with the first. */
         w.config = SLICED("gpu", SHORT);
         prepare_claim(&again, "one");
         for (int i = 0; i < 50; i++)
@@ -250,7 +251,7 @@ static void next_process(void) {
         gpu_driver_know(w.gpu, &w.devices, "");
 }
 
-/* A plugin that was killed while it set a time slice has recorded that it would. */
+/* A plugin that was killed while it set a time slice has recorded this before. */
 /* failure: the plugin is killed while it sets a time slice -> the next one resets it */
 static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         struct dra_op op;
@@ -263,7 +264,7 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         next_process();
         unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
-        /* So is one that has got other devices since. */
+        /* The time slice of a claim that has other devices now is reset, too. */
         slow();
         prepare_claim(&op, "two");
         until_called();
@@ -274,7 +275,7 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         unprepared_claim("two");
 }
 
-/* A claim may have devices of several drivers, under names that are names of GPUs here. */
+/* A claim may have devices of several drivers, with the same names as GPUs of this node. */
 static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void **state) {
         struct dra_op op;
         (void)state;
@@ -309,10 +310,10 @@ static void a_time_slice_is_reset_after_the_checkpoint_was_lost(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(a_time_slice_is_set_recorded_and_set_back),
-                T(of_several_gpus_first_all_modes_are_set_and_then_the_slices),
-                T(by_admin_access_no_time_slice_is_changed_and_that_is_said),
-                T(by_admin_access_a_wrong_configuration_is_refused_all_the_same),
+                T(a_time_slice_is_set_recorded_and_reset),
+                T(with_several_gpus_all_modes_are_set_before_the_slices),
+                T(admin_access_changes_no_time_slice_and_an_event_reports_it),
+                T(a_wrong_configuration_is_also_refused_with_admin_access),
                 T(a_refused_time_slice_is_reported_and_others_are_reset),
                 T(a_claim_is_unprepared_although_nvidia_smi_fails),
                 T(the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver),

@@ -23,7 +23,7 @@ extern char **environ;
 
 /* ---- the API server ---- */
 
-/* With the members that the server adds. */
+/* Adds the members that the server adds. */
 static void stored(struct world *w, struct buf *out) {
         static const char meta[] = "\"metadata\":{";
         const char *body = buf_str(&w->slice), *at = strstr(body, meta) + sizeof meta - 1;
@@ -110,7 +110,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 snprintf(w->event, sizeof w->event, "%s", r->body);
                 fake_reply(c, 201, NULL, r->body);
         } else {
-                fake_refuse(c, 403, "not of this test");
+                fake_refuse(c, 403, "not expected in this test");
         }
 }
 
@@ -122,7 +122,7 @@ void world_put_copy(struct world *w, const char *from, const char *path) {
         struct err e;
         if (file_read(from, 64 << 20, &text, &n, &e) < 0)
                 fail_msg("%s", e.msg);
-        tree_put(w->dir, path, ""); /* makes the folders */
+        tree_put(w->dir, path, ""); /* creates the folders */
         _cleanup_(freep) char *to = file_join(w->dir, path);
         if (file_replace_volatile(to, text, n, 0755, &e) < 0)
                 fail_msg("%s", e.msg);
@@ -134,7 +134,7 @@ void world_put_node(struct world *w, const char *path, unsigned minor_number) {
                 skip();
 }
 
-/* What the watch hears of the slice as it is stored. */
+/* The event of the watch for the stored slice. */
 static void tell(struct world *w, const char *type) {
         struct buf b = BUF_INIT(1 << 20);
         buf_addf(&b, "{\"type\":\"%s\",\"object\":", type);
@@ -166,11 +166,11 @@ void world_annotate_slice(struct world *w, const char *key) {
 
 static void on_told(void *u, const struct child_result *r) {
         struct world *w = u;
-        (void)r; /* it may have ended meanwhile */
+        (void)r; /* the process may have ended already */
         w->registering--;
 }
 
-/* As a kubelet does it, for each socket that comes. */
+/* Registers each new socket, as a kubelet does. */
 static void on_registry(struct watch_file *f) {
         struct world *w = f->u;
         _cleanup_(freep) char *socket = world_path(w, REGISTRATION_SOCKET);
@@ -200,8 +200,8 @@ void world_conf(struct world *w, const char *text) {
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.conf", text);
 }
 
-/* The hook needs the right to mount, and a kernel of its architecture. Otherwise a program that does nothing
- * takes its place: other tests check what the hook does. */
+/* The hook needs permission to mount, and a kernel of its architecture. Otherwise a program that does nothing
+ * replaces it: other tests check the hook itself. */
 static void put_hook(struct world *w) {
         static int works = -1;
         if (works < 0) {
@@ -259,14 +259,14 @@ static void on_ended(void *u, int exit_status, int term_signal, const struct err
                             buf_str(&w->says) + w->says.n - n);
 }
 
-/* Ours, and what the test adds. */
+/* Our environment, and the variables of the test. */
 static const char **environment(const struct world *w) {
         size_t n = 0, at = 0;
         while (environ[n])
                 n++;
         const char **env = xnew_n(const char *, n + ARRAY_LEN(w->env) + 1);
         for (size_t i = 0; i < ARRAY_LEN(w->env) && w->env[i]; i++)
-                env[at++] = w->env[i]; /* the first of a name counts */
+                env[at++] = w->env[i]; /* the first of several with the same name counts */
         for (size_t i = 0; i < n; i++)
                 env[at++] = environ[i];
         return env;
@@ -282,7 +282,7 @@ void world_start(struct world *w, const char *more) {
         _cleanup_(freep) char *registrar =
                 xasprintf("--kubelet-registrar-directory-path=%s/registry", w->dir);
         _cleanup_(freep) char *cdi = xasprintf("--cdi-root=%s/cdi", w->dir);
-        _cleanup_(freep) char *host = xasprintf("--host-root=%s/host", w->dir); /* a test may make it */
+        _cleanup_(freep) char *host = xasprintf("--host-root=%s/host", w->dir); /* a test may create it */
         _cleanup_(freep) char *devices = xasprintf("--alt-proc-devices-path=%s/proc-devices", w->dir);
         _cleanup_(freep) char *config =
                 xasprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts:\n- name: x\n"
@@ -329,7 +329,7 @@ void world_send(struct world *w, const char *what, const char *claim, const char
         _cleanup_(freep) char *socket = world_path(w, "plugins/gpu.nvidia.com/dra.sock");
         _cleanup_(freep) char *timeout = xasprintf("DRA_TIMEOUT=%s", str_or(w->dra_timeout, ""));
         *ret = (struct answer){ 0 };
-        /* It leaves what it read to the end of its process. */
+        /* The program does not free what it read before it exits. */
         child_run(&w->loop, &(struct child_options){
                                     .argv = (const char *const[]){ w->files.dra_call, socket, what, "u",
                                                                    claim, uid, NULL },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* large_xstate: a library to preload into user-mode-linux of Linux 6.1, which has 2,696 bytes for the
- * extended state of a processor (FP_SIZE in arch/x86/um). With AMX that state is 11 KiB, the kernel refuses
- * to set a part of it, and user-mode-linux kills its init. Here the rest is added: that of AMX, which nobody
- * in there uses. */
+ * extended state of a processor (FP_SIZE in arch/x86/um). With AMX that state has 11 KiB, the kernel refuses
+ * to set only a part of it, and user-mode-linux kills its init. This library adds the missing part, the state
+ * of AMX, which no program inside uses. */
 #include <assert.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -16,11 +16,11 @@
 #define NT_X86_XSTATE 0x202
 #endif
 
-enum { MOST = 16384, HEADER = 512 }; /* the header begins with the bits of the parts that are there */
+enum { MOST = 16384, HEADER = 512 }; /* the header begins with the bits of the existing parts */
 static const uint64_t amx = UINT64_C(3) << 17;
 
-static size_t size;             /* of all of the state, as the kernel gave it */
-static unsigned char all[MOST]; /* the stack of a thread in there is no larger than this */
+static size_t size;             /* of the whole state, as the kernel returned it */
+static unsigned char all[MOST]; /* static, because the stack of a thread inside is not larger than this */
 
 long ptrace(enum __ptrace_request request, ...) {
         static long (*real)(enum __ptrace_request, ...);

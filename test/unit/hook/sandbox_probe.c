@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program in the place of ldconfig: tries what a library of an image could make ldconfig do by a defect in
- * it. Ends with 1 if it reaches what it must not. If the image has a FIFO /wait, it opens that for writing
+/* This program replaces ldconfig, and tries what a library of an image could make a vulnerable ldconfig do.
+ * It exits with 1 if it reaches anything forbidden. If the image has a FIFO /wait, it opens it for writing
  * and waits. */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int main(void) {
         int fd = open("/wait", O_WRONLY | O_CLOEXEC);
         char byte;
         if (fd >= 0) {
-                /* Nothing is ever written to it. */
+                /* Nobody writes to it. */
                 int in = open("/wait", O_RDONLY | O_CLOEXEC);
                 return in < 0 || read(in, &byte, 1) < 0 ? 1 : 0;
         }
@@ -42,7 +42,7 @@ int main(void) {
         must_not_open("/sys/kernel", O_RDONLY);
         must_not_open("/sys/fs/cgroup", O_RDONLY);
         must_not_open("/dev/kmsg", O_RDONLY);
-        /* It is where it should be, and can do what ldconfig does. */
+        /* It runs in the container's root, and can do what ldconfig does. */
         fd = open("/etc/probed", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         if (fd < 0) {
                 say("/etc/probed", strerror(errno));

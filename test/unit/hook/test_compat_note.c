@@ -12,7 +12,7 @@
 
 #define SECTION ".note.cuda.fwd_compatibility"
 #define OWNER "NVIDIA Corporation"
-/* As cuda-compat 13.1 has it. */
+/* The note of cuda-compat 13.1. */
 #define TEXT                                                                                                 \
         "{\"Format\": 1, \"CUDA Version\": \"13.1\", \"Driver\": [535, 550, 570, 575, 580, 590], "           \
         "\"Device\": [1, 2, 7, 565]}"
@@ -32,13 +32,13 @@ static int note_has(const char *section, const char *owner, const char *text, un
         return has(&l, sizeof l, driver);
 }
 
-/* failure: a CUDA compatibility library is for other drivers -> it is not used */
+/* failure: a CUDA compatibility library does not support the driver -> it is not used */
 static void only_the_drivers_of_the_list_are_supported(void **state) {
         (void)state;
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 570), 1);
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 535), 1);
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 590), 1);
-        assert_int_equal(note_has(SECTION, OWNER, TEXT, 565), 0); /* a device, no driver */
+        assert_int_equal(note_has(SECTION, OWNER, TEXT, 565), 0); /* a device, not a driver */
         assert_int_equal(note_has(SECTION, OWNER, TEXT, 57), 0);
 }
 

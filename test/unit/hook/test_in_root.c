@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hostile image can do to those who write into it, and what NVIDIA's hooks were fooled by, by the
- * names of those vulnerabilities. Beside the container's root stands what must never change. */
+/* Attacks of a hostile image on programs that write into it. The tests of vulnerabilities of NVIDIA's hooks
+ * have the names of the CVEs. A folder beside the container's root must never change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,19 +82,19 @@ static void link_says(const char *path, const char *want) {
         assert_string_equal(text, want);
 }
 
-/* ---- what it is for ---- */
+/* ---- the hook's work ---- */
 
-static void links_are_made_with_their_folders(void **state) {
+static void links_are_created_with_their_folders(void **state) {
         (void)state;
         assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
         link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
         assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
         assert_int_equal(link_it("libcuda.so.2::/usr/lib64/libcuda.so"), 0);
         link_says("c/usr/lib64/libcuda.so", "libcuda.so.2");
-        assert_int_equal(entries("c/usr/lib64"), 3); /* nothing is left of how it was done */
+        assert_int_equal(entries("c/usr/lib64"), 3); /* no temporary file remains */
 }
 
-static void links_of_the_image_on_the_way_are_followed_in_it(void **state) {
+static void links_of_the_image_are_followed_inside_it(void **state) {
         (void)state;
         driver_tree_link(root, "c/lib64", "/usr/lib64");
         tree_put(root, "c/usr/lib64/x", "");
@@ -136,7 +136,7 @@ static void a_newer_compatibility_library_of_the_image_is_preferred(void **state
         driver_tree_link(root, "c/usr/local/cuda/compat/libcuda.so.1", "libcuda.so.580.10.2");
         assert_int_equal(enable_cuda_compat(fd, &o), 0);
         assert_int_equal(entries("c/etc/ld.so.conf.d"), 3);
-        /* A library with a list of drivers is for these alone. */
+        /* A library with a list supports only the drivers in it. */
         struct note_library l;
         struct err e;
         _cleanup_(freep) char *library = file_join(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2");
@@ -154,7 +154,7 @@ static void a_newer_compatibility_library_of_the_image_is_preferred(void **state
         assert_int_equal(enable_cuda_compat(fd, &(struct options){ 0 }), -1);
 }
 
-/* ---- and what it must not do ---- */
+/* ---- attacks ---- */
 
 /* failure: an image's compat folder is a link to the host (CVE-2024-0132) -> it is not entered */
 static void cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered(void **state) {
@@ -173,8 +173,8 @@ static void cve_2024_0133_nothing_is_created_on_the_host(void **state) {
         _cleanup_(freep) char *host = file_join(root, "host");
         driver_tree_link(root, "c/up", "../../host");
         driver_tree_link(root, "c/abs", host);
-        assert_int_equal(link_it("x::/up/made"), -1);      /* "/host" of the container is not there */
-        assert_int_equal(link_it("x::/abs/sub/made"), -1); /* neither is this */
+        assert_int_equal(link_it("x::/up/made"), -1);      /* the container has no "/host" */
+        assert_int_equal(link_it("x::/abs/sub/made"), -1); /* and not this folder */
         assert_int_equal(link_it("x::/up/deep/er/made"), -1);
 }
 
@@ -203,7 +203,7 @@ static void a_link_to_another_process_is_not_followed(void **state) {
         assert_int_equal(link_it("x::/usr/lib64/made"), -1);
 }
 
-/* ---- CVE-2025-23359, 2026-24260: a container that shares a volume changes what was just looked at ---- */
+/* ---- CVE-2025-23359, 2026-24260: a container with a shared volume changes a path after its check ---- */
 
 struct racer {
         pthread_t thread;
@@ -211,7 +211,7 @@ struct racer {
         char *place, *folder, *to_host;
 };
 
-/* The folder that we are told to write into is, in turn, a folder and a link to the host. */
+/* The folder that the hook writes into alternates between a folder and a link to the host. */
 static void *swap(void *u) {
         struct racer *r = u;
         while (!atomic_load(&r->stop)) {
@@ -227,7 +227,7 @@ static void race(const char *at, const char *target) {
         tree_put(root, keep, "");
         assert_int_equal(symlink(target, r.to_host), 0);
         assert_int_equal(pthread_create(&r.thread, NULL, swap, &r), 0);
-        /* What is refused is said each time. */
+        /* Each refusal is printed. */
         int said = dup(2), nowhere = open("/dev/null", O_WRONLY);
         assert_true(said >= 0 && dup2(nowhere, 2) == 2);
         for (unsigned i = 0; i < RACES; i++) {
@@ -240,7 +240,7 @@ static void race(const char *at, const char *target) {
         atomic_store(&r.stop, true);
         pthread_join(r.thread, NULL);
         host_is_as_it_was();
-        /* Had it always failed, nothing would have been shown. */
+        /* If it always failed, the test would prove nothing. */
         assert_true(made > 0);
         free(r.place);
         free(r.to_host);
@@ -263,8 +263,8 @@ static void cve_2026_24260_a_parent_becomes_a_relative_link_during_the_hook(void
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(links_are_made_with_their_folders),
-                T(links_of_the_image_on_the_way_are_followed_in_it),
+                T(links_are_created_with_their_folders),
+                T(links_of_the_image_are_followed_inside_it),
                 T(a_file_in_the_way_is_replaced),
                 T(an_invalid_command_changes_nothing),
                 T(a_newer_compatibility_library_of_the_image_is_preferred),

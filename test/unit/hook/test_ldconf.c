@@ -36,7 +36,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void what_is_included_counts(void **state) {
+static void included_files_count(void **state) {
         (void)state;
         tree_put(root, "etc/ld.so.conf",
                  "# comment\ninclude ld.so.conf.d/*.conf /etc/more.conf\n/usr/lib64/  # x\n");
@@ -50,7 +50,7 @@ static void what_is_included_counts(void **state) {
         assert_true(c.includes_files);
 }
 
-static void a_configuration_without_includes_is_told_apart(void **state) {
+static void a_configuration_without_includes_is_recognized(void **state) {
         (void)state;
         ldconf_read(&c, fd);
         assert_false(c.includes_files);
@@ -60,8 +60,8 @@ static void a_configuration_without_includes_is_told_apart(void **state) {
         assert_false(c.includes_files);
 }
 
-/* It reads as the container would, whatever the image has in the place of files. */
-static void what_is_no_file_is_not_read(void **state) {
+/* The files of the image may be links, devices, FIFOs or folders. */
+static void only_regular_files_are_read(void **state) {
         (void)state;
         tree_put(root, "etc/ld.so.conf", "include /etc/*.conf\n");
         driver_tree_link(root, "etc/a.conf", "/../../../../../../etc/ld.so.conf");
@@ -77,9 +77,9 @@ static void what_is_no_file_is_not_read(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(what_is_included_counts),
-                T(a_configuration_without_includes_is_told_apart),
-                T(what_is_no_file_is_not_read),
+                T(included_files_count),
+                T(a_configuration_without_includes_is_recognized),
+                T(only_regular_files_are_read),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

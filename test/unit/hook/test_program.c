@@ -144,7 +144,7 @@ static void put_library(const char *path) {
 }
 
 /* failure: an image has no configuration of the loader -> the mounted libraries are found */
-static void the_loader_finds_what_was_mounted(void **state) {
+static void the_loader_finds_mounted_libraries(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -188,7 +188,7 @@ static bool cache_prefers(const char *first, const char *second) {
 
 /* As images of Red Hat's distributions have it, on a host whose driver is in /usr/lib64, too. */
 /* failure: an image prefers its own copy of a library -> that copy stays preferred */
-static void a_library_that_the_image_prefers_to_the_systems_stays_preferred(void **state) {
+static void a_library_that_the_image_prefers_stays_preferred(void **state) {
         (void)state;
         if (!mounts)
                 skip();
@@ -249,7 +249,7 @@ static bool is_preferred(const char *drivers, const char *host_version) {
 }
 
 /* cuInit fails with a library that is not for the driver, where that has one of its own. */
-static void a_compatibility_library_is_used_for_the_drivers_that_it_lists(void **state) {
+static void a_compatibility_library_is_used_for_its_listed_drivers(void **state) {
         (void)state;
         assert_true(is_preferred("{\"Driver\": [550, 580]}", "580.95.05"));
         assert_false(is_preferred("{\"Driver\": [550, 580]}", "570.158.01"));
@@ -406,7 +406,7 @@ static void unknown_commands_are_refused(void **state) {
         assert_int_equal(run(ARGV(A("")), none), 1);
 }
 
-static void it_takes_the_words_of_nvidias_programs(void **state) {
+static void the_command_lines_of_nvidias_programs_are_accepted(void **state) {
         (void)state;
         must_run(ARGV(A("hook"), A("create-symlinks"), A("--link=a::/usr/b")));
         _cleanup_(freep) char *link = file_join(root, "c/usr/b");
@@ -565,7 +565,7 @@ static void make_bundle(struct buf *b, const char *library) {
         buf_adds(b, "]}}");
 }
 
-static void a_container_of_runc_knows_what_was_mounted(void **state) {
+static void a_container_of_runc_finds_mounted_libraries(void **state) {
         (void)state;
         if (!mounts || access("/usr/sbin/runc", X_OK) < 0 || access("/sys/fs/cgroup", W_OK) < 0)
                 skip();
@@ -609,11 +609,11 @@ int main(int argc, char **argv) {
         mounts = unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_PRIVATE | MS_REC, "") == 0;
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(the_loader_finds_what_was_mounted),
+                T(the_loader_finds_mounted_libraries),
                 T(a_configuration_without_includes_gets_the_folders),
-                T(a_library_that_the_image_prefers_to_the_systems_stays_preferred),
+                T(a_library_that_the_image_prefers_stays_preferred),
                 T(a_library_of_more_than_a_gibibyte_stays_in_the_cache),
-                T(a_compatibility_library_is_used_for_the_drivers_that_it_lists),
+                T(a_compatibility_library_is_used_for_its_listed_drivers),
                 T(musl_is_configured_by_its_own_file),
                 T(folders_of_the_image_that_are_links_stay_inside_it),
                 T(images_whose_etc_and_lib64_are_absolute_links_are_supported),
@@ -628,8 +628,8 @@ int main(int argc, char **argv) {
                 T(a_self_test_that_may_not_mount_names_the_call),
                 T(no_loader_of_the_image_is_named_by_the_hook),
                 T(unknown_commands_are_refused),
-                T(it_takes_the_words_of_nvidias_programs),
-                T(a_container_of_runc_knows_what_was_mounted),
+                T(the_command_lines_of_nvidias_programs_are_accepted),
+                T(a_container_of_runc_finds_mounted_libraries),
         };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         free(program);

@@ -83,7 +83,7 @@ static int state_of(const char *text, char *path) {
         return r;
 }
 
-static void the_root_is_where_the_bundle_says(void **state) {
+static void the_root_is_read_from_the_bundle(void **state) {
         (void)state;
         char path[OCI_PATH_MAX];
         _cleanup_(freep) char *text = xasprintf("{\"ociVersion\":\"1.2\",\"bundle\":\"%s\"}", root);
@@ -121,7 +121,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_member_is_found_among_others),
                 T(state_that_is_not_json_is_refused),
-                T(the_root_is_where_the_bundle_says),
+                T(the_root_is_read_from_the_bundle),
                 T(the_hosts_root_is_refused_as_a_container_root),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_nvml: a library with NVML's functions whose behaviour comes from the environment, for the test of the
- * child process. */
+/* fake_nvml: a library with NVML's functions, for the test of the child process. Environment variables choose
+ * its behaviour. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

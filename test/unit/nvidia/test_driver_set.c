@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roots as distributions and driver containers have them. */
+/* Driver roots in the form of distributions and driver containers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void ubuntu_has_a_folder_for_each_machine(void **state) {
         assert_int_equal(at("/usr/bin/nvidia-smi")->group, DRIVER_PROGRAM);
 }
 
-static void arm64_has_its_own(void **state) {
+static void arm64_has_its_own_folder(void **state) {
         (void)state;
         o.machine = "aarch64";
         driver_tree_library(root, "usr/lib/aarch64-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
@@ -91,7 +91,7 @@ static void arm64_has_its_own(void **state) {
         assert_int_equal(set.n, 2);
 }
 
-/* Everything is behind absolute links, which are relative to the root and not to ours. */
+/* All files are behind absolute links, which are relative to the driver root. */
 /* failure: a driver is behind Debian's alternatives -> its files are found */
 static void debian_has_alternatives(void **state) {
         (void)state;
@@ -125,7 +125,7 @@ static void rocky_has_lib64(void **state) {
                             "/host/usr/lib/firmware/nvidia/580.95.05/gsp_ga10x.bin");
 }
 
-/* A folder of a host without a distribution's layout (GKE, Talos): the root is the driver's own. */
+/* A host without a distribution's layout (GKE, Talos): the root contains only the driver. */
 /* failure: the driver root has no layout of a distribution -> its files are found */
 static void a_root_that_contains_only_a_driver(void **state) {
         (void)state;
@@ -139,7 +139,7 @@ static void a_root_that_contains_only_a_driver(void **state) {
         assert_string_equal(at("/bin/nvidia-smi")->host, "/host/bin/nvidia-smi");
 }
 
-static void the_kernels_firmware_path_is_asked_too(void **state) {
+static void the_kernels_firmware_path_is_searched_too(void **state) {
         (void)state;
         o.firmware_path = "/var/lib/firmware";
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
@@ -150,7 +150,7 @@ static void the_kernels_firmware_path_is_asked_too(void **state) {
         assert_int_equal(at("/var/lib/firmware/nvidia/580.95.05/gsp_tu10x.bin")->group, DRIVER_FIRMWARE);
 }
 
-static void what_is_no_file_or_no_program_is_left_out(void **state) {
+static void anything_but_files_and_programs_is_left_out(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
         driver_tree_link(root, "usr/lib64/libnvidia-x.so.580.95.05", "/nowhere");
@@ -165,7 +165,7 @@ static void what_is_no_file_or_no_program_is_left_out(void **state) {
         assert_int_equal(set.n, 1);
 }
 
-/* Times of folders and clocks as they are an hour later. */
+/* Sets the times of folders and clocks to an hour later. */
 static void an_hour_passes(void) {
         set.begun.tv_sec += 3600;
 }
@@ -208,7 +208,7 @@ static void a_driver_set_is_reused_until_a_folder_or_a_file_changes(void **state
         assert_false(driver_set_holds(&(struct driver_root){ "/host", "/proc/self/nowhere" }, &set));
 }
 
-/* Two changes within one tick of the clock leave the same time. */
+/* Two changes within one tick of the clock have the same time. */
 static void a_folder_that_has_just_changed_is_searched_again(void **state) {
         (void)state;
         driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
@@ -262,7 +262,7 @@ static void one_entry(struct buf *b, const char *key, const char *path) {
         buf_add(b, path, strlen(path) + 1);
 }
 
-static void the_loaders_cache_knows_more_folders(void **state) {
+static void the_loaders_cache_adds_folders(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
         one_entry(&b, "libcuda.so.1", "/opt/nvidia/lib/libcuda.so.1");
@@ -276,7 +276,7 @@ static void the_loaders_cache_knows_more_folders(void **state) {
         buf_done(&b);
 }
 
-/* nvidia-tesla-535-driver: the folder is in no list, and the loader's path leads there through links. */
+/* nvidia-tesla-535-driver: the folder is in no list, but the loader's path leads there through links. */
 /* failure: a driver is in a folder that only the loader's cache names -> it is found */
 static void debian_has_a_folder_for_each_branch(void **state) {
         (void)state;
@@ -341,7 +341,7 @@ static void firmware_of_newer_branches_has_two_kinds(void **state) {
         assert_int_equal(at("/var/lib/firmware/nvidia/580.95.05/ucodes_gb10x.bin")->group, DRIVER_FIRMWARE);
 }
 
-static void a_cache_that_is_cut_off_has_what_is_left(void **state) {
+static void a_truncated_cache_is_read_as_far_as_possible(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
         one_entry(&b, "libcuda.so.1", "/opt/libcuda.so.1");
@@ -358,7 +358,7 @@ static void a_cache_that_is_cut_off_has_what_is_left(void **state) {
 
 /* ---- names of libraries ---- */
 
-static void a_library_that_is_cut_off_has_no_name(void **state) {
+static void a_truncated_library_has_no_name(void **state) {
         (void)state;
         char name[ELF_SONAME_SIZE];
         driver_tree_library(root, "lib.so", "libcuda.so.1");
@@ -375,7 +375,7 @@ static void a_library_that_is_cut_off_has_no_name(void **state) {
         assert_string_equal(name, "libcuda.so.1");
 }
 
-static void a_name_that_is_a_path_is_none(void **state) {
+static void a_name_that_is_a_path_is_ignored(void **state) {
         (void)state;
         static const char *const bad[] = { "../../etc/passwd", "a/b", ".", "a b", "\001" };
         char name[ELF_SONAME_SIZE];
@@ -393,24 +393,24 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(ubuntu_has_a_folder_for_each_machine),
-                T(arm64_has_its_own),
+                T(arm64_has_its_own_folder),
                 T(debian_has_alternatives),
                 T(rocky_has_lib64),
                 T(a_root_that_contains_only_a_driver),
-                T(the_kernels_firmware_path_is_asked_too),
-                T(what_is_no_file_or_no_program_is_left_out),
+                T(the_kernels_firmware_path_is_searched_too),
+                T(anything_but_files_and_programs_is_left_out),
                 T(a_driver_set_is_reused_until_a_folder_or_a_file_changes),
                 T(a_folder_that_has_just_changed_is_searched_again),
                 T(links_out_of_the_root_stay_inside_it),
                 T(the_wrong_version_is_named),
-                T(the_loaders_cache_knows_more_folders),
-                T(a_cache_that_is_cut_off_has_what_is_left),
+                T(the_loaders_cache_adds_folders),
+                T(a_truncated_cache_is_read_as_far_as_possible),
                 T(debian_has_a_folder_for_each_branch),
                 T(a_driver_may_be_in_two_folders),
                 T(a_library_with_its_own_version_is_found),
                 T(firmware_of_newer_branches_has_two_kinds),
-                T(a_library_that_is_cut_off_has_no_name),
-                T(a_name_that_is_a_path_is_none),
+                T(a_truncated_library_has_no_name),
+                T(a_name_that_is_a_path_is_ignored),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static struct fabric run(const struct nvml_gpu *gpus, size_t n, bool strict) {
         run((const struct nvml_gpu[]){ __VA_ARGS__ },                                                        \
             sizeof((const struct nvml_gpu[]){ __VA_ARGS__ }) / sizeof(struct nvml_gpu), strict)
 
-static void completed_registration_is_a_clique(void **state) {
+static void a_completed_registration_has_a_clique_id(void **state) {
         (void)state;
         for (int strict = 0; strict < 2; strict++) {
                 struct fabric f = RUN(strict, OK, OK);
@@ -66,7 +66,7 @@ static void each_observation_strict_and_lenient(void **state) {
         }
 }
 
-static void one_bad_gpu_spoils_the_node_only_when_strict(void **state) {
+static void one_bad_gpu_fails_the_node_only_in_strict_mode(void **state) {
         (void)state;
         struct fabric f = RUN(true, OK, { "x", "GPU-b", 0, 2, 0, 0, "" });
         assert_int_equal(f.kind, FABRIC_REGISTERING);
@@ -102,9 +102,9 @@ static void displays_and_empty_nodes(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(completed_registration_is_a_clique),
+                cmocka_unit_test(a_completed_registration_has_a_clique_id),
                 cmocka_unit_test(each_observation_strict_and_lenient),
-                cmocka_unit_test(one_bad_gpu_spoils_the_node_only_when_strict),
+                cmocka_unit_test(one_bad_gpu_fails_the_node_only_in_strict_mode),
                 cmocka_unit_test(gpus_that_disagree),
                 cmocka_unit_test(displays_and_empty_nodes),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver root that cannot be looked at is not one without a driver, nor one with fewer libraries. */
+/* A driver root that cannot be read does not count as one without a driver, or with fewer libraries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,11 +14,11 @@
 #include "nvidia/driver_root.h"
 #include "tree.h"
 
-/* openat2() has no function of its own in the C library; four arguments are all that we give it. */
+/* The C library has no function openat2(). We pass four arguments. */
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 static int syscall_errno = ENFILE;
-static unsigned disturbed; /* so many calls that follow say EAGAIN */
+static unsigned disturbed; /* the number of next calls that return EAGAIN */
 
 long __wrap_syscall(long number, ...) {
         long a[4];
@@ -61,7 +61,7 @@ static int find(void *u, struct err *e) {
         return r;
 }
 
-/* Somewhere a file was renamed, or something was mounted: no answer. */
+/* A file was renamed, or a file system was mounted, so the kernel gives no answer. */
 /* failure: a mount or rename disturbs a lookup -> it is repeated */
 static void a_disturbed_lookup_is_repeated(void **state) {
         _cleanup_(arena_freep) struct arena *arena = arena_new(512);
@@ -77,7 +77,7 @@ static void a_failed_search_for_a_program_does_not_count_as_missing(void **state
         assert_in_range(faults_each(&(struct faults){ .op = find, .names = "driver" }), 4, 20);
 }
 
-/* As SELinux does to a container that is not privileged. */
+/* Denies access, as SELinux does to a container that is not privileged. */
 /* failure: SELinux denies access to the driver root -> that does not count as a missing driver */
 static void a_denied_search_for_a_program_does_not_count_as_missing(void **state) {
         _cleanup_(arena_freep) struct arena *arena = arena_new(512);
@@ -91,7 +91,7 @@ static void a_denied_search_for_a_program_does_not_count_as_missing(void **state
         assert_non_null(strstr(e.msg, "'nvidia-imex'"));
         assert_non_null(strstr(e.msg, "/usr/bin/nvidia-imex"));
         assert_non_null(strstr(e.msg, "Permission denied"));
-        /* One folder that is closed hides nothing that lies in an open one. */
+        /* An unreadable folder does not hide a library in a readable one. */
         faults_at("syscall", 1);
         assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), 0);
         assert_true(faults_off());
@@ -108,7 +108,7 @@ static int list(void *u, struct err *e) {
 }
 
 /* failure: any call fails while libraries are searched -> all are found, or an error is returned */
-static void libraries_are_all_there_or_an_error(void **state) {
+static void a_search_finds_all_libraries_or_fails(void **state) {
         assert_in_range(faults_each(&(struct faults){ .op = list }), 7, 30);
 }
 
@@ -117,6 +117,6 @@ int main(void) {
         const struct CMUnitTest tests[] = { T(a_disturbed_lookup_is_repeated),
                                             T(a_failed_search_for_a_program_does_not_count_as_missing),
                                             T(a_denied_search_for_a_program_does_not_count_as_missing),
-                                            T(libraries_are_all_there_or_an_error) };
+                                            T(a_search_finds_all_libraries_or_fails) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

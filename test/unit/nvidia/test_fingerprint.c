@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a node's GPUs is seen without asking NVML. */
+/* Changes of a node's GPUs that are noticed without a query of NVML. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void changes(bool expected) {
 }
 
 /* failure: MIG, a GPU or the driver changes -> the GPU plugin notices it without NVML */
-static void each_change_of_the_node_is_seen(void **state) {
+static void each_change_of_the_node_is_noticed(void **state) {
         last = now();
         changes(false);
         tree_put(dir, "proc/gpus/0000:3a:00.0/information", "x");
@@ -74,7 +74,7 @@ static void each_change_of_the_node_is_seen(void **state) {
         changes(true);
 }
 
-static void what_says_nothing_of_gpus_is_not_looked_at(void **state) {
+static void files_unrelated_to_gpus_do_not_count(void **state) {
         last = now();
         tree_put(dir, "dev/nvidiactl", "");
         tree_put(dir, "dev/nvidia", "");
@@ -84,7 +84,7 @@ static void what_says_nothing_of_gpus_is_not_looked_at(void **state) {
         changes(false);
 }
 
-static void a_node_without_any_of_it_has_one_too(void **state) {
+static void an_empty_node_has_a_fingerprint(void **state) {
         uint64_t f = fingerprint(&(struct fingerprint_of){ "/nowhere", "/nowhere", "/nowhere", "/nowhere" });
         assert_true(f > 1);
 }
@@ -92,9 +92,9 @@ static void a_node_without_any_of_it_has_one_too(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(each_change_of_the_node_is_seen),
-                T(what_says_nothing_of_gpus_is_not_looked_at),
-                T(a_node_without_any_of_it_has_one_too),
+                T(each_change_of_the_node_is_noticed),
+                T(files_unrelated_to_gpus_do_not_count),
+                T(an_empty_node_has_a_fingerprint),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's inventory as it is read, names of MIG profiles, and places on the PCI bus. */
+/* The decoder of the worker's inventory, names of MIG profiles, and positions on the PCI bus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void an_impossible_device_is_left_out_alone(void **state) {
 }
 
 /* failure: an inventory has more GPUs than a node can have -> it is refused */
-static void more_than_a_node_can_have_is_refused(void **state) {
+static void too_many_gpus_are_refused(void **state) {
         struct buf b = BUF_INIT(1 << 20);
         buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
         for (int i = 0; i <= INVENTORY_GPUS_MAX; i++)
@@ -139,7 +139,7 @@ static void profiles_have_the_names_that_users_know(void **state) {
         assert_string_equal(profile(15, 1, 1, 16896, H200), "1g.18gb+me.all");
 }
 
-static void profiles_that_the_rule_does_not_know_have_no_name(void **state) {
+static void unknown_profiles_have_no_name(void **state) {
         assert_string_equal(profile(-1, 1, 1, 4864, 40960), "none");
         assert_string_equal(profile(18, 1, 1, 4864, 40960), "none");
         assert_string_equal(profile(0, 0, 1, 4864, 40960), "none");
@@ -176,9 +176,9 @@ int main(void) {
                 cmocka_unit_test(an_inventory_is_read),
                 cmocka_unit_test(an_invalid_inventory_is_refused),
                 cmocka_unit_test(an_impossible_device_is_left_out_alone),
-                cmocka_unit_test(more_than_a_node_can_have_is_refused),
+                cmocka_unit_test(too_many_gpus_are_refused),
                 cmocka_unit_test(profiles_have_the_names_that_users_know),
-                cmocka_unit_test(profiles_that_the_rule_does_not_know_have_no_name),
+                cmocka_unit_test(unknown_profiles_have_no_name),
                 cmocka_unit_test(addresses_are_those_of_the_kernel),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static struct outcome probe(const char *path, const char *mode, unsigned timeout
         return o;
 }
 
-/* The library looks at its environment when it is loaded: for another behaviour another process. */
+/* The library reads its environment when it is loaded, so another behaviour needs another process. */
 static void afresh(void) {
         nvml_client_free(client);
         client = nvml_client_new(&loop);
@@ -144,7 +144,7 @@ static void a_crashed_library_is_queried_again_after_a_delay(void **state) {
         o = probe(library, "", 30000);
         assert_true(o.ok);
         assert_true(now_ms() - before >= NVML_BACKOFF_MIN_MS / 2);
-        /* Another file is another driver, and has crashed nobody yet. */
+        /* Another file is another driver, which has not crashed yet. */
         o = probe(library, "crash", 30000);
         before = now_ms();
         o = probe(old_library, "", 30000);
@@ -152,7 +152,7 @@ static void a_crashed_library_is_queried_again_after_a_delay(void **state) {
         assert_true(now_ms() - before < NVML_BACKOFF_MIN_MS);
 }
 
-static void questions_in_a_row_have_one_process_and_each_its_session(void **state) {
+static void consecutive_queries_have_one_process_and_separate_sessions(void **state) {
         (void)state;
         struct outcome o = probe(library, "count-sessions", 30000);
         pid_t pid = nvml_client_pid(client);
@@ -160,7 +160,7 @@ static void questions_in_a_row_have_one_process_and_each_its_session(void **stat
         assert_int_equal(o.facts.gpus[0].clique_id, 1);
         o = probe(library, "count-sessions", 30000);
         assert_int_equal(nvml_client_pid(client), pid);
-        assert_int_equal(o.facts.gpus[0].clique_id, 2); /* begun for the second time, and none is open */
+        assert_int_equal(o.facts.gpus[0].clique_id, 2); /* the second session; none is open */
 }
 
 /* failure: the NVML process dies between two queries -> the next query succeeds */
@@ -184,7 +184,7 @@ static void a_worker_with_unexpected_output_is_killed(void **state) {
         assert_int_equal(nvml_client_pid(client), 0);
 }
 
-static void cancelled_probe_never_calls(void **state) {
+static void a_cancelled_query_makes_no_callback(void **state) {
         (void)state;
         struct outcome o = { 0 };
         setenv("FAKE_NVML", "hang", 1);
@@ -206,7 +206,7 @@ static void free_client(void *u, const struct str *json, const struct err *e) {
         nvml_client_free(TAKE(client));
 }
 
-static void the_owner_may_go_with_the_answer(void **state) {
+static void the_client_may_be_freed_in_the_answer(void **state) {
         (void)state;
         unsigned called = 0;
         setenv("FAKE_NVML", "", 1);
@@ -275,7 +275,7 @@ static int decode(const char *text, struct nvml_facts *f, struct err *e) {
         return r;
 }
 
-static void what_is_read_is_checked(void **state) {
+static void malformed_lines_are_refused(void **state) {
         (void)state;
         struct nvml_facts f;
         struct err e;
@@ -318,14 +318,14 @@ int main(int argc, char **argv) {
                 T(gpu_without_fabric_and_lost_gpu),
                 T(failures_are_reported),
                 T(a_crashed_library_is_queried_again_after_a_delay),
-                T(questions_in_a_row_have_one_process_and_each_its_session),
+                T(consecutive_queries_have_one_process_and_separate_sessions),
                 T(a_worker_that_ends_between_queries_is_replaced),
                 T(a_worker_with_unexpected_output_is_killed),
-                T(cancelled_probe_never_calls),
-                T(the_owner_may_go_with_the_answer),
+                T(a_cancelled_query_makes_no_callback),
+                T(the_client_may_be_freed_in_the_answer),
                 cmocka_unit_test(lines_are_cut_and_read),
                 cmocka_unit_test(an_answer_is_one_line),
-                cmocka_unit_test(what_is_read_is_checked),
+                cmocka_unit_test(malformed_lines_are_refused),
                 cmocka_unit_test(versions_compare_by_number),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

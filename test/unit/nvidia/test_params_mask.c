@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of the driver's parameters stands another file of /proc whose text a process chooses: the
- * domain name of its UTS namespace. */
+/* Another file of /proc, whose text a process can set, replaces the driver's parameters: the domain name of
+ * the UTS namespace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@
 #define PATH "/proc/" FOLDER "/" FILE_NAME
 #define ON "ModifyDeviceFiles: 1"
 
-static bool namespaces; /* this machine lets us have our own */
+static bool namespaces; /* this machine allows our own namespaces */
 
 static void reads(const char *path, char text[static 256]) {
         int fd = open(path, O_RDONLY);
@@ -34,7 +34,7 @@ static void reads(const char *path, char text[static 256]) {
         text[n > 0 ? n : 0] = '\0';
 }
 
-/* The mounts on PATH; the machine's other mounts come and go. */
+/* The mounts on PATH. The machine's other mounts may change. */
 static unsigned mounts_there(void) {
         char line[4096];
         unsigned n = 0;
@@ -67,7 +67,7 @@ static void cover_twice(void) {
         int folder = open("/proc/" FOLDER, O_PATH | O_DIRECTORY);
         EXPECT(params_mask(folder, FILE_NAME, why) == 0);
         EXPECT(mounts_there() == n);
-        /* Nothing but that file is covered. */
+        /* Only that file is covered. */
         EXPECT(umount2(PATH, MNT_DETACH) == 0);
         reads(PATH, text);
         EXPECT(strcmp(text, ON "\n") == 0);
@@ -88,7 +88,7 @@ static void in_a_child(void (*f)(void)) {
 }
 
 /* failure: the driver's parameters are covered twice in a container -> only that container is affected */
-static void the_file_is_covered_in_that_namespace_only(void **state) {
+static void the_file_is_covered_in_its_namespace_only(void **state) {
         char text[256];
         (void)state;
         unsigned n = mounts_there();
@@ -115,7 +115,7 @@ static void other_texts_and_missing_files_are_left_alone(void **state) {
         in_a_child(leave_as_it_is);
 }
 
-/* As a volume over /proc could have it. */
+/* A volume over /proc could have such a file. */
 static void refuse_what_is_not_the_kernels(void) {
         static const char text[] = "Other: 1\nModifyDeviceFiles: 1\n";
         char why[PARAMS_MASK_WHY] = "", dir[] = "/tmp/params.XXXXXX", path[64];
@@ -143,7 +143,7 @@ static void a_file_that_is_not_the_kernels_is_refused_unless_it_contains_0(void 
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_file_is_covered_in_that_namespace_only),
+                cmocka_unit_test(the_file_is_covered_in_its_namespace_only),
                 cmocka_unit_test(other_texts_and_missing_files_are_left_alone),
                 cmocka_unit_test(a_file_that_is_not_the_kernels_is_refused_unless_it_contains_0),
         };

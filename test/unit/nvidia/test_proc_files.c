@@ -28,7 +28,7 @@ static void devices(void **state) {
 }
 
 /* failure: /proc/devices is garbage -> no major number is read from it */
-static void devices_that_do_not_count(void **state) {
+static void malformed_device_lists_are_ignored(void **state) {
         (void)state;
         assert_int_equal(major_of("Character devices:\n  1 mem\nBlock devices:\n241 nvidia-caps\n"), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -119,7 +119,7 @@ static void permissions_of_nodes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(devices),
-                cmocka_unit_test(devices_that_do_not_count),
+                cmocka_unit_test(malformed_device_lists_are_ignored),
                 cmocka_unit_test(capability),
                 cmocka_unit_test(majors_of_the_driver),
                 cmocka_unit_test(permissions_of_nodes),

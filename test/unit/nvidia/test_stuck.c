@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that SIGKILL does not end, because they are stuck in the kernel (a driver whose GPU has fallen
- * off the bus): how many are there after some questions? kill() takes no effect here, as it has none then. In
+ * off the bus): the tests count them after some queries. kill() has no effect here, as for such a process. In
  * virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void on_timer(void *u) {
         (void)u;
 }
 
-/* They return from the kernel. */
+/* The processes return from the kernel. */
 static void end_all(void) {
         struct loop_timer alive = { 0 }; /* a stuck process does not keep the loop alive */
         pid_t pid = 0;
@@ -159,7 +159,7 @@ static void run(const char *seconds) {
 }
 
 /* failure: nvidia-smi is stuck in the kernel -> it is not started again, but other programs are */
-static void a_program_that_hangs_is_started_once_and_others_are_started(void **state) {
+static void a_hanging_program_is_started_once_and_others_are_started(void **state) {
         pid_t pid;
         for (unsigned i = 0; i < 10; i++) {
                 run("1000");
@@ -167,7 +167,7 @@ static void a_program_that_hangs_is_started_once_and_others_are_started(void **s
                 assert_int_equal(answer.kind == ERR_RETRY && answer.code == PROCESS_STUCK, i > 0);
         }
         assert_non_null(strstr(answer.msg, "'sleep 1000' is not started again"));
-        run("2000"); /* other arguments: another GPU, perhaps */
+        run("2000"); /* other arguments may mean another GPU */
         assert_int_equal(answer.kind, 0);
         assert_int_equal(children(&pid), 2);
         assert_int_equal(process_stuck(), 2);
@@ -182,7 +182,7 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(ten_queries_to_a_stuck_nvml_leave_one_process),
                 T(a_watch_that_hangs_for_an_hour_leaves_one_process),
-                T(a_program_that_hangs_is_started_once_and_others_are_started),
+                T(a_hanging_program_is_started_once_and_others_are_started),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

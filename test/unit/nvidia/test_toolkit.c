@@ -38,7 +38,7 @@ static enum toolkit_answer look(void) {
         return toolkit_look(roots, 2, why, sizeof why);
 }
 
-static void nobody_knows_of_a_toolkit_without_a_configuration(void **state) {
+static void a_toolkit_without_a_configuration_is_not_found(void **state) {
         (void)state;
         assert_int_equal(look(), TOOLKIT_NOT_FOUND);
         assert_string_equal(why, "");
@@ -74,7 +74,7 @@ static void an_unreadable_toolkit_configuration_counts_as_unsafe(void **state) {
         assert_non_null(strstr(why, "is no regular file"));
 }
 
-/* A link as the host has it leads to a file of the host, not to one of ours. */
+/* A link of the host leads to a file of the host, not to one of our container. */
 /* failure: the toolkit's configuration is a link of the host -> the host's file is read [channels] */
 static void links_stay_below_the_root(void **state) {
         (void)state;
@@ -117,7 +117,7 @@ static void only_nvidias_runtime_as_the_default_gives_gpus_to_all(void **state) 
         assert_non_null(strstr(why, "/etc/containerd/config.toml"));
         tree_put(two, CONTAINERD, DEFAULT_IN_3("nvidia-cdi"));
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
-        /* A drop-in has the last word. */
+        /* A drop-in takes precedence. */
         tree_put(two, "etc/containerd/conf.d/99-x.toml", DEFAULT_IN_3("runc"));
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_BY_CLAIM);
         tree_put(two, "etc/crio/crio.conf.d/99-nvidia.conf",
@@ -141,7 +141,7 @@ static void each_installed_toolkit_must_refuse(void **state) {
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_TO_ALL);
 }
 
-static void a_configuration_that_cannot_be_read_is_no_answer(void **state) {
+static void an_unreadable_configuration_gives_an_unknown_answer(void **state) {
         (void)state;
         tree_put(two, CONTAINERD, "default_runtime_name = \n");
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_UNKNOWN);
@@ -151,13 +151,13 @@ static void a_configuration_that_cannot_be_read_is_no_answer(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(nobody_knows_of_a_toolkit_without_a_configuration),
+                T(a_toolkit_without_a_configuration_is_not_found),
                 T(each_toolkit_configuration_must_ignore_channel_requests),
                 T(an_unreadable_toolkit_configuration_counts_as_unsafe),
                 T(links_stay_below_the_root),
                 T(only_nvidias_runtime_as_the_default_gives_gpus_to_all),
                 T(each_installed_toolkit_must_refuse),
-                T(a_configuration_that_cannot_be_read_is_no_answer),
+                T(an_unreadable_configuration_gives_an_unknown_answer),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static int setup(void **state) {
         library = file_join(dir, "libnvidia-ml.so.1");
         assert_int_equal(file_read(standin, 4 << 20, &text, &n, &e), 0);
         assert_int_equal(file_replace(library, text, n, 0755, &e), 0);
-        tree_put(dir, "libnvidia-ml.events", "0 xid 99\n"); /* of before anybody watched */
+        tree_put(dir, "libnvidia-ml.events", "0 xid 99\n"); /* from before the watch */
         tree_put(dir, "libnvidia-ml.sessions", "");
         begun = broken = n_xids = 0;
         uv_loop_init(&loop);
@@ -118,7 +118,7 @@ static void begin(const char *text) {
         UNTIL(begun == 1);
 }
 
-static void an_xid_is_told_as_it_happens(void **state) {
+static void an_xid_is_reported_as_it_happens(void **state) {
         (void)state;
         begin("GPU_COUNT=2\n");
         assert_int_equal(n_gpus, 2);
@@ -129,7 +129,7 @@ static void an_xid_is_told_as_it_happens(void **state) {
         assert_int_equal(last.xid, 79);
         assert_int_equal(last.gi, -1);
         assert_int_equal(last.ci, -1);
-        /* Several at once, and of one of MIG the instance. */
+        /* Several XIDs at once, and one with its MIG instance. */
         happens("0 xid 13\n0 xid 31 2 0\n");
         UNTIL(n_xids == 3);
         assert_string_equal(last.uuid, gpus[0].uuid);
@@ -217,7 +217,7 @@ static void a_call_that_crashes_or_hangs_before_the_watch_ends_the_process(void 
                         conf(text);
                         nvml_watch_with(watch, library, 1);
                         UNTIL(broken == 1);
-                        /* A machine that is slow to start the process cannot tell the two apart. */
+                        /* If the process starts slowly, the two cases look the same. */
                         assert_true(why.code == NVML_HUNG || (!hang && why.code == NVML_CRASHED));
                         assert_int_equal(begun, 0);
                 }
@@ -236,7 +236,7 @@ static void a_library_that_cannot_start_is_retried(void **state) {
         UNTIL(begun == 1);
 }
 
-static void a_session_is_open_only_while_somebody_wants_it(void **state) {
+static void a_session_is_open_only_while_the_watch_is_wanted(void **state) {
         _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.sessions"), *text = NULL;
         struct err e;
         (void)state;
@@ -250,10 +250,10 @@ static void a_session_is_open_only_while_somebody_wants_it(void **state) {
         UNTIL(begun == 2);
         assert_int_not_equal(nvml_watch_pid(watch), pid);
         assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
-        assert_string_equal(text, "begin\nbegin\n"); /* who is killed ends no session by himself */
+        assert_string_equal(text, "begin\nbegin\n"); /* a killed process does not end its session */
 }
 
-/* It may be attaching a GPU, which SIGKILL can leave unusable. */
+/* The process may be attaching a GPU, which SIGKILL can leave unusable. */
 /* failure: the node changes while a process attaches a GPU -> the process is not killed */
 static void a_starting_process_is_not_killed_by_a_change(void **state) {
         _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.sessions"), *text = NULL;
@@ -270,7 +270,7 @@ static void a_starting_process_is_not_killed_by_a_change(void **state) {
         assert_int_equal(broken, 0);
         assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
         assert_string_equal(text, "begin\nbegin\n");
-        /* One that nobody wants any more ends as soon as it has started. */
+        /* A watch that is no longer wanted ends as soon as it has started. */
         conf("GPU_COUNT=2\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n");
         nvml_watch_with(watch, library, 3);
         UNTIL(nvml_watch_pid(watch));
@@ -281,7 +281,7 @@ static void a_starting_process_is_not_killed_by_a_change(void **state) {
         assert_int_equal(broken, 0);
 }
 
-static void lines_of_events_are_what_they_must_be(void **state) {
+static void malformed_event_lines_are_refused(void **state) {
         static const char *const bad[] = { "! ",
                                            "! beat x",
                                            "! xid",
@@ -313,16 +313,16 @@ int main(int argc, char **argv) {
         standin = argv[1];
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(an_xid_is_told_as_it_happens),
+                T(an_xid_is_reported_as_it_happens),
                 T(a_gpu_that_cannot_be_watched_is_named_and_others_are_watched),
                 T(a_lost_gpu_is_found_by_the_next_watch),
                 T(a_crashed_watch_is_restarted_and_sees_new_events),
                 T(a_hanging_watch_is_replaced),
                 T(a_call_that_crashes_or_hangs_before_the_watch_ends_the_process),
                 T(a_library_that_cannot_start_is_retried),
-                T(a_session_is_open_only_while_somebody_wants_it),
+                T(a_session_is_open_only_while_the_watch_is_wanted),
                 T(a_starting_process_is_not_killed_by_a_change),
-                T(lines_of_events_are_what_they_must_be),
+                T(malformed_event_lines_are_refused),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker process against the stand-in of NVML: what comes of each call that fails, hangs or crashes. */
+/* The worker process with the stand-in of NVML: each call fails, hangs or crashes once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #include "nvidia/nvml_worker.h"
 #include "tree.h"
 
-static const char *standin, *in_go; /* in_go: NULL where it could not be made */
+static const char *standin, *in_go; /* in_go: NULL if it could not be built */
 static char *dir, *library, *sessions;
 static uv_loop_t loop;
 static struct nvml_client *client;
@@ -130,7 +130,7 @@ static void no_session_is_left_open(void **state) {
         assert_string_equal(text, "begin\nend\nbegin\nend\n");
 }
 
-/* What a GPU or a MIG device cannot do without, and what it can. */
+/* The required and the optional facts of a GPU or a MIG device. */
 static const char *const needed[] = { "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
                                       "nvmlDeviceGetMinorNumber" };
 static const char *const told[] = { "nvmlDeviceGetName",         "nvmlDeviceGetBrand",
@@ -198,9 +198,9 @@ static void a_call_that_hangs_or_crashes_ends_the_process(void **state) {
         assert_true(ask("GPU_COUNT=1\n", 30000).ok);
 }
 
-/* Each of them is attached in well under the limit, all of them together are not. */
+/* Each GPU is attached well within the limit, but all of them together exceed it. */
 /* failure: NVML attaches many GPUs slowly -> the time limit applies to each GPU */
-static void gpus_that_are_attached_slowly_are_waited_for_one_by_one(void **state) {
+static void the_time_limit_applies_to_each_gpu(void **state) {
         struct outcome o = ask("GPU_COUNT=8\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n", 2000);
         if (!o.ok)
                 fail_msg("%s", o.err.msg);
@@ -210,11 +210,11 @@ static void gpus_that_are_attached_slowly_are_waited_for_one_by_one(void **state
 }
 
 /* failure: NVML hangs at one GPU -> the error names that GPU */
-static void the_gpu_that_nvml_hangs_at_is_named(void **state) {
+static void the_gpu_at_which_nvml_hangs_is_named(void **state) {
         struct outcome o = ask("GPU_COUNT=3\nGPU1_HANG_nvmlDeviceGetHandleByIndex=1\n", 1000);
         assert_false(o.ok);
         assert_int_equal(o.err.code, NVML_HUNG);
-        assert_non_null(strstr(o.err.msg, "asked about GPU 1,"));
+        assert_non_null(strstr(o.err.msg, "after a query of GPU 1"));
 }
 
 static void a_node_without_gpus_has_none(void **state) {
@@ -226,9 +226,9 @@ static void a_node_without_gpus_has_none(void **state) {
         assert_int_equal(o.err.code, 9);
 }
 
-/* Its runtime has threads and signal handlers of its own, and stays when a session ends. */
+/* Go's runtime has its own threads and signal handlers, and stays when a session ends. */
 /* failure: the NVML library is a foreign one, written in Go -> it is queried as well */
-static void a_foreign_nvml_written_in_go_works(void **state) {
+static void an_nvml_library_written_in_go_works(void **state) {
         if (!in_go)
                 skip();
         for (unsigned again = 0; again < 3; again++) {
@@ -249,7 +249,7 @@ static void a_foreign_nvml_written_in_go_works(void **state) {
         }
 }
 
-/* A file of /proc whose text we choose stands in the place of the driver's. */
+/* A file of /proc whose text the test sets replaces the driver's parameters. */
 static bool driver_says(const char *params) {
         return unshare(CLONE_NEWNS | CLONE_NEWUTS) == 0 &&
                mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) == 0 &&
@@ -267,9 +267,9 @@ static void worker_reads(char **ret) {
         assert_int_equal(file_read(path, 4096, ret, NULL, &e), 0);
 }
 
-/* Then NVIDIA's library makes no device nodes. */
+/* Then NVIDIA's library creates no device nodes. */
 /* failure: maskNvidiaDriverParams is on -> NVML creates no device nodes in the plugin's container */
-static void the_drivers_parameters_are_covered_where_that_is_wanted(void **state) {
+static void the_drivers_parameters_are_covered_on_request(void **state) {
         _cleanup_(freep) char *plain = NULL, *covered = NULL, *ours = NULL;
         struct err e;
         if (!driver_says("ModifyDeviceFiles: 1"))
@@ -286,7 +286,7 @@ static void the_drivers_parameters_are_covered_where_that_is_wanted(void **state
         assert_string_equal(covered, "ModifyDeviceFiles: 0\n");
         assert_int_equal(file_read("/proc/driver/nvidia/params", 4096, &ours, NULL, &e), 0);
         assert_string_equal(ours, "ModifyDeviceFiles: 1\n");
-        /* What cannot be covered is not ignored. */
+        /* A file that cannot be covered is an error. */
         nvml_client_free(client);
         client = nvml_client_new(&loop);
         assert_int_equal(umount2("/proc/driver/nvidia/params", MNT_DETACH), 0);
@@ -312,11 +312,11 @@ int main(int argc, char **argv) {
                 T(no_session_is_left_open),
                 T(a_failing_call_loses_one_device_or_one_attribute),
                 T(a_call_that_hangs_or_crashes_ends_the_process),
-                T(gpus_that_are_attached_slowly_are_waited_for_one_by_one),
-                T(the_gpu_that_nvml_hangs_at_is_named),
+                T(the_time_limit_applies_to_each_gpu),
+                T(the_gpu_at_which_nvml_hangs_is_named),
                 T(a_node_without_gpus_has_none),
-                T(the_drivers_parameters_are_covered_where_that_is_wanted),
-                T(a_foreign_nvml_written_in_go_works),
+                T(the_drivers_parameters_are_covered_on_request),
+                T(an_nvml_library_written_in_go_works),
         };
         int failed = cmocka_run_group_tests(tests, NULL, NULL);
         arena_free(arena);
