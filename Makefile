@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every target installs what it needs, says what it does, and has little to do the second time.
+# Every target installs what it needs, prints its steps, and does little the second time.
 #
 #   make            the programs, in build/
 #   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
-#   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
-#   make test       all that a change has to pass: the tests on real clusters, and beside them all others
-#   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/dev/testing.md)
+#   make check      all checks without a cluster, in a minute or two: build, lint, unit tests, the chart's tests
+#   make test       all tests that a change must pass: the tests on real clusters, and all others at the same time
+#   make long       tests that take too long for each change; run them before a release; PART="pages stale" selects (docs/dev/testing.md)
 #   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
-#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves; MODE=rack: racks; MODE=gpus: GPUs, too)
-#   make bench      measure it (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
-#   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 keeps it; MODE=host: host-managed IMEX; MODE=rack: racks; MODE=gpus: also GPUs)
+#   make bench      measure latency and cost (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
+#   make scale      the controller with thousands of simulated nodes and a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
-#   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/reference/versions.md
-#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=channel, host-channel or racks: see test/soak/run)
-#   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
+#   make matrix     the main tests on each version of Kubernetes since 1.32, for hours the first time; writes docs/reference/versions.md
+#   make soak       faults on a cluster of six nodes for MINUTES (20), with changing workloads (SEED, FAULTS, WORKLOADS=channel, host-channel or racks: see test/soak/run)
+#   make simulate   the controllers in a simulated world, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
 #   make prove      each state that small worlds can reach, in half an hour (docs/dev/proofs.md): WORLDS (all), MEMORY (16, GiB)
-#   make mutate     the code changed in one place at a time, and whether a unit test fails: FILES (all), RECORD=yes (docs/dev/testing.md)
-#   make agree      the simulated API server beside a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to go on after a difference
+#   make mutate     change the code in one place at a time, and check that a unit test fails: FILES (all), RECORD=yes (docs/dev/testing.md)
+#   make agree      compare the simulated API server with a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to continue after a difference
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make reference  write the generated pages of docs/reference from the chart, the source and the tests
-#   make release-test   scripts/release against a registry on this machine, with a key of its own; builds cosign the first time
-#   make containerfile-context   build/context, from which the Containerfile makes an image on a base of yours; make containerfile-test tries it
-#   make clean      remove all that was built here (and take the test cluster down)
+#   make release-test   scripts/release with a registry on this machine and its own key; builds cosign the first time
+#   make containerfile-context   build/context, from which the Containerfile builds an image on your own base; make containerfile-test tries it
+#   make clean      remove everything that was built here, and the test cluster
 
 build := build
 checked := build-asan
 fuzzing := build-fuzz
 sanitize := -Db_sanitize=address,undefined
 
-# A sanitizer must fail the test that it complains about, and say where.
+# A sanitizer error must fail the test and print where it happened.
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 
@@ -55,8 +55,8 @@ all: deps
 deps:
 	@scripts/deps
 
-# One image name for the architectures that GPU nodes and control planes have; the other one than this machine's is built in a folder of
-# its own, with Debian's compiler and libraries for it, and nothing of it is run here. The test cluster loads only this machine's.
+# One image name for the architectures of GPU nodes and control planes. Another architecture than this machine's is built in its own
+# folder, with Debian's compiler and libraries for it, and not run here. The test cluster loads only this machine's.
 own_arch := $(shell dpkg --print-architecture)
 other_arch := $(filter-out $(own_arch),amd64 arm64)
 cross := build-$(other_arch)
@@ -84,7 +84,7 @@ $(build)/image-$(other_arch).tar: $(patsubst $(build)/%,$(cross)/%,$(programs)) 
 $(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scripts/mkindex
 	scripts/mkindex $@ $(build)/image.tar $(build)/image-$(other_arch).tar
 
-# Beside two clusters a test may wait long for a processor: its time limit is for those that hang.
+# While two clusters run, a test may wait long for a processor. The time limit is for tests that hang.
 patient := --timeout-multiplier 8
 
 unit: deps
@@ -92,8 +92,8 @@ unit: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 	meson test -C $(checked) $(patient) --print-errorlogs --suite unit --suite standin
 
-# Each fuzzer for a few seconds. Only what it needs is built. The loops of yyjson.h step from a null pointer before they
-# look whether there is anything to loop over, which is all that clang's check of pointer arithmetic has found here.
+# Runs each fuzzer for a few seconds, and builds only the fuzzers. The loops of yyjson.h advance a null pointer before they check whether
+# there is an element. clang's check of pointer arithmetic has found nothing else here.
 $(fuzzing)/build.ninja: | deps
 	CC="ccache clang" meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
@@ -104,7 +104,7 @@ clang: $(fuzzing)/build.ninja
 fuzz-test: $(fuzzing)/build.ninja
 	meson test -C $(fuzzing) $(patient) --print-errorlogs --suite fuzz
 
-# The chart's tests need helm and promtool of the cluster's programs; the others take minutes to compile.
+# The chart's tests need only helm and promtool of the cluster's programs. The other programs take minutes to compile.
 chart-test: deps
 	@type helm promtool >/dev/null 2>&1 || test/cluster/tools helm prometheus
 	bats test/chart
@@ -119,18 +119,18 @@ else
 	test/cluster/run-tests
 endif
 
-# Only for the tests: larger than what we ship, and slower.
+# Only for the tests: larger and slower than the released image.
 .PHONY: $(checked)/image.tar
 $(checked)/image.tar: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 	ninja -C $(checked) $(patsubst $(build)/%,%,$(programs))
 	scripts/image $(checked) $@
 
-# What is in the image of each architecture; the programs of the other one are started once, by a qemu that is called directly.
+# Checks the image of each architecture. A directly called qemu starts the programs of the other architecture once.
 image-test: image
 	bats test/image
 
-# What is pushed and signed at a release, and what of it verifies.
+# Checks what a release pushes and signs, and verifies the signatures.
 release-test: deps
 	test/cluster/tools helm release
 	bats test/release
@@ -141,20 +141,20 @@ containerfile-context: all
 containerfile-test: all
 	scripts/containerfile-try $(build)
 
-# The lint looks at the workflows only where this is there.
+# The lint checks the workflows only if actionlint is installed.
 actionlint: deps
 	test/cluster/tools actionlint
 
-# clang, which the fuzzers are built with, warns of what gcc does not.
+# clang, which builds the fuzzers, has warnings that gcc lacks.
 check: actionlint all unit chart-test clang
 
-# Clusters wait more than they work, so that the rest finds the time; it makes way for them. The unit tests, which know seconds and
-# less, come first, by themselves.
+# Clusters mostly wait, so the other tests run at the same time with a lower priority. The unit tests have time limits of seconds, so
+# they run first and alone.
 test: image-$(own_arch) unit
 	test/cluster/tools
 	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
 
-# The unit tests as the other architecture's programs; their children too are run by qemu (scripts/emulate).
+# The unit tests as programs of the other architecture. qemu also runs their children (scripts/emulate).
 emulated-unit:
 	@scripts/deps --for $(other_arch)
 	@test -e $(cross)-tests/build.ninja || scripts/emulate $(other_arch) meson setup $(cross)-tests --buildtype=release \
@@ -177,15 +177,15 @@ ifneq ($(filter tagged,$(PART)),)
 	TAGS=long test/cluster/run-tests $(tagged_files)
 endif
 
-# The histories of rules/channels, a hundred times as many as in a change's tests.
+# The histories of rules/channels, a hundred times as many as in `make test`.
 channels-long: all
 	CHANNELS_HISTORIES=1000000 $(build)/test/unit/rules/test_rules_channels_histories
 
-# Each step of Prepare and Unprepare of GPUs, of which a change's tests take every seventh.
+# Each step of Prepare and Unprepare of GPUs; `make test` has every seventh.
 gpu-kill-points-long: all
 	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points daemon_kill_points cd_plugin_claims_rebuild
 
-# Fifty domains after each other on the same nodes and addresses, of which a change's tests have four.
+# Fifty ComputeDomains after each other on the same nodes and addresses; `make test` has four.
 daemons-long: all
 	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) DAEMON=$(abspath $(build)/src/daemon/compute-domain-daemon) \
 		bats -f "domains follow each other|with one port" test/standin/daemons.bats
@@ -217,7 +217,7 @@ simulate-test: all
 	$(build)/test/simulate/simulate --seeds 1 --for 40 --jobs 1
 	$(build)/test/simulate/simulate --seeds 1 --for 20 --jobs 1 --hostile
 
-# Seeds that nobody has seen yet, for an hour, on all cores: each world for a sixteenth of it.
+# New seeds for an hour on all cores. Each world gets a sixteenth of the time.
 simulate-long: all
 	first=$$(date +%s); failed=; \
 	for size in "4 --domains 3 --restores" "4 --domains 3 --hostile" "10 --domains 6 --racks --hostile" \
@@ -232,21 +232,21 @@ simulate-long: all
 	done; \
 	test -z "$$failed"
 
-# All worlds, the mistakes that must be found among them.
+# All worlds, including the mistakes that must be found.
 MEMORY ?= 16
 prove: all
 	meson test -C $(build) --no-rebuild --timeout-multiplier 20 --suite prove
 	$(build)/test/prove/prove --memory $(MEMORY) $(WORLDS:%=--world %)
 
-# The smallest of them, optimized.
+# The smallest worlds, optimized.
 prove-test: all
 	$(build)/test/prove/prove --quiet --world small
 
-# One change at a time, in a build folder for this purpose.
+# One change at a time, in a separate build folder.
 mutate: deps
 	JOBS=$(or $(JOBS),$(shell nproc)) test/mutate/run $(FILES)
 
-# The forms that the programs send are those that it knows; then the requests.
+# First checks that the programs send only known forms of requests, then sends the requests.
 agree: all
 	test/cluster/tools kubernetes debian
 	test/agree/collect check
@@ -259,7 +259,7 @@ soak: image-$(own_arch)
 matrix: image-$(own_arch)
 	test/cluster/matrix
 
-# Only whoever changes a picture needs graphviz.
+# Only a change of a picture needs graphviz.
 pictures:
 	@scripts/deps --for pictures
 	for p in docs/pictures/*.dot; do dot -Tsvg "$$p" -o "$${p%.dot}.svg" || exit 1; done

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interop_server: a DRA plugin whose answers follow from the claim's name, for the Go client in interop/.
+/* interop_server: a DRA plugin for the Go client in interop/. The claim's name chooses its answer.
  *
  *     interop_server <folder>
  *
  * Serves <folder>/plugin/dra.sock, <folder>/test.example.com-reg.sock and a health service, prints "ready
- * <health port>", then a line for each thing the kubelet's side did, and ends on SIGTERM. */
+ * <health port>", then a line for each action of the kubelet's side, and ends on SIGTERM. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void answer(struct dra_op *op, const char *name) {
                 dra_op_prepared(op, devices, ARRAY_LEN(devices));
 }
 
-/* A claim named wait-* is answered when one named release comes. */
+/* A claim named wait-* is answered when a claim named release arrives. */
 static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         if (str_starts(claim->name, "wait")) {
                 struct waiting *w = xnew(struct waiting);

@@ -14,19 +14,19 @@ struct peer {
                 uv_pipe_t pipe;
                 uv_tcp_t tcp;
         } h;
-        bool closed; /* by the other side, or by peer_close */
+        bool closed; /* by the server, or by peer_close */
         bool mute;   /* reads nothing */
         char buffer[65536];
 };
 
 struct peer *peer_unix(uv_loop_t *loop, const char *path);
 struct peer *peer_tcp(uv_loop_t *loop, int port);
-/* The caller makes the prefix of the message itself only with h2_call(). */
+/* Adds the prefix to the message. With h2_call() the caller adds it. */
 struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n,
                           const struct h2_options *o);
 void peer_flush(struct peer *p);
 void peer_close(struct peer *p);
-/* Runs the loop until the call is over, or *flag is set. Fails the test after 20 s. */
+/* Runs the loop until the call has ended, or *flag is set. Fails the test after 20 s. */
 void peer_wait(struct peer *p, const struct h2_call *call);
 void loop_until(uv_loop_t *loop, const bool *flag);
 /* Runs what is ready, without waiting. */

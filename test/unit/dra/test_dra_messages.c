@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Messages are made by hand here: tag, length, bytes, as the wire has them. */
+/* The messages are written by hand in the wire format: tag, length, bytes. */
 
 static void add_field(struct buf *b, uint8_t number, const void *p, size_t n) {
         buf_addc(b, (char)((number << 3) | 2));
@@ -46,7 +46,7 @@ static void test_claims(void **state) {
         add_field(&b, 9, "a member of a later version", 27);
         add_claim(&b, "ns-2", "uid_2", "two");
         assert_int_equal(read_request(&b, a, &claims, &n, &e), 0);
-        buf_done(&b); /* nothing points into the request */
+        buf_done(&b); /* the result has no pointers into the request */
         assert_int_equal(n, 2);
         assert_string_equal(claims[0].namespace, "ns-1");
         assert_string_equal(claims[0].uid, "8a9f2c1e-0000-4000-8000-000000000001");
@@ -117,7 +117,7 @@ static void test_number_of_claims(void **state) {
         }
 }
 
-/* Each field costs protobuf-c memory before anybody sees it, however short it is. */
+/* protobuf-c allocates memory for each field, also for a short one, before it returns. */
 /* failure: a message has 4 MiB of unknown fields -> it is refused before it is decoded */
 static void test_expensive_messages_are_not_decoded(void **state) {
         static const char *const field[] = { "\x78", "\x0a" }; /* unknown, and an empty claim */

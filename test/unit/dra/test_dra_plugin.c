@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin on its sockets, with the requests and responses of the kubelet as bytes. That the bytes are
- * right is the matter of test_dra_messages and of the interop test; here it is about operations: now, later,
- * in part, cancelled, torn down. */
+/* The plugin on its sockets, with the requests and responses of the kubelet as bytes. test_dra_messages and
+ * the interop test check the bytes. These tests check operations: answered at once, later or in part,
+ * cancelled, and freed. */
 #include "dra/dra_plugin.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ struct bed {
         uv_loop_t loop;
         struct dra_plugin *plugin;
         char *dir, *plugin_dir, *dra_path, *registration_path;
-        struct dra_op *op[MAX_OPS]; /* by the number in the claim's name: w3; NULL when it is over */
+        struct dra_op *op[MAX_OPS]; /* by the number in the claim's name: w3; NULL: done */
         unsigned started, cancelled;
         uint64_t timeout_ms;
         bool was_cancelled, free_in_prepare;
@@ -141,7 +141,7 @@ static void bed_free(struct bed *b) {
         free(b);
 }
 
-/* A request with these claims; the uid is "u-<name>". */
+/* A request with these claims. The UID is "u-<name>". */
 static struct h2_call *call_claims(struct peer *p, const char *path, const char *const *names,
                                    const struct h2_options *o) {
         struct buf b = BUF_INIT(4096);
@@ -228,8 +228,8 @@ static void test_unprepare(void **state) {
         bed_free(b);
 }
 
-/* All operations of a call are started, and the call is answered with the last one; another call overtakes
- * it. */
+/* All operations of a call start at once, and the call is answered with the last one. Another call is
+ * answered before it. */
 static void test_waiting_claim_blocks_nobody(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
@@ -258,7 +258,7 @@ static void test_waiting_claim_blocks_nobody(void **state) {
         bed_free(b);
 }
 
-/* Only operations still open hear of it, and other calls go on. */
+/* Only open operations are cancelled, and other calls continue. */
 static void test_kubelet_closes_the_call(void **state) {
         enum how { RESET, CLOSE, DEADLINE };
         for (enum how how = RESET; how <= DEADLINE; how++) {
@@ -305,7 +305,7 @@ static void test_freed_with_open_operations(void **state) {
         bed_free(b);
 }
 
-/* The claims behind the one whose start tears everything down are not started any more. */
+/* If the start of a claim frees the plugin, the following claims are not started. */
 static void test_freed_in_prepare(void **state) {
         const char *const *const cases[] = { CLAIMS("n", "n2"), CLAIMS("w1", "n"), CLAIMS("n") };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -414,14 +414,14 @@ static void test_health(void **state) {
         bed_free(b);
 }
 
-/* Every pod of the cluster can ask there: a question of the size of a probe's is all that it takes. */
+/* Every pod of the cluster can reach this port, so it accepts only requests as small as a probe's. */
 /* failure: the health port gets a request larger than a probe's -> it is refused */
 static void test_the_health_port_accepts_small_requests_only(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
         char unknown[1025];
         for (size_t i = 0; i < sizeof unknown; i += 2)
-                memcpy(unknown + i, "\x78", i + 1 < sizeof unknown ? 2 : 1); /* a field that nobody knows */
+                memcpy(unknown + i, "\x78", i + 1 < sizeof unknown ? 2 : 1); /* an unknown field */
         assert_int_equal(check(p, unknown, 1025)->grpc_status, GRPC_RESOURCE_EXHAUSTED);
         assert_int_equal(check(p, unknown, 1024)->grpc_status, GRPC_INVALID_ARGUMENT);
         ASSERT_REPLY(check(p, unknown, 16), "\x08\x01");

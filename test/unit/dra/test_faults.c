@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call on the way to a listening socket fails once: no descriptor, no handle and no file is left. */
+/* Each call up to a listening socket fails once: no descriptor, no handle and no file remains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int listen_unix(void *u, struct err *e) {
 }
 
 static void socket_that_cannot_be_served_is_named_and_leaves_no_file(void **state) {
-        /* The two by which a server finds and removes its own file again when it ends. */
+        /* A server uses these two calls to find and remove its own file when it ends. */
         const struct faults f = {
                 .op = listen_unix, .names = path, .dir = dir, .survives = "unlink lstat64 "
         };
@@ -56,7 +56,7 @@ static int listen_tcp(void *u, struct err *e) {
 }
 
 static void port_that_cannot_be_served_is_named(void **state) {
-        /* Without a socket of IPv6, one of IPv4 does. */
+        /* Without an IPv6 socket, an IPv4 socket is used. */
         const struct faults f = { .op = listen_tcp, .names = "port 0", .survives = "socket " };
         assert_in_range(faults_each(&f), 5, 20);
 }
@@ -89,7 +89,7 @@ static int plugin(void *u, struct err *e) {
         return r;
 }
 
-/* What it had opened before is closed again, the registration socket last to come and first to go. */
+/* All opened sockets are closed again. The registration socket is opened last and closed first. */
 static void plugin_that_cannot_serve_all_its_sockets_serves_none(void **state) {
         const struct faults f = { .op = plugin, .dir = dir, .survives = "unlink lstat64 socket " };
         assert_in_range(faults_each(&f), 20, 60);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol part against a raw HTTP/2 client, in memory. */
+/* The protocol part with a raw HTTP/2 client, in memory. */
 #include "dra/grpc_conn.h"
 
 #include <nghttp2/nghttp2.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "h2_client.h"
 
-/* The bed: a client, a connection, and methods that echo, fail, or keep the call. */
+/* The test bed: a client, a connection, and methods that echo, fail, or keep the call. */
 
 enum { MAX_KEPT = 512 };
 
@@ -123,7 +123,7 @@ static bool to_client(struct bed *b) {
         return any;
 }
 
-/* Until neither side has anything to say. */
+/* Transfers bytes until neither side has output. */
 static void shuttle(struct bed *b) {
         bool any;
         do {
@@ -233,7 +233,7 @@ static void test_answers_later_in_any_order(void **state) {
         assert_true(grpc_conn_has_calls(b->conn));
         unsigned wakes = b->wakes;
         grpc_call_reply(b->kept[1], "second", 6);
-        assert_true(b->wakes > wakes); /* nobody else would fetch the answer */
+        assert_true(b->wakes > wakes); /* otherwise the owner would not fetch the answer */
         shuttle(b);
         assert_text(h2_reply(call[1]), "second");
         assert_false(call[0]->closed);
@@ -276,7 +276,7 @@ static void test_largest_message(void **state) {
         bed_free(b);
 }
 
-/* The announced length alone is judged: not a byte of the message has been sent. */
+/* The announced length is checked before a byte of the message is sent. */
 /* failure: a request announces a message that is too long -> it is refused before the message arrives */
 static void test_announced_length(void **state) {
         const struct {
@@ -294,7 +294,7 @@ static void test_announced_length(void **state) {
                 assert_true(call->closed);
                 assert_int_equal(call->grpc_status, cases[i].status);
                 assert_int_equal(call->close_code,
-                                 NGHTTP2_NO_ERROR); /* stop sending, nothing wrong with the connection */
+                                 NGHTTP2_NO_ERROR); /* stop sending; the connection has no error */
                 assert_int_equal(b->handled, 0);
                 struct h2_call *next = call_with(b, "/test.Test/Echo", "ok", 2, NULL);
                 shuttle(b);
@@ -417,7 +417,7 @@ static void test_request_ended_by_trailers(void **state) {
         bed_free(b);
 }
 
-/* What a connection may make us keep is limited, over all its calls. */
+/* The memory of a connection is limited over all its calls. */
 static void test_unfinished_requests_are_limited(void **state) {
         enum { EACH = GRPC_MAX_MESSAGE - 1, FIT = GRPC_MAX_BUFFERED / EACH };
         struct bed *b = bed_new();
@@ -433,7 +433,7 @@ static void test_unfinished_requests_are_limited(void **state) {
         for (size_t i = 0; i < FIT; i++)
                 assert_false(call[i]->closed);
         assert_status(call[FIT], GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests on this connection");
-        h2_send(call[0], "z", 1, true); /* one goes, and there is room again */
+        h2_send(call[0], "z", 1, true); /* one ends, and there is room again */
         h2_reset(call[1]);
         shuttle(b);
         assert_int_equal(h2_reply(call[0]).n, GRPC_MAX_MESSAGE);
@@ -461,7 +461,7 @@ static void test_concurrent_calls_are_limited(void **state) {
         bed_free(b);
 }
 
-/* What a port that everybody reaches lets its peers have. */
+/* Limits of a port that every pod can reach. */
 
 /* failure: the health port gets 16 MiB of unfinished requests -> they are refused, and memory stays bounded
  * */
@@ -498,7 +498,7 @@ static void test_the_open_port_limits_headers(void **state) {
         bed_free(b);
 }
 
-/* However busily it comes. */
+/* Also if bytes keep arriving. */
 /* failure: a request is never completed -> it has a deadline */
 static void test_a_request_has_a_deadline(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
@@ -523,7 +523,7 @@ static void test_a_request_has_a_deadline(void **state) {
         bed_free(b);
 }
 
-/* The handler may take as long as the caller allows; then the answer must be taken. */
+/* The handler may take as long as the caller allows. Then the peer must read the answer in time. */
 /* failure: an answer is not read -> it has a deadline */
 static void test_an_answer_has_a_deadline(void **state) {
         struct bed *b = bed_new_with(&grpc_limits_open);
@@ -538,7 +538,7 @@ static void test_an_answer_has_a_deadline(void **state) {
         bed_free(b);
 }
 
-/* Ends that come too early. */
+/* Calls that end early. */
 
 static void test_cancel(void **state) {
         struct bed *b = bed_new();
@@ -565,7 +565,7 @@ static void test_cancel_of_unfinished_request(void **state) {
         shuttle(b);
         h2_reset(call);
         shuttle(b);
-        assert_int_equal(b->handled + b->cancelled, 0); /* nobody above has heard of it */
+        assert_int_equal(b->handled + b->cancelled, 0); /* no handler was called */
         assert_false(grpc_conn_has_calls(b->conn));
         bed_free(b);
 }
@@ -597,8 +597,7 @@ static void test_broken_connection(void **state) {
         assert_false(grpc_conn_has_calls(b->conn));
         grpc_conn_break(b->conn);
         assert_int_equal(b->cancelled, 1);
-        bed_free(b); /* nghttp2 reports none of the six streams: the leak checker sees whether they were kept
-                      */
+        bed_free(b); /* nghttp2 reports none of the six streams; the leak checker shows any that remain */
 }
 
 static void test_shutdown(void **state) {
@@ -680,7 +679,7 @@ static void test_deadline(void **state) {
         bed_free(b);
 }
 
-/* Peers that do not behave. */
+/* Peers that violate the protocol. */
 
 /* failure: a connection does not speak HTTP/2 -> it is closed */
 static void test_not_http2(void **state) {
@@ -691,7 +690,7 @@ static void test_not_http2(void **state) {
                 struct bed *b = bed_new();
                 grpc_conn_recv(b->conn, inputs[i], strlen(inputs[i]), 0);
                 assert_true(grpc_conn_finished(b->conn));
-                grpc_conn_recv(b->conn, inputs[i], strlen(inputs[i]), 0); /* what was on its way */
+                grpc_conn_recv(b->conn, inputs[i], strlen(inputs[i]), 0); /* bytes that were in transit */
                 struct buf out = BUF_INIT(1 << 20);
                 grpc_conn_output(b->conn, &out, 1 << 19);
                 buf_done(&out);
@@ -722,7 +721,7 @@ static void test_ping(void **state) {
         bed_free(b);
 }
 
-/* A peer that makes us answer and never reads must not fill our memory. */
+/* A peer that causes answers and never reads must not fill our memory. */
 /* failure: a client sends pings and reads nothing -> its connection is closed */
 static void test_ping_flood(void **state) {
         struct bed *b = bed_new();
@@ -736,7 +735,7 @@ static void test_ping_flood(void **state) {
         bed_free(b);
 }
 
-/* Calls that are opened and reset at once, over and over. */
+/* A peer opens and resets calls repeatedly. */
 /* failure: a client opens and resets calls in a loop -> its connection is closed */
 static void test_reset_flood(void **state) {
         struct bed *b = bed_new();

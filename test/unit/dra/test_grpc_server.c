@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server on real sockets: listening, ends of connections at bad moments, limits. */
+/* The server on real sockets: listening, connections that end at bad moments, limits. */
 #include "dra/grpc_server.h"
 
 #include <dirent.h>
@@ -114,7 +114,7 @@ static unsigned files_in(const char *dir) {
         return n;
 }
 
-/* The loop must run empty: no handle is left behind. */
+/* The loop must end, because no handle remains. */
 static void bed_free(struct bed *b) {
         free_server(b);
         uv_run(&b->loop, UV_RUN_DEFAULT);
@@ -149,7 +149,7 @@ static void test_unix_socket(void **state) {
         bed_free(b);
 }
 
-/* What a killed process left behind, whatever it is, does not hinder us. */
+/* Any file of a killed process is replaced. */
 static void test_stale_socket(void **state) {
         struct bed *b = bed_new();
         free_server(b);
@@ -227,7 +227,7 @@ static void on_later(uv_timer_t *t) {
         uv_close((uv_handle_t *)t, NULL);
 }
 
-/* An answer given outside of any read goes out without another event on the socket. */
+/* An answer that is given outside of a read is sent without another event on the socket. */
 static void test_answer_from_a_timer(void **state) {
         struct bed *b = bed_new();
         uv_timer_t later;
@@ -291,7 +291,7 @@ static void test_deadline(void **state) {
         bed_free(b);
 }
 
-/* Ends at bad moments. */
+/* Connections that end at bad moments. */
 
 static void test_peer_resets_and_closes(void **state) {
         struct bed *b = bed_new();
@@ -312,7 +312,7 @@ static void test_peer_resets_and_closes(void **state) {
         bed_free(b);
 }
 
-/* The write of the answer fails: nothing may be torn down under the handler. */
+/* The write of the answer fails. Nothing may be freed while the handler runs. */
 static void test_peer_closes_in_handler(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path);
@@ -336,7 +336,7 @@ static void test_freed_in_handler(void **state) {
                 b->free_in_handler = true;
                 struct h2_call *call =
                         peer_call(p, keep ? "/test.Test/Keep" : "/test.Test/Echo", "x", 1, NULL);
-                /* In the same read: nobody is there any more who could answer it. */
+                /* In the same read: the server that could answer it has been freed. */
                 (void)peer_call(p, "/test.Test/Echo", "x", 1, NULL);
                 loop_until(&b->loop, &p->closed);
                 assert_int_equal(b->handled, 1);
@@ -400,8 +400,8 @@ static void test_goaway_on_shutdown(void **state) {
 
 /* Bad peers. */
 
-/* It asks for much and reads nothing: others are served meanwhile, and the server's end does not wait for it.
- */
+/* The peer requests much and reads nothing. Others are served, and the end of the server does not wait for
+ * it. */
 static void test_peer_that_does_not_read(void **state) {
         struct bed *b = bed_new();
         struct peer *mute = peer_unix(&b->loop, b->path), *p = peer_unix(&b->loop, b->path);
@@ -421,7 +421,7 @@ static void test_peer_that_does_not_read(void **state) {
         bed_free(b);
 }
 
-/* It goes while an answer is half written. */
+/* The peer closes while an answer is half written. */
 static void test_peer_closes_during_a_write(void **state) {
         struct bed *b = bed_new();
         struct peer *mute = peer_unix(&b->loop, b->path);
@@ -438,7 +438,7 @@ static void test_peer_closes_during_a_write(void **state) {
         bed_free(b);
 }
 
-/* Connections that say nothing, beyond the limit: the oldest go, one with a call stays. */
+/* Idle connections beyond the limit: the oldest are closed, and one with a call stays. */
 static void test_idle_connections_make_room(void **state) {
         enum { LIMIT = 128, MORE = 20 };
         struct bed *b = bed_new();
@@ -465,7 +465,7 @@ static void test_idle_connections_make_room(void **state) {
         bed_free(b);
 }
 
-/* All of them have calls: the next one is turned away, and nobody is disturbed. */
+/* All connections have calls: the next one is refused, and the others are not affected. */
 static void test_busy_connections_stay(void **state) {
         enum { LIMIT = 128 };
         struct bed *b = bed_new();
@@ -491,7 +491,7 @@ static void test_busy_connections_stay(void **state) {
         bed_free(b);
 }
 
-/* A port that everybody reaches. */
+/* A port that every pod can reach. */
 
 static int open_port(struct bed *b) {
         struct err e;
@@ -546,16 +546,17 @@ static size_t allocated(void) {
 }
 #endif
 
-/* Runs between the last accept of a turn and the end of those handles that were closed in it. */
+/* Runs between the last accept of a turn and the end of the handles closed in it. */
 static void on_accepted(uv_check_t *check) {
         size_t now = allocated(), *most = check->data;
         if (now > *most)
                 *most = now;
 }
 
-/* A whole queue is accepted in one turn: those that make room for it hold no memory until the turn ends. */
+/* A whole queue is accepted in one turn. The connections closed for it must free their memory before the turn
+ * ends. */
 static void test_an_accepted_queue_uses_the_allowed_connections_only(void **state) {
-        enum { HANDLES = 2 << 10 }; /* of a connection that is closed, until libuv has done so */
+        enum { HANDLES = 2 << 10 }; /* of a connection, until libuv has closed it */
         struct bed *b = bed_new_with(&grpc_limits_open);
         const unsigned places = grpc_limits_open.connections;
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -588,7 +589,8 @@ static void test_an_accepted_queue_uses_the_allowed_connections_only(void **stat
         bed_free(b);
 }
 
-/* Who cannot be taken for want of a descriptor does not stay in the queue, and others are served. */
+/* A connection that cannot be accepted without a descriptor does not stay in the queue, and others are
+ * served. */
 /* failure: no descriptor is left for a connection -> it is closed, and others are served */
 static void test_a_connection_without_a_descriptor_is_closed(void **state) {
         struct bed *b = bed_new();
@@ -648,7 +650,7 @@ static bool is_hung_up(struct peer *p) {
         return poll(&f, 1, 0) > 0 && f.revents & POLLHUP;
 }
 
-/* What a peer does not read it does not make us keep for ever: neither answers nor acknowledgements. */
+/* Answers and acknowledgements for a peer that does not read are not kept forever. */
 /* failure: an answer is not read -> its connection is closed, and others are served */
 static void test_an_unread_answer_times_out(void **state) {
         struct grpc_limits l = hurried();

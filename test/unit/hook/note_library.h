@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* note_library: a library of 64 bits that consists of a note about CUDA compatibility. */
+/* note_library: a 64-bit library that contains only a note about CUDA compatibility. */
 #pragma once
 
 #include <elf.h>

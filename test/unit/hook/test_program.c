@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program itself, as a runtime runs it, in a mount namespace of the test's. */
+/* Runs the program as a runtime does, in the test's own mount namespace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@
 
 static char *program, *probe;
 static char *root;
-static bool mounts; /* this machine lets us have our own */
+static bool mounts; /* this machine allows our own mount namespace */
 
 static int setup(void **state) {
         (void)state;
@@ -40,7 +40,7 @@ static int setup(void **state) {
         _cleanup_(freep) char *config = xasprintf("{\"root\":{\"path\":\"%s/c\"}}", root);
         _cleanup_(freep) char *container = file_join(root, "c");
         tree_put(root, "config.json", config);
-        /* Only what is a mount of its own can become a root. */
+        /* Only a mount can become a root. */
         if (mounts && mount(container, container, NULL, MS_BIND, NULL) < 0)
                 return -1;
         return 0;
@@ -60,7 +60,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* Its output is in root/said. */
+/* The output is in root/said. */
 static pid_t start(char *const argv[], char *const envp[]) {
         _cleanup_(freep) char *state = xasprintf("{\"ociVersion\":\"1.2.0\",\"bundle\":\"%s\"}", root);
         _cleanup_(freep) char *said = file_join(root, "said");
@@ -81,7 +81,7 @@ static pid_t start(char *const argv[], char *const envp[]) {
         return child;
 }
 
-/* The status. */
+/* Returns the exit status. */
 static int run(char *const argv[], char *const envp[]) {
         int status = 0;
         pid_t child = start(argv, envp);
@@ -123,7 +123,7 @@ static bool cache_has(const char *name) {
                 s                                                                                            \
         }
 
-/* A library with a name that ldconfig believes: one of this machine's. */
+/* A library that ldconfig accepts: a copy of one of this machine's libraries. */
 static void put_library(const char *path) {
         static const char *const here[] = { "/lib/x86_64-linux-gnu/libz.so.1",
                                             "/lib/aarch64-linux-gnu/libz.so.1",
@@ -152,7 +152,7 @@ static void the_loader_finds_mounted_libraries(void **state) {
         must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64"), A("--folder=/usr/lib64/vdpau")));
         assert_true(is_there("c/etc/ld.so.conf"));
         assert_true(cache_has("/usr/lib64/lib"));
-        /* Once more: it is known now. */
+        /* Again: the folder is in the configuration now. */
         must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
         assert_true(cache_has("/usr/lib64/lib"));
 }
@@ -168,7 +168,7 @@ static void a_configuration_without_includes_gets_the_folders(void **state) {
         assert_true(cache_has("/usr/lib64/lib"));
 }
 
-/* The value of the cache: ldconfig prints it in the order in which the loader looks. */
+/* The content of the cache: ldconfig prints it in the loader's search order. */
 static bool cache_prefers(const char *first, const char *second) {
         _cleanup_(freep) char *path = file_join(root, "c/etc/ld.so.cache");
         _cleanup_(freep) char *command = xasprintf("/sbin/ldconfig -p -C %s", path);
@@ -186,7 +186,7 @@ static bool cache_prefers(const char *first, const char *second) {
         return at_first >= 0 && at_second > at_first;
 }
 
-/* As images of Red Hat's distributions have it, on a host whose driver is in /usr/lib64, too. */
+/* An image of a Red Hat distribution, on a host whose driver is in /usr/lib64, too. */
 /* failure: an image prefers its own copy of a library -> that copy stays preferred */
 static void a_library_that_the_image_prefers_stays_preferred(void **state) {
         (void)state;
@@ -205,10 +205,10 @@ static void a_library_that_the_image_prefers_stays_preferred(void **state) {
                 must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64")));
                 assert_true(cache_prefers("=> /usr/local/lib/lib", "=> /usr/lib64/lib"));
         }
-        /* A folder that is not the system's comes first. */
+        /* A folder that is not a system folder comes first. */
         put_library("c/opt/driver/libsame.so.1");
         must_run(ARGV(A("update-ldcache"), A("--folder=/opt/driver")));
-        must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64"))); /* another claim's */
+        must_run(ARGV(A("update-ldcache"), A("--folder=/usr/lib64"))); /* the hook of another claim */
         assert_true(cache_prefers("=> /opt/driver/lib", "=> /usr/local/lib/lib"));
 }
 
@@ -230,7 +230,7 @@ static int take_compat(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-/* Whether the loader is made to prefer the image's compatibility library, of driver 590. */
+/* True if the loader prefers the image's compatibility library, of driver 590. */
 static bool is_preferred(const char *drivers, const char *host_version) {
         struct err e;
         struct note_library l;
@@ -248,7 +248,7 @@ static bool is_preferred(const char *drivers, const char *host_version) {
         return n;
 }
 
-/* cuInit fails with a library that is not for the driver, where that has one of its own. */
+/* cuInit fails with a library that does not support the driver. */
 static void a_compatibility_library_is_used_for_its_listed_drivers(void **state) {
         (void)state;
         assert_true(is_preferred("{\"Driver\": [550, 580]}", "580.95.05"));
@@ -276,8 +276,7 @@ static void musl_is_configured_by_its_own_file(void **state) {
         assert_string_equal(text, "/lib:/usr/local/lib:/usr/lib\n/usr/lib64\n");
 }
 
-/* Absolute links of an image, as those of a distribution without /usr merge turned round, lead into the
- * image. */
+/* Absolute links of an image lead into the image. */
 /* failure: folders of an image are absolute links -> they stay inside the image */
 static void folders_of_the_image_that_are_links_stay_inside_it(void **state) {
         (void)state;
@@ -307,13 +306,13 @@ static void images_whose_etc_and_lib64_are_absolute_links_are_supported(void **s
         assert_int_equal(lstat(link, &st), 0);
         assert_true(S_ISLNK(st.st_mode));
         assert_true(is_there("c/real-etc/ld.so.cache"));
-        /* As the container has it. */
+        /* The same link with the container's path. */
         assert_int_equal(unlink(etc), 0);
         assert_int_equal(rename(to, etc), 0);
         assert_true(cache_has("/usr/lib64/lib"));
 }
 
-/* A link by the root of a process, which the container's own /proc shows. */
+/* A link through the root of a process, in the container's own /proc. */
 /* failure: a loader configuration leads to another process -> nothing outside changes */
 static void a_configuration_that_leads_to_another_process_is_not_followed(void **state) {
         (void)state;
@@ -352,7 +351,7 @@ static void cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader
         (void)state;
         if (!mounts)
                 skip();
-        /* what would leave a trace if it ran */
+        /* a program that would leave a trace if it ran */
         tree_put(root, "c/sbin/ldconfig", "#!/bin/sh\necho > /tmp/ran\n");
         must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
         assert_false(is_there("c/tmp/ran"));
@@ -391,7 +390,8 @@ static void cve_2025_23267_links_of_the_image_do_not_redirect_ldconfig(void **st
         driver_tree_link(root, "c/etc/ld.so.conf", canary);
         driver_tree_link(root, "c/etc/ld.so.conf.d", host);
         char *const none[] = { NULL };
-        (void)run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")), none); /* the canary tells */
+        (void)run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")),
+                  none); /* the canary shows a violation */
 }
 
 /* failure: the hook gets an unknown command -> it is refused */
@@ -414,7 +414,7 @@ static void the_command_lines_of_nvidias_programs_are_accepted(void **state) {
         assert_int_equal(lstat(link, &st), 0);
 }
 
-/* ---- a program in the place of ldconfig ---- */
+/* ---- a program that replaces ldconfig ---- */
 
 static char *read_said(void) {
         struct err e;
@@ -454,7 +454,7 @@ static void a_replaced_ldconfig_has_no_proc_sys_or_dev(void **state) {
         assert_true(is_there("c/dev/kmsg"));
 }
 
-/* The probe reads a FIFO of the image forever, like a file on a server that does not answer. */
+/* The probe waits for a FIFO of the image forever, as for a file on a server that does not answer. */
 /* failure: an image's files are slow to read -> the hook ends with an error after its time limit */
 static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(void **state) {
         (void)state;
@@ -468,17 +468,17 @@ static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(voi
         pid_t child = start(ARGV(A("update-ldcache"), option), none);
         int fd = open(fifo, O_RDONLY); /* until the probe has opened it */
         assert_true(fd >= 0);
-        /* In the place of the five minutes. */
+        /* Replaces the five minutes. */
         assert_int_equal(kill(child, SIGALRM), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-        assert_int_equal(read(fd, byte, 1), 0); /* it is not open any more */
+        assert_int_equal(read(fd, byte, 1), 0); /* it is no longer open */
         close(fd);
         _cleanup_(freep) char *said = read_said();
         assert_non_null(strstr(said, "cdi-hook: not done within 300 s"));
 }
 
-/* What the plugin runs before it publishes a GPU. */
+/* The plugin runs this before it publishes a GPU. */
 /* failure: a node cannot run the hook -> the self-test shows it before GPUs are offered */
 static void the_self_test_passes_and_leaves_nothing(void **state) {
         (void)state;
@@ -544,8 +544,7 @@ static void add_hook(struct buf *b, const char *args) {
                  str_ends(buf_str(b), "[") ? "" : ",", program, args);
 }
 
-/* The container's own program is ldconfig, which prints the cache: it is static, so the image needs nothing
- * else. */
+/* The container runs ldconfig to print the cache. It is static, so the image needs nothing else. */
 static void make_bundle(struct buf *b, const char *library) {
         buf_addf(b,
                  "{\"ociVersion\":\"1.0.2\",\"process\":{\"cwd\":\"/\",\"args\":[\"/"
@@ -575,7 +574,7 @@ static void a_container_of_runc_finds_mounted_libraries(void **state) {
         _cleanup_(freep) char *runtime = xasprintf("--root=%s/runtime", root);
         _cleanup_(freep) char *library = file_join(root, "host/libz.so.1");
         int status = 0;
-        /* runc makes that a mount by itself */
+        /* runc makes the root a mount itself */
         umount2(container, MNT_DETACH);
         put_library("host/libz.so.1");
         assert_true(copy_to("/sbin/ldconfig.real", "c/ldconfig") || copy_to("/sbin/ldconfig", "c/ldconfig"));
@@ -602,7 +601,7 @@ static void a_container_of_runc_finds_mounted_libraries(void **state) {
 }
 
 int main(int argc, char **argv) {
-        program = realpath(argv[argc - 2], NULL); /* it is started from another folder */
+        program = realpath(argv[argc - 2], NULL); /* it runs in another folder */
         probe = realpath(argv[argc - 1], NULL);
         if (!program || !probe)
                 return 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows when the kernel refuses pivot_root. */
+/* The sandbox if the kernel refuses pivot_root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static char *const *prepare(void *u, int fd) {
         return argv;
 }
 
-/* In a child: sandbox_run() moves its caller into other namespaces. */
+/* Runs in a child, because sandbox_run() moves its caller into other namespaces. */
 static int run_with(int errnum) {
         int status = 0;
         pivot_errno = errnum;

@@ -65,7 +65,7 @@ static void state_that_is_not_json_is_refused(void **state) {
                                            "{\"bundle\":\"/a\\u0000/b\"}" };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 finds(bad[i], "bundle", NULL, -1, NULL);
-        /* longer than there is room for */
+        /* longer than the buffer */
         finds("{\"bundle\":\"/0123456789012345678901234567890123456789012345678901234567890123456789\"}",
               "bundle", NULL, -1, NULL);
         char deep[300] = "{\"a\":";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Drives the C server with gRPC for Go and the kubelet's own types: the two sides that meet on a node.
+// Calls the C server with gRPC for Go and the kubelet's own types, as on a node.
 package interop
 
 import (
@@ -75,7 +75,7 @@ func (s *server) line(t *testing.T) string {
 	}
 }
 
-// The server must end with 0: the sanitizers turn a leak into something else.
+// The server must exit with 0. With a leak the sanitizers change the status.
 func (s *server) stop(t *testing.T) {
 	t.Helper()
 	s.cmd.Process.Signal(syscall.SIGTERM)
@@ -96,7 +96,7 @@ func (s *server) registrationSocket() string {
 	return filepath.Join(s.dir, "test.example.com-reg.sock")
 }
 
-// As the kubelet's DRA manager does it.
+// Connects as the kubelet's DRA manager does.
 func (s *server) dra(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+s.draSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -107,7 +107,7 @@ func (s *server) dra(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// As the kubelet's plugin watcher does it: the address is a bare path, which becomes the :authority.
+// Connects as the kubelet's plugin watcher does: the address is a bare path, which becomes the :authority.
 func (s *server) registration(t *testing.T) registerapi.RegistrationClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+s.registrationSocket(),
@@ -204,7 +204,7 @@ func TestPrepareV1(t *testing.T) {
 	}
 }
 
-// The kubelet's own wrapper turns v1 requests into v1beta1.
+// The kubelet's own wrapper converts v1 requests to v1beta1.
 func TestPrepareV1beta1(t *testing.T) {
 	s := start(t)
 	defer s.stop(t)
@@ -254,7 +254,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// An operation that waits blocks no other, on the same connection.
+// An operation that waits does not block others on the same connection.
 func TestWaitBlocksNobody(t *testing.T) {
 	s := start(t)
 	defer s.stop(t)
@@ -355,7 +355,7 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// The kubelet asks for device health on the same connection; we do not offer it, nor streams.
+// The kubelet requests device health on the same connection. The server offers neither this nor streams.
 func TestUnknownMethods(t *testing.T) {
 	s := start(t)
 	defer s.stop(t)
@@ -411,7 +411,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Somebody removed the socket under a running plugin: only a restart helps, which the probe brings about.
+// The socket of a running plugin was removed. Only a restart helps, which the probe causes.
 func TestHealthOfLostSocket(t *testing.T) {
 	s := start(t)
 	defer s.stop(t)
