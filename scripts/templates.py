@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes C functions of Kubernetes objects in YAML: templates.py FILE.yaml... >FILE.inc
 
-Each document is a function, whose name and parameters stand behind its `---`. It writes the object as JSON into a
-buffer, which is its last parameter, with the members in the order of the text. Functions that begin with "objects_"
-are public, the others static. The compiler checks what is filled in, and nothing is parsed when the program runs.
-Beside plain YAML a document may hold:
+Each document is a function, with its name and parameters behind the `---`. It writes the object as JSON into a
+buffer, its last parameter, with the members in the order of the text. Functions that begin with "objects_" are
+public, the others static. The compiler checks the values, and the program parses no YAML at run time. Besides plain
+YAML a document may have:
 
     ${name}            a string: a parameter, or a member of one (${meta.uid}); NULL is written as null
-    ${name:int}        an int64_t; in quotes, or beside other text, it becomes text
+    ${name:int}        an int64_t; in quotes, or together with other text, it becomes text
     ${name:json}       a struct str of JSON
     ${name:time}       seconds since 1970
-    - ${list[].name}   an item that is written once for each of `list`, of which there are `n_list`; in it, one of
-                       ${list[].inner[].name} once for each of that
+    - ${list[].name}   an item that is written for each of the `n_list` elements of `list`; in it, an item with
+                       ${list[].inner[].name} is written for each element of `inner`
     <<: ${pairs[]}     members from a list of struct jd_pair
-    !if(name)          leaves out what it stands before if name is false, NULL or 0; !if(*name): or ""
-    !unless(name)      the other way round
-    !null_unless(name) writes null instead; may follow another mark and a comma
+    !if(name)          leaves out the next node if name is false, NULL or 0; !if(*name): also if it is ""
+    !unless(name)      leaves it out otherwise
+    !null_unless(name) writes null instead of leaving it out; may follow another mark and a comma
 """
 import contextlib
 import json
@@ -52,17 +52,17 @@ class Function:
         self.value(root, "NULL")
         self.put(root, "}")
         if self.unused:
-            raise self.refused(root, f"{name}() has no use for {', '.join(sorted(self.unused))}")
+            raise self.refused(root, f"{name}() does not use {', '.join(sorted(self.unused))}")
 
     def refused(self, node, why):
         return Refused(f"{self.path}:{node.start_mark.line + 1}: {why}")
 
     def put(self, node, text):
-        # What the compiler has to say, it says of the template.
+        # The compiler's messages name the template.
         self.lines += [f'#line {node.start_mark.line + 1} "{self.path}"', text]
 
     def expression(self, node, name):
-        """The C of a placeholder's name. A parameter that has members is a pointer, a member that has some is none."""
+        """The C expression for a placeholder's name. A parameter with members is a pointer, a member with members is not."""
         first = re.match(r"\w*", name)[0]
         if first not in self.known:
             raise self.refused(node, f"{name} is no parameter, and no member of one")

@@ -30,7 +30,7 @@ shared() { jq -n --argjson a "$1" --argjson b "$2" '$a - ($a - $b)'; }
 	ours=$(identities)
 	jq -e 'length > 20' <<<"$ours"
 	[[ $(shared "$ours" "$theirs" | jq length) == 0 ]]
-	# In one namespace the daemons' account would be both's.
+	# In the same namespace both charts would have the daemons' account.
 	[[ $(shared "$ours" "$(go_gpus nvidia-compute-domains)" | jq -c .) == '["ServiceAccount nvidia-compute-domains compute-domain-daemon-service-account"]' ]]
 }
 

@@ -32,7 +32,7 @@ render() {
 	}
 	objects=$(to_json "$yaml")
 	[[ $objects ]] # jq is content with nothing at all
-	# The API server keeps one of two, a later change loses the other.
+	# The API server keeps one of two duplicates, and a later change loses the other.
 	is 'all(.[].spec.template.spec | select(.) | .containers[], .initContainers[]?; [.env[]?.name] | length == (unique | length))'
 }
 

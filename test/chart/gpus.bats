@@ -79,7 +79,7 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is 'gpus.volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
 	is 'gpus.securityContext == {privileged: true, readOnlyRootFilesystem: true, runAsUser: 0}'
 	is 'gpus.resources.requests | .cpu and .memory'
-	# Nothing that the program would take and do nothing with.
+	# No variable that the program would ignore.
 	is '[gpus.env[].name] - ["NAMESPACE", "IMAGE_NAME", "IMAGE_PULL_SECRETS", "IMAGE_PULL_POLICY", "SERVICE_ACCOUNT_NAME", "HOST_ROOT", "CONSUMABLE_SHARES"] == [gpus.env[].name]'
 	render "${on[@]}" --set featureGates.NVMLDeviceHealthCheck=true --set kubeletPlugin.containers.gpus.additionalXidsToIgnore='13\,31'
 	is 'gpu_env("ADDITIONAL_XIDS_TO_IGNORE") == "13,31" and gpu_env("FEATURE_GATES") == "NVMLDeviceHealthCheck=true,"'

@@ -92,7 +92,7 @@ waits=resources.computeDomains.imex.waitForHost
 	render "${gate[@]}" --set selectorLabelsOverride.tier=node
 	is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"
 	is "$selected | \$s.tier == \"node\""
-	# An override of the label that tells them apart is used as it is.
+	# An override of the label that distinguishes them is used unchanged.
 	render "${gate[@]}" --set selectorLabelsOverride.app=mine
 	is "$selected | plugin.metadata.labels == \$s and \$s.app == \"mine\""
 	# In driver-managed mode the plugins report which daemon claim they have unprepared.
@@ -105,8 +105,8 @@ waits=resources.computeDomains.imex.waitForHost
 		"${go[@]}" --set featureGates.HostManagedIMEX=false
 	refused "resources.computeDomains.imex.waitForHost=true (IMEX_WAIT_FOR_HOST) requires imex.mode=hostManaged" --set $waits=true
 	refused "resources.computeDomains.imex.waitForHost=true (IMEX_WAIT_FOR_HOST) requires imex.mode=hostManaged" --set $waits=true \
-		--set featureGates.HostManagedIMEXDaemon=true # which only unlocks the word
-	! grep -q "resources.computeDomains" "$checkout/src/model/mode.c" || false # the chart's sentences are the programs', after that prefix
+		--set featureGates.HostManagedIMEXDaemon=true # which only allows the mode
+	! grep -q "resources.computeDomains" "$checkout/src/model/mode.c" || false # the chart's errors are those of the programs, after this prefix
 	local sentence
 	while read -r sentence; do
 		tr -d '"\n' <"$checkout/src/model/mode.c" | tr -s ' ' | grep -qF "$sentence"

@@ -140,7 +140,7 @@ may_watch() {
 		render --set "$mode" --set resources.computeDomains.rackDomains.enabled=true --set resources.computeDomains.rackDomains.nameFromNodeLabel=example.com/rack
 		may_watch role-controller "$all"
 		may_watch kubeletplugin "$plugin"
-		# Where the hosts run IMEX, daemons from before have the roles from before, which Helm keeps.
+		# If the hosts run IMEX now, earlier daemons keep their earlier roles, because Helm keeps them.
 		[[ $mode == *HostManaged* ]] || may_watch "clusterrole-daemon|role-daemon" "$daemon"
 		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["customresourcedefinitions"] and
 			(.resourceNames | index("computedomainfabrics.resource.nvidia.com")) and (.verbs | index("create")))'
@@ -222,15 +222,15 @@ rules() { jq -r "$words named(\"ValidatingAdmissionPolicy\"; \"compute-domains-$
 	rules controller-daemonsets | grep -qF "(request.namespace == 'nvidia-compute-domains' && variables.names.all(n, n == 'compute-domain-daemon'))"
 	rules controller-daemonsets | grep -qF "variables.pod.?serviceAccountName.orValue('') == 'compute-domain-daemon'"
 	rules controller-daemonsets | grep -qF "c.?resourceClaimTemplateName.orValue('') == 'compute-domain-daemon')"
-	# What the Go driver left it may change and delete.
+	# The controller may change and delete objects of the Go driver.
 	rules controller-daemonsets | grep -qF "n.startsWith('computedomain-daemon-')"
-	# The names are those of the programs.
+	# The programs use the same names.
 	grep -qF '#define CD_DAEMON_OBJECT "compute-domain-daemon"' "$checkout/src/api/names.h"
 	grep -qF '#define CD_LABEL_DAEMON "resource.nvidia.com/imex-daemon"' "$checkout/src/api/names.h"
 }
 
 @test "a daemon labels its own pod with its ComputeDomain and its clique" {
-	[[ $(rules daemon-pods) == "$(rules go-daemon-pods)" ]] # what a daemon of the Go driver may do is limited in the same way
+	[[ $(rules daemon-pods) == "$(rules go-daemon-pods)" ]] # the policy for daemons of the Go driver has the same limits
 	rules daemon-pods | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/computeDomain.cliqueID']"
 }
 

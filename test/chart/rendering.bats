@@ -145,7 +145,7 @@ load chart.bash
 	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/srv/imex/ctl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "5s"'
 	is 'plugin.spec.volumes[] | select(.name == "host-imex") | .hostPath.path == "/srv/imex"'
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "host-imex") | .mountPath == "/srv/imex" and .readOnly'
-	# The driver root has it then, and nothing is to be made in a host's /etc that may be read-only.
+	# The driver root contains it then, and nothing must be created in the host's /etc, which may be read-only.
 	render --set featureGates.HostManagedIMEX=true
 	is 'plugin.spec | .volumes + .containers[0].volumeMounts | all(.name != "host-imex")'
 	is 'plugin.spec.containers[0].env[] | select(.name == "POD_NAME") | .valueFrom.fieldRef.fieldPath == "metadata.name"'
@@ -286,12 +286,12 @@ load chart.bash
 	is 'kind("NetworkPolicy") | map([.metadata.name, .metadata.namespace]) | sort == [["compute-domains-daemon", "nvidia-compute-domains"],
 		["compute-domains-go-daemon", "nvidia-compute-domains"], ["compute-domains-go-daemon", "old"]]'
 	is 'kind("NetworkPolicy") | all(.spec.policyTypes == ["Ingress"] and (.spec | has("egress") | not))'
-	# Each domain of ours has its own port.
+	# Each of our IMEX domains has its own port.
 	local ports
 	ports=$(sed -n 's/.*ASSIGNMENT_PORT_FIRST = \([0-9]*\), ASSIGNMENT_PORT_LAST = \([0-9]*\).*/[\1, \2]/p' "$checkout/src/rules/assignment.h")
 	is 'named("NetworkPolicy"; "compute-domains-daemon").spec | .podSelector == {matchLabels: {"app.kubernetes.io/component": "compute-domain-daemon"}} and
 		.ingress == [{from: [{podSelector: .podSelector}], ports: [{protocol: "TCP", port: 50005}, {protocol: "TCP", port: $p[0], endPort: $p[1]}]}]' --argjson p "$ports"
-	# Ours have the label of a ComputeDomain, too, while they serve one. They get no peers of the Go driver.
+	# Our daemons also have the label of a ComputeDomain while they serve one. Daemons of the Go driver may not be their peers.
 	local of_go='{"matchExpressions": [{"key": "resource.nvidia.com/computeDomain", "operator": "Exists"},
 		{"key": "app.kubernetes.io/component", "operator": "NotIn", "values": ["compute-domain-daemon"]}]}'
 	is 'kind("NetworkPolicy") | map(select(.metadata.name == "compute-domains-go-daemon").spec) | all(.podSelector == $d and .ingress == [{

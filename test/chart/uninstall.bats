@@ -10,7 +10,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	is "$hooks"' | map(.kind) | sort == ["Job", "Role", "RoleBinding", "ServiceAccount"]'
 	is "$hooks"' | all(.metadata | .name == "compute-domains-uninstall" and .namespace == "nvidia-compute-domains" and
 		.annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded")'
-	# The account and its role are there before the Job.
+	# The account and its role exist before the Job.
 	is "$hooks"' | map({(.kind): .metadata.annotations["helm.sh/hook-weight"]}) | add == {ServiceAccount: "0", Role: "0", RoleBinding: "0", Job: "1"}'
 	is "$job"' | .spec.containers[0] | .command == ["compute-domain-controller", "uninstall", "-v", "$(LOG_VERBOSITY)"] and
 		.image == "compute-domains/compute-domains:v0.1.0"'

@@ -269,10 +269,10 @@ config=resources.computeDomains.imex.config
 	local field
 	for field in type description appVersion kubeVersion; do grep -q "^$field: ." "$BATS_TEST_TMPDIR/Chart.yaml"; done
 	grep -x '  artifacthub.io/license: Apache-2.0' "$BATS_TEST_TMPDIR/Chart.yaml"
-	# Who gets the package alone has its licence, and what it is.
+	# The package contains its licence and its description.
 	cmp <(tar xOf "$package" compute-domains/LICENSE) "$checkout/LICENSE"
 	cmp <(tar xOf "$package" compute-domains/README.md) "$chart/README.md"
-	# What the templates read is in the package.
+	# The package contains the files that the templates read.
 	tar tf "$package" | grep -x compute-domains/files/alerts.yaml
 	tar tf "$package" | grep -x compute-domains/files/dashboard.json
 	tar tf "$package" | grep -x compute-domains/files/alerts-gpus.yaml

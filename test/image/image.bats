@@ -59,7 +59,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 	done
 	for digest in $(index | jq -r '.manifests[].digest'); do
 		blob "$digest" | jq -e '.config.mediaType == "application/vnd.oci.image.config.v1+json" and (.layers | length == 1)'
-		# The configuration speaks of the layer as it is unpacked.
+		# The configuration has the digest of the unpacked layer.
 		[[ sha256:$(blob "$(blob "$digest" | jq -r '.layers[0].digest')" | gzip -d | sha256sum | cut -d' ' -f1) == \
 			$(blob "$(blob "$digest" | jq -r .config.digest)" | jq -r '.rootfs.diff_ids[0]') ]]
 	done
@@ -77,7 +77,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 		for package in libc6 libcurl4 libssl3 libuv1 libyyjson0; do
 			ls "$root/var/lib/dpkg/status.d" | grep -q "^$package" || { echo "no record of $package for $arch"; return 1; }
 		done
-		# As many parts as there are packages, each with its copyright, and a purl that names the architecture.
+		# The list has one part per package, each with its copyright, and a purl with the architecture.
 		[[ $(jq '.packages | length' "$root/usr/share/sbom/compute-domains.spdx.json") -eq $(($(ls "$root/var/lib/dpkg/status.d" | wc -l) + 1)) ]]
 		for package in "$root"/var/lib/dpkg/status.d/*; do
 			[[ -s $root/usr/share/doc/$(basename "$package")/copyright ]]

@@ -10,7 +10,7 @@ setup_file() {
 	export PATH
 	version=$(<"$checkout/VERSION")
 
-	# A copy, whose CHANGELOG and VERSION the tests change.
+	# A copy, because the tests change CHANGELOG and VERSION.
 	mkdir -p "$tree/test" "$tree/deploy"
 	cp -r "$checkout"/{VERSION,CHANGELOG.md,artifacthub-repo.yml,scripts} "$tree/"
 	cp -r "$checkout"/test/{cluster,scale} "$tree/test/"
@@ -157,7 +157,7 @@ refused() {
 	IMAGE=$work/one.oci.tar run release "$registry/five/compute-domains"
 	refused "is for 'amd64', not for amd64 and arm64"
 	run "$tree/scripts/release" --no-log --keyless "$registry/five/compute-domains"
-	refused "worth nothing without the public log"
+	refused "cannot be verified without the public log"
 	run release 127.0.0.1:1/five/compute-domains
 	refused "127.0.0.1:1"
 }
