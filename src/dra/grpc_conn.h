@@ -33,9 +33,10 @@ struct grpc_conn *grpc_conn_new(const struct grpc_method *methods, void *methods
  * NULL is allowed. */
 void grpc_conn_free(struct grpc_conn *c);
 
-/* Never fails: an error of the peer leads to output, or to grpc_conn_finished(). */
+/* Never fails: an error of the peer leads to output or to grpc_conn_finished(). */
 void grpc_conn_recv(struct grpc_conn *c, const void *p, size_t n, uint64_t now_ms);
-/* Appends bytes to write, until *out has `enough` bytes (and at most one frame more) or there are no more. */
+/* Appends bytes to write, until *out has `enough` bytes (and at most one frame more) or all bytes are
+ * appended. */
 void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough);
 /* True: there is nothing more to read or write, so close the transport. */
 bool grpc_conn_finished(const struct grpc_conn *c);

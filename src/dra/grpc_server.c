@@ -83,7 +83,7 @@ struct grpc_server {
         TAILQ_HEAD(, conn) conns;
         unsigned n_conns;
         struct guard guard;
-        int spare; /* a descriptor to close when there are no more */
+        int spare; /* closed when the process has no free descriptor */
         char read_buffer[READ_SIZE];
 };
 

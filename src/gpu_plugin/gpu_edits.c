@@ -321,7 +321,7 @@ static void link_by_path(const struct gpu_edits_options *o, const struct gpu_dev
         }
 }
 
-/* Adds the graphics nodes that sysfs lists for this PCI device. The device may disappear meanwhile. */
+/* Adds the graphics nodes that sysfs lists for this PCI device. The device may disappear at the same time. */
 static int find_drm(const struct gpu_edits_options *o, const struct gpu_device *d, struct nodes *nodes,
                     struct arena *a, struct err *e) {
         struct drm drm = { o, nodes, a };

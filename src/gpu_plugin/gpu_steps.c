@@ -26,7 +26,7 @@ static enum verdict not_there(const struct gpu *g, struct op *op, const char *de
                   "prepare devices failed: allocatable not found for device \"%s\": node '%s' has %s%s%s; "
                   "delete the pod so that it "
                   "is scheduled "
-                  "anew",
+                  "again",
                   device, g->o.node, g->devices->n ? "" : "no GPU", b.failed ? "others" : buf_str(&b),
                   g->why[0] ? g->why : "");
         buf_done(&b);

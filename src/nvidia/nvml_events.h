@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_events: watches a node's GPUs for XIDs. Only for the worker process, because every call may hang or
- * crash. The process's session stays open meanwhile. */
+ * crash. The process's session stays open. */
 #pragma once
 
 #include "base/str.h"

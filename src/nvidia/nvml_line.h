@@ -64,6 +64,6 @@ bool nvml_event_is(struct str line);
 int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e);
 void nvml_event_write(const struct nvml_event *ev, struct buf *out);
 
-/* Cuts the next line off the received bytes. 0: *ret_whole tells whether *ret has a complete line. -1: the
+/* Cuts the next line off the received bytes. 0: *ret_whole is true if *ret has a complete line. -1: the
  * line is longer than allowed. */
 int nvml_line_next(struct str *rest, struct str *ret, bool *ret_whole, struct err *e);

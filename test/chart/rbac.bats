@@ -92,7 +92,7 @@ setup() { render; }
 	is 'named("ClusterRole"; "compute-domains-view") | true'
 }
 
-@test "the controller reaches no secrets, no pods of others, and the definitions of its own kinds only" {
+@test "the controller reaches no secrets, no pods of users, and only the definitions of our kinds" {
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | map(.resources[]) as $all |
 		["pods", "secrets", "daemonsets", "leases", "configmaps"] - $all | length == 5'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |

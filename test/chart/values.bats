@@ -83,7 +83,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render --set image.repository=example.org/mirror/dra-driver-nvidia-gpu-in-c
 }
 
-@test "without image.repository nothing is rendered, and the error says what to set" {
+@test "without image.repository nothing is rendered, and the error names the value to set" {
 	local image=()
 	refused "image.repository is required: there is no published image yet" --set image.tag=v1
 	refused "image.repository is required" --set image.repository=

@@ -275,8 +275,8 @@ may() {
 }
 
 @test "a plugin's account without a pod writes no slice at all" {
-	denied "has to use the token of its own pod" as plugin-unbound create -f - <<<"$(slice a policy-a)"
-	denied "has to use the token of its own pod" k create --as "system:serviceaccount:$ns:$plugin" -f - <<<"$(slice a policy-a)"
+	denied "must use its own pod's token" as plugin-unbound create -f - <<<"$(slice a policy-a)"
+	denied "must use its own pod's token" k create --as "system:serviceaccount:$ns:$plugin" -f - <<<"$(slice a policy-a)"
 }
 
 @test "slices of others are no business of the policy" {

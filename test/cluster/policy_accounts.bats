@@ -306,7 +306,7 @@ event() {
 	denied "may write Events of that node only" as plugin create -f - <<<"$(event policy-accounts-a | sed 's/host: .*}/host: policy-accounts-b}/')"
 	denied "may write Events of compute-domain-kubelet-plugin only" as plugin create -f - <<<"$(event policy-accounts-a kubelet)"
 	denied "may write Events of compute-domain-kubelet-plugin only" as plugin create -f - <<<"$(event policy-accounts-a | sed 's/component: [a-z-]*,/component: kubelet,/')"
-	denied "has to use the token of its own pod" as plugin-unbound create -f - <<<"$(event policy-accounts-a)"
+	denied "must use its own pod's token" as plugin-unbound create -f - <<<"$(event policy-accounts-a)"
 	# The other API group of Events.
 	denied "may write Events of that node only" as plugin create -f - <<-YAML
 		apiVersion: events.k8s.io/v1

@@ -69,13 +69,13 @@ static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
                 }
         }
         if (streq(claim->name, "unwell"))
-                unwell = "told so";
+                unwell = "unhealthy";
         answer(op, claim->name);
 }
 
 static void unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         if (str_starts(claim->name, "fail"))
-                dra_op_fail(op, "cannot let go");
+                dra_op_fail(op, "cannot unprepare");
         else
                 dra_op_unprepared(op);
 }

@@ -475,7 +475,7 @@ static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(voi
         assert_int_equal(read(fd, byte, 1), 0); /* it is no longer open */
         close(fd);
         _cleanup_(freep) char *said = read_said();
-        assert_non_null(strstr(said, "cdi-hook: not done within 300 s"));
+        assert_non_null(strstr(said, "cdi-hook: not finished within 300 s"));
 }
 
 /* The plugin runs this before it publishes a GPU. */

@@ -71,7 +71,7 @@ static void an_unreadable_toolkit_configuration_counts_as_unsafe(void **state) {
         tree_put(one, PACKAGE, IGNORES);
         tree_put(two, PACKAGE "/file", "x");
         assert_int_equal(look(), TOOLKIT_GIVES);
-        assert_non_null(strstr(why, "is no regular file"));
+        assert_non_null(strstr(why, "is not a regular file"));
 }
 
 /* A link of the host leads to a file of the host, not to one of our container. */

@@ -12,7 +12,7 @@ HEAD = "--- # f(const char *a, const struct x *l, const char *const *w, size_t n
 USES = "a: ${a}\nl: ${l.m}\nw:\n- ${w[]}\n"
 REFUSED = {
     "a name that is no parameter": ("b: ${b}", "b is no parameter, and no member of one"),
-    "a parameter that is not used": (None, "f() has no use for a, l, n_w, w"),
+    "a parameter that is not used": (None, "f() does not use a, l, n_w, w"),
     "what only looks like a placeholder": ("b: ${ a }", "${ a } is no placeholder"),
     "a type that there is not": ("b: ${a:float}", "${a:float} is no placeholder"),
     "a placeholder in a key": ("${a}: b", "a key is plain text, and is there once"),

@@ -230,7 +230,7 @@ func TestUnprepare(t *testing.T) {
 	if entry, ok := r.Claims["uid-good"]; !ok || entry.GetError() != "" {
 		t.Errorf("good %v", entry)
 	}
-	if got := r.Claims["uid-fail"].GetError(); got != "cannot let go" {
+	if got := r.Claims["uid-fail"].GetError(); got != "cannot unprepare" {
 		t.Errorf("error %q", got)
 	}
 }
