@@ -231,7 +231,7 @@ static void on_untainted(void *u, enum slice_taints taken) {
         report_untainted(&p->report, taken);
 }
 
-static void on_seen_to(void *u) {
+static void on_cleared(void *u) {
         struct plugin *p = u;
         log_info("the reported errors of this node's GPUs have been cleared by an annotation");
         monitor_forget_xids(p->monitor);
@@ -254,7 +254,7 @@ static void start_monitor(struct plugin *p) {
                          kv_str("word", word));
         }
         slice_on_untainted(p->main.slices, on_untainted, p);
-        slice_on_word(p->main.slices, GPU_ANNOTATION_CLEAR_XIDS, on_seen_to, p);
+        slice_on_word(p->main.slices, GPU_ANNOTATION_CLEAR_XIDS, on_cleared, p);
         p->monitor = monitor_new(&p->main.loop, &(struct monitor_options){ .of_programs = &of_programs,
                                                                            .folder = p->main.plugin_dir,
                                                                            .boot_id = p->main.boot_id,

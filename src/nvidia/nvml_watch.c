@@ -62,10 +62,10 @@ static void destroy(struct nvml_watch *w) {
 }
 
 static bool leave(struct nvml_watch *w) {
-        bool gone = guard_leave(&w->guard);
-        if (gone)
+        bool freed = guard_leave(&w->guard);
+        if (freed)
                 destroy(w);
-        return !gone;
+        return !freed;
 }
 
 static void stop(struct nvml_watch *w) {

@@ -58,15 +58,15 @@ static int begin(struct worker *w, struct err *e) {
         return nvml_library_begin(&w->library, e);
 }
 
-static bool say(const struct buf *line) {
+static bool send_line(const struct buf *line) {
         struct err e;
         return file_write_all(CHANNEL, "answer", line->p, line->n, &e) == 0;
 }
 
-static bool say_answer(const struct nvml_answer *a) {
+static bool send_answer(const struct nvml_answer *a) {
         struct buf out = BUF_INIT(NVML_LINE_MAX + 1);
         nvml_answer_write(a, &out);
-        bool ok = say(&out);
+        bool ok = send_line(&out);
         buf_done(&out);
         return ok;
 }
@@ -76,7 +76,7 @@ static void report_gpu(void *u, unsigned index) {
         const int64_t *id = u;
         char text[32];
         snprintf(text, sizeof text, "GPU %u", index);
-        (void)say_answer(&(struct nvml_answer){ .id = *id, .kind = NVML_AT, .text = str_from(text) });
+        (void)send_answer(&(struct nvml_answer){ .id = *id, .kind = NVML_AT, .text = str_from(text) });
 }
 
 /* -1: the library cannot be loaded or started. */
@@ -101,7 +101,7 @@ static bool say_result(struct nvml_answer *a, bool ok, const struct buf *json, c
         a->kind = ok ? NVML_YES : NVML_NO;
         a->text = ok ? (struct str){ buf_str(json), json->n } : str_from(e->msg);
         a->code = ok ? 0 : e->code;
-        return say_answer(a);
+        return send_answer(a);
 }
 
 /* Runs until the watch fails, or until a write to the closed descriptor ends the process by a signal. */
@@ -116,7 +116,7 @@ static void watch(struct worker *w, int64_t id) {
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);
                 more = nvml_events_next(&w->library, set, &line);
-                more = say(&line) && more;
+                more = send_line(&line) && more;
                 buf_done(&line);
         }
         buf_done(&json);

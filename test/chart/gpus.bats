@@ -193,5 +193,5 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
 	[[ $(notes) != *"gpu.nvidia.com"* ]]
 	[[ $(notes "${on[@]}" --set kubeletPlugin.containers.gpus.additionalXidsToIgnore=13) == *"additionalXidsToIgnore: no XID is watched without"* ]]
-	[[ $(notes --set gpuResourcesEnabledOverride=true --set resources.gpus.enabled=false) == *"gpuResourcesEnabledOverride: resources.gpus.enabled=false decides"* ]]
+	[[ $(notes --set gpuResourcesEnabledOverride=true --set resources.gpus.enabled=false) == *"gpuResourcesEnabledOverride: resources.gpus.enabled=false takes precedence"* ]]
 }

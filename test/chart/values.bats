@@ -281,15 +281,15 @@ config=resources.computeDomains.imex.config
 }
 
 @test "values without an effect here are listed after the installation, each with the reason" {
-	local values=$BATS_TEST_DIRNAME/values said
-	said=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
+	local values=$BATS_TEST_DIRNAME/values text
+	text=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
 		--set controller.metrics.profilePath=/debug --set consumableShares=4 --set featureGates.MPSSupport=true \
 		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook --set featureGates.ComputeDomainCliques=false --set-string featureGates.IMEXDaemonsWithDNSNames=false)
 	local key
 	for key in 'webhook\.\*: .*failurePolicy.* tls' \
 		'controller\.metrics\.profilePath: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'featureGates\.ComputeDomainCliques: ' 'featureGates\.IMEXDaemonsWithDNSNames: ' 'nvidiaCDIHookPath: ' \
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
-		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
+		grep -qE "^  $key" <<<"$text" || { echo "missing: $key"; echo "$text"; return 1; }
 	done
 	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"have no effect here"* ]]
 	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"have no effect here"* ]]

@@ -24,7 +24,7 @@ static LIST_HEAD(, waiting) waiting = LIST_HEAD_INITIALIZER(waiting);
 static struct dra_plugin *plugin;
 static const char *unwell;
 
-static void say(const char *what, const char *about) {
+static void report(const char *what, const char *about) {
         printf("%s %s\n", what, about);
         fflush(stdout);
 }
@@ -57,7 +57,7 @@ static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
                 w->op = op;
                 dra_op_set_data(op, w);
                 LIST_INSERT_HEAD(&waiting, w, link);
-                say("waiting", claim->name);
+                report("waiting", claim->name);
                 return;
         }
         if (streq(claim->name, "release")) {
@@ -84,11 +84,11 @@ static void cancelled(void *u, struct dra_op *op, void *op_data) {
         struct waiting *w = op_data;
         LIST_REMOVE(w, link);
         free(w);
-        say("cancelled", "-");
+        report("cancelled", "-");
 }
 
 static void registered(void *u, bool ok, const char *error) {
-        say(ok ? "registered" : "refused", error);
+        report(ok ? "registered" : "refused", error);
 }
 
 static const char *health(void *u) {

@@ -275,10 +275,10 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         until_changed();
         assert_int_equal(gpus_devices(gpus)->n, 1);
-        unsigned asked = sessions(), told = changes;
+        unsigned asked = sessions(), before = changes;
         run_for(600000);
         assert_in_range(sessions() - asked, 6, 10); /* about once a minute */
-        assert_int_equal(changes, told);
+        assert_int_equal(changes, before);
         conf("GPU_COUNT=2\n");
         run_for(120000);
         assert_int_equal(gpus_devices(gpus)->n, 2);

@@ -28,7 +28,7 @@ static const struct gpu_devices devices = { .items = items, .n = ARRAY_LEN(items
 
 static struct arena *arena;
 static struct health *health;
-static unsigned told;
+static unsigned reported;
 
 static int setup(void **state) {
         struct xids x = { 0 };
@@ -37,7 +37,7 @@ static int setup(void **state) {
         assert_true(xids_add(&x, " 94, ,95", &bad));
         arena = arena_new(1024);
         health = health_new(&x);
-        told = 0;
+        reported = 0;
         return 0;
 }
 
@@ -64,7 +64,7 @@ static void on_told(void *u, const struct gpu_device *d, uint64_t xid, bool of_p
         (void)d;
         (void)xid;
         (void)of_program;
-        told++;
+        reported++;
 }
 
 static bool xid(const char *uuid, uint64_t number, int64_t gi, int64_t ci) {
@@ -103,7 +103,7 @@ static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         assert_true(xid("GPU-0", 48, -1, -1));
         assert_false(xid("GPU-0", 31, -1, -1));
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
-        assert_int_equal(told, 2);
+        assert_int_equal(reported, 2);
         assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "NoSchedule"), 1);
         assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "None"), 0);
         /* An unknown GPU has no effect. */
@@ -236,7 +236,7 @@ static void xids_of_this_boot_outlive_the_process(void **state) {
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
         assert_string_equal(taints(2), "");
-        assert_int_equal(told, 2); /* as before */
+        assert_int_equal(reported, 2); /* as before */
         /* The watch does not clear earlier XIDs. */
         watched("GPU-0", 0, "GPU-1", 0);
         restart("boot-1");

@@ -56,7 +56,7 @@ static int teardown(void **unused) {
         return 0;
 }
 
-static void tell(size_t expected) {
+static void expect_events(size_t expected) {
         n_events = 0;
         report_tell(&report, &state, &devices);
         assert_int_equal(n_events, expected);
@@ -72,40 +72,40 @@ static void has_metric(const char *line) {
 
 /* failure: a node offers no GPU -> one Event and a metric report the reason */
 static void the_reason_for_no_devices_is_reported_once(void **unused) {
-        tell(0);
+        expect_events(0);
         has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 1\n");
         has_metric("nvidia_dra_gpu_devices_offered{device_type=\"mig\"} 1\n");
         has_metric("nvidia_dra_gpu_devices_withheld{reason=\"DriverNotAskedYet\"} 0\n");
         devices.n = 0;
         state.reason = "DriverNotFound";
         snprintf(state.message, sizeof state.message, "no library");
-        tell(1);
+        expect_events(1);
         assert_string_equal(events[0],
                             "W GPUDevicesWithheld: no GPU is offered on this node (DriverNotFound): "
                             "no library");
-        tell(0);
+        expect_events(0);
         has_metric("nvidia_dra_gpu_devices_withheld{reason=\"DriverNotFound\"} 1\n");
         devices.n = 2;
         state.reason = "";
-        tell(1);
+        expect_events(1);
         assert_string_equal(events[0], "N GPUDevicesOffered: the GPUs of this node are offered again");
-        tell(0);
+        expect_events(0);
 }
 
 /* failure: NVML fails three times in a row -> one Event reports that the inventory is stale */
 static void a_stale_inventory_is_reported_once(void **unused) {
         state.failures = GPUS_STALE - 1;
         snprintf(state.error, sizeof state.error, "NVML did not answer in time");
-        tell(0);
+        expect_events(0);
         state.failures++;
-        tell(1);
+        expect_events(1);
         assert_non_null(strstr(events[0], "W GPUInventoryStale: NVML has failed 3 times in a row"));
         assert_non_null(strstr(events[0], "NVML did not answer in time"));
         state.failures++;
-        tell(0);
+        expect_events(0);
         has_metric("nvidia_dra_gpu_inventory_stale 1\n");
         state.failures = 0;
-        tell(0);
+        expect_events(0);
         has_metric("nvidia_dra_gpu_inventory_stale 0\n");
 }
 
@@ -113,12 +113,12 @@ static void a_stale_inventory_is_reported_once(void **unused) {
 static void disabled_persistence_mode_is_reported_once(void **unused) {
         has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
         devices.n_persistence_off = 2;
-        tell(1);
+        expect_events(1);
         assert_non_null(strstr(events[0], "W PersistenceModeOff: persistence mode is off on 2 GPUs"));
         has_metric("nvidia_dra_gpu_persistence_mode_off 2\n");
-        tell(0);
+        expect_events(0);
         devices.n_persistence_off = 0;
-        tell(0);
+        expect_events(0);
         has_metric("nvidia_dra_gpu_persistence_mode_off 0\n");
 }
 
@@ -126,11 +126,11 @@ static void disabled_persistence_mode_is_reported_once(void **unused) {
 static void left_out_devices_are_named_once(void **unused) {
         left_out[0] = (struct gpu_left_out){ "GPU 3", "nvmlDeviceGetUUID: NVML error 15" };
         devices.n_left_out = 1;
-        tell(1);
+        expect_events(1);
         assert_string_equal(events[0],
                             "W GPULeftOut: GPU 3 is not offered on this node: nvmlDeviceGetUUID: NVML "
                             "error 15");
-        tell(0);
+        expect_events(0);
         struct err e;
         err_set(&e, ERR_INVALID, 422, "spec.devices[1]: Too long");
         n_events = 0;
@@ -209,7 +209,7 @@ static void a_server_without_device_taints_is_reported_once(void **unused) {
         assert_non_null(strstr(events[0], "DRADeviceTaints"));
 }
 
-static void offered_devices_outlive_a_missing_answer(void **unused) {
+static void slice_content_is_a_copy_of_the_devices(void **unused) {
         const struct offered_attribute attribute = { .name = "type", .text = "gpu" };
         items[0].offered.attributes = &attribute;
         items[0].offered.n_attributes = 1;
@@ -296,7 +296,7 @@ int main(void) {
                 T(a_stale_inventory_is_reported_once),
                 T(left_out_devices_are_named_once),
                 T(failures_of_nvml_are_counted),
-                T(offered_devices_outlive_a_missing_answer),
+                T(slice_content_is_a_copy_of_the_devices),
                 T(an_xid_is_reported_with_the_remedy),
                 T(unwatched_gpus_are_reported_once),
                 T(lost_gpus_are_counted_and_reported),

@@ -135,7 +135,7 @@ void world_put_node(struct world *w, const char *path, unsigned minor_number) {
 }
 
 /* The event of the watch for the stored slice. */
-static void tell(struct world *w, const char *type) {
+static void send_event(struct world *w, const char *type) {
         struct buf b = BUF_INIT(1 << 20);
         buf_addf(&b, "{\"type\":\"%s\",\"object\":", type);
         w->rv++;
@@ -146,7 +146,7 @@ static void tell(struct world *w, const char *type) {
 }
 
 void world_delete_slice(struct world *w) {
-        tell(w, "DELETED");
+        send_event(w, "DELETED");
         buf_clear(&w->slice);
 }
 
@@ -159,7 +159,7 @@ void world_annotate_slice(struct world *w, const char *key) {
         buf_addf(&w->slice, "\"annotations\":{\"%s\":\"true\"},%s", key, at);
         w->rv++;
         if (w->plugin)
-                tell(w, "MODIFIED");
+                send_event(w, "MODIFIED");
 }
 
 /* ---- the kubelet's registration ---- */

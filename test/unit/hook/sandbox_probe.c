@@ -10,7 +10,7 @@
 
 static int bad;
 
-static void say(const char *path, const char *what) {
+static void report(const char *path, const char *what) {
         char line[256];
         int n = snprintf(line, sizeof line, "probe: %s: %s\n", path, what);
         if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
@@ -21,7 +21,7 @@ static void must_not_open(const char *path, int flags) {
         int fd = open(path, flags | O_CLOEXEC);
         if (fd < 0)
                 return;
-        say(path, "can be opened");
+        report(path, "can be opened");
         bad = 1;
         close(fd);
 }
@@ -45,9 +45,9 @@ int main(void) {
         /* It runs in the container's root, and can do what ldconfig does. */
         fd = open("/etc/probed", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         if (fd < 0) {
-                say("/etc/probed", strerror(errno));
+                report("/etc/probed", strerror(errno));
                 bad = 1;
         }
-        say("done", bad ? "badly" : "well");
+        report("done", bad ? "badly" : "well");
         return bad;
 }

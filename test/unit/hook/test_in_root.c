@@ -228,14 +228,14 @@ static void race(const char *at, const char *target) {
         assert_int_equal(symlink(target, r.to_host), 0);
         assert_int_equal(pthread_create(&r.thread, NULL, swap, &r), 0);
         /* Each refusal is printed. */
-        int said = dup(2), nowhere = open("/dev/null", O_WRONLY);
-        assert_true(said >= 0 && dup2(nowhere, 2) == 2);
+        int saved = dup(2), nowhere = open("/dev/null", O_WRONLY);
+        assert_true(saved >= 0 && dup2(nowhere, 2) == 2);
         for (unsigned i = 0; i < RACES; i++) {
                 _cleanup_(freep) char *link = xasprintf("t%u::/usr/lib64/nvidia/x%u/lib.so", i, i % 7);
                 made += link_it(link) == 0;
         }
-        assert_int_equal(dup2(said, 2), 2);
-        close(said);
+        assert_int_equal(dup2(saved, 2), 2);
+        close(saved);
         close(nowhere);
         atomic_store(&r.stop, true);
         pthread_join(r.thread, NULL);

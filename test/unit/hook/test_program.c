@@ -60,10 +60,10 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* The output is in root/said. */
+/* The output is in root/output. */
 static pid_t start(char *const argv[], char *const envp[]) {
         _cleanup_(freep) char *state = xasprintf("{\"ociVersion\":\"1.2.0\",\"bundle\":\"%s\"}", root);
-        _cleanup_(freep) char *said = file_join(root, "said");
+        _cleanup_(freep) char *output = file_join(root, "output");
         int fds[2];
         assert_int_equal(pipe(fds), 0);
         assert_int_equal(write(fds[1], state, strlen(state)), strlen(state));
@@ -72,7 +72,7 @@ static pid_t start(char *const argv[], char *const envp[]) {
         if (child == 0) {
                 _cleanup_(freep) char *cwd = file_join(root, "c");
                 if (chdir(cwd) < 0 || dup2(fds[0], 0) < 0 ||
-                    dup2(open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600), 2) < 0)
+                    dup2(open(output, O_WRONLY | O_CREAT | O_TRUNC, 0600), 2) < 0)
                         _exit(99);
                 execve(program, argv, envp);
                 _exit(98);
@@ -94,7 +94,7 @@ static void must_run(char *const argv[]) {
         int status = run(argv, none);
         if (status) {
                 struct err e;
-                _cleanup_(freep) char *path = file_join(root, "said");
+                _cleanup_(freep) char *path = file_join(root, "output");
                 _cleanup_(freep) char *text = NULL;
                 (void)file_read(path, 4096, &text, NULL, &e);
                 fail_msg("status %d: %s", status, text);
@@ -416,9 +416,9 @@ static void the_command_lines_of_nvidias_programs_are_accepted(void **state) {
 
 /* ---- a program that replaces ldconfig ---- */
 
-static char *read_said(void) {
+static char *read_output(void) {
         struct err e;
-        _cleanup_(freep) char *path = file_join(root, "said");
+        _cleanup_(freep) char *path = file_join(root, "output");
         char *text = NULL;
         assert_int_equal(file_read(path, 1 << 16, &text, NULL, &e), 0);
         return text;
@@ -446,9 +446,9 @@ static void a_replaced_ldconfig_has_no_proc_sys_or_dev(void **state) {
         char *const none[] = { NULL };
         mount_kernel_files();
         int status = run(ARGV(A("update-ldcache"), option), none);
-        _cleanup_(freep) char *said = read_said();
-        if (status || !strstr(said, "probe: done: well"))
-                fail_msg("status %d: %s", status, said);
+        _cleanup_(freep) char *output = read_output();
+        if (status || !strstr(output, "probe: done: well"))
+                fail_msg("status %d: %s", status, output);
         /* The container itself still has them. */
         assert_true(is_there("c/proc/self/status"));
         assert_true(is_there("c/dev/kmsg"));
@@ -474,8 +474,8 @@ static void a_hook_that_takes_too_long_reports_it_and_ends_with_its_ldconfig(voi
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
         assert_int_equal(read(fd, byte, 1), 0); /* it is no longer open */
         close(fd);
-        _cleanup_(freep) char *said = read_said();
-        assert_non_null(strstr(said, "cdi-hook: not finished within 300 s"));
+        _cleanup_(freep) char *output = read_output();
+        assert_non_null(strstr(output, "cdi-hook: not finished within 300 s"));
 }
 
 /* The plugin runs this before it publishes a GPU. */
@@ -499,7 +499,7 @@ static void a_self_test_that_may_not_mount_names_the_call(void **state) {
         int status = 0;
         if (!mounts)
                 skip();
-        _cleanup_(freep) char *path = file_join(root, "said");
+        _cleanup_(freep) char *path = file_join(root, "output");
         pid_t child = fork();
         if (child == 0) {
                 int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -510,8 +510,9 @@ static void a_self_test_that_may_not_mount_names_the_call(void **state) {
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-        _cleanup_(freep) char *said = read_said();
-        assert_string_equal(said, "cdi-hook: unshare of mount and UTS namespace: Operation not permitted\n");
+        _cleanup_(freep) char *output = read_output();
+        assert_string_equal(output,
+                            "cdi-hook: unshare of mount and UTS namespace: Operation not permitted\n");
 }
 
 static void no_loader_of_the_image_is_named_by_the_hook(void **state) {
@@ -582,10 +583,10 @@ static void a_container_of_runc_finds_mounted_libraries(void **state) {
         make_bundle(&b, library);
         tree_put(root, "config.json", buf_str(&b));
         buf_done(&b);
-        _cleanup_(freep) char *said = file_join(root, "said");
+        _cleanup_(freep) char *output = file_join(root, "output");
         pid_t child = fork();
         if (child == 0) {
-                int fd = open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
                 if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
                         _exit(99);
                 execl("/usr/sbin/runc", "runc", runtime, "run", bundle, id, (char *)NULL);
@@ -594,7 +595,7 @@ static void a_container_of_runc_finds_mounted_libraries(void **state) {
         assert_int_equal(waitpid(child, &status, 0), child);
         struct err e;
         _cleanup_(freep) char *text = NULL;
-        assert_int_equal(file_read(said, 1 << 16, &text, NULL, &e), 0);
+        assert_int_equal(file_read(output, 1 << 16, &text, NULL, &e), 0);
         if (status || !strstr(text, "=> /usr/lib64/lib"))
                 fail_msg("status %d: %s", status, text);
         assert_int_equal(mount(container, container, NULL, MS_BIND, NULL), 0); /* for the teardown */

@@ -106,9 +106,9 @@ static void ten_queries_to_a_stuck_nvml_leave_one_process(void **state) {
         }
         assert_int_equal(process_stuck(), 1);
         assert_non_null(strstr(answer.msg, "has not ended, because it is stuck in the kernel"));
-        char who[32];
-        snprintf(who, sizeof who, "process %d,", (int)stuck);
-        assert_non_null(strstr(answer.msg, who));
+        char process[32];
+        snprintf(process, sizeof process, "process %d,", (int)stuck);
+        assert_non_null(strstr(answer.msg, process));
         end_all();
         immune = true;
         ask(c);

@@ -133,10 +133,10 @@ static void no_session_is_left_open(void **state) {
 /* The required and the optional facts of a GPU or a MIG device. */
 static const char *const needed[] = { "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
                                       "nvmlDeviceGetMinorNumber" };
-static const char *const told[] = { "nvmlDeviceGetName",         "nvmlDeviceGetBrand",
-                                    "nvmlDeviceGetArchitecture", "nvmlDeviceGetCudaComputeCapability",
-                                    "nvmlDeviceGetMemoryInfo",   "nvmlDeviceGetPciInfo_v3",
-                                    "nvmlDeviceGetMigMode",      "nvmlDeviceGetAddressingMode" };
+static const char *const optional[] = { "nvmlDeviceGetName",         "nvmlDeviceGetBrand",
+                                        "nvmlDeviceGetArchitecture", "nvmlDeviceGetCudaComputeCapability",
+                                        "nvmlDeviceGetMemoryInfo",   "nvmlDeviceGetPciInfo_v3",
+                                        "nvmlDeviceGetMigMode",      "nvmlDeviceGetAddressingMode" };
 static const char *const mig[] = {
         "nvmlDeviceGetGpuInstanceId",          "nvmlDeviceGetComputeInstanceId",
         "nvmlDeviceGetGpuInstanceById",        "nvmlGpuInstanceGetInfo",
@@ -155,14 +155,14 @@ static void a_failing_call_loses_one_device_or_one_attribute(void **state) {
                 assert_string_equal(o.in.gpus[1].failure.call, needed[i]);
                 assert_int_equal(o.in.gpus[1].failure.error, 999);
         }
-        for (size_t i = 0; i < ARRAY_LEN(told); i++) {
-                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=3\n", told[i]);
+        for (size_t i = 0; i < ARRAY_LEN(optional); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=3\n", optional[i]);
                 struct outcome o = ask(conf, 30000);
                 assert_true(o.ok && o.in.n_gpus == 2);
                 assert_null(o.in.gpus[1].failure.call);
-                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=15\n", told[i]);
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=15\n", optional[i]);
                 o = ask(conf, 30000);
-                assert_string_equal(o.in.gpus[1].failure.call, told[i]); /* it is lost */
+                assert_string_equal(o.in.gpus[1].failure.call, optional[i]); /* it is lost */
         }
         for (size_t i = 0; i < ARRAY_LEN(mig); i++) {
                 snprintf(conf, sizeof conf, "GPU_COUNT=1\nGPU0_MIG=\"3g@0\"\nFAIL_%s=999\n", mig[i]);
@@ -193,7 +193,7 @@ static void hangs_and_crashes(const char *const *calls, size_t n) {
 /* failure: any call of NVML hangs or crashes -> only its process ends */
 static void a_call_that_hangs_or_crashes_ends_the_process(void **state) {
         hangs_and_crashes(needed, ARRAY_LEN(needed));
-        hangs_and_crashes(told, ARRAY_LEN(told));
+        hangs_and_crashes(optional, ARRAY_LEN(optional));
         hangs_and_crashes(mig, ARRAY_LEN(mig));
         assert_true(ask("GPU_COUNT=1\n", 30000).ok);
 }

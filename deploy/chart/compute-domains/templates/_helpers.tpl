@@ -337,9 +337,9 @@ duplicate entries. Takes (dict "ours" YAML-text "users" list).
 dra-driver-nvidia-gpu.
 */}}
 {{- define "compute-domains.gpus" -}}
-{{- $said := dig "gpus" "enabled" nil (.Values.resources | default dict) -}}
-{{- if kindIs "bool" $said -}}
-{{- if $said }}true{{ end -}}
+{{- $enabled := dig "gpus" "enabled" nil (.Values.resources | default dict) -}}
+{{- if kindIs "bool" $enabled -}}
+{{- if $enabled }}true{{ end -}}
 {{- else if .Values.gpuResourcesEnabledOverride -}}
 true
 {{- end -}}

@@ -70,7 +70,7 @@ func (s *server) line(t *testing.T) string {
 	case l := <-s.lines:
 		return l
 	case <-time.After(20 * time.Second):
-		t.Fatal("the server says nothing")
+		t.Fatal("the server printed nothing")
 		return ""
 	}
 }
