@@ -520,7 +520,7 @@ void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms) {
                 if (call->limit_ms <= now_ms)
                         c->broken = true;
                 if (call->state != CALL_ANSWERED && call->deadline_ms <= now_ms)
-                        give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
+                        give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's deadline has passed");
         }
         if (c->broken)
                 c->wake(c->u);

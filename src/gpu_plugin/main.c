@@ -154,8 +154,8 @@ static void install_hook(struct plugin *p) {
         hook_sweep(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);
         if (hook_folder_is_noexec(p->main.plugin_dir)) {
                 _cleanup_(freep) char *problem = xasprintf(
-                        "'%s' is mounted noexec; mount it without, or name a CDI hook of the host by "
-                        "nvidiaCDIHookPath",
+                        "'%s' is mounted noexec; mount it without noexec, or set nvidiaCDIHookPath to a "
+                        "CDI hook on the host",
                         p->main.plugin_dir);
                 hook_fails(p, REASON_HOOK_NOT_EXECUTABLE, problem);
                 return;

@@ -71,8 +71,8 @@ static int copy(int from, const char *path) {
                     fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
                         say_errno("copy '%s'", path);
                 else if (!is_static(to))
-                        say("'%s' is no static program of 64 bits, and the loader of a container is not for "
-                            "us to run",
+                        say("'%s' is not a static 64-bit program, and the hook does not run a container's "
+                            "loader",
                             path);
                 else
                         return to;
@@ -180,7 +180,7 @@ static int limit(void) {
 #elif defined(__aarch64__)
 #define OUR_ARCH AUDIT_ARCH_AARCH64
 #else
-#error "which numbers system calls have here is not known"
+#error "the numbers of system calls are unknown for this architecture"
 #endif
 
 /* The system calls of ldconfig and prepare(). All others return EPERM, so a program that does not depend on

@@ -667,8 +667,8 @@ static void test_deadline(void **state) {
         grpc_conn_expire(b->conn, 3000);
         shuttle(b);
         assert_int_equal(b->cancelled, 1);
-        assert_status(first, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
-        assert_status(unfinished, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
+        assert_status(first, GRPC_DEADLINE_EXCEEDED, "the caller's deadline has passed");
+        assert_status(unfinished, GRPC_DEADLINE_EXCEEDED, "the caller's deadline has passed");
         assert_int_equal(grpc_conn_deadline(b->conn), 4000);
         b->answer_others = true;
         grpc_conn_expire(b->conn, 9000);
