@@ -153,7 +153,7 @@ config=resources.computeDomains.imex.config
 		render --set resources.gpus.enabled=true --set kubeletPlugin.containers.$name.healthcheckPort=0
 		is '[plugin.spec.containers[] | has("livenessProbe")] | map(select(.)) | length == 1'
 		notes --set kubeletPlugin.containers.$name.healthcheckPort=0 | grep -F "kubeletPlugin.containers.$name.healthcheckPort: 0 means no probe here" |
-			grep -F "write -1 for no probe, or a port"
+			grep -F "Write -1 for no probe, or a port"
 		[[ $(notes --set kubeletPlugin.containers.$name.healthcheckPort=-1) != *healthcheckPort* ]]
 	done
 }
