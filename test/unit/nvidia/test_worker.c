@@ -214,7 +214,7 @@ static void the_gpu_at_which_nvml_hangs_is_named(void **state) {
         struct outcome o = ask("GPU_COUNT=3\nGPU1_HANG_nvmlDeviceGetHandleByIndex=1\n", 1000);
         assert_false(o.ok);
         assert_int_equal(o.err.code, NVML_HUNG);
-        assert_non_null(strstr(o.err.msg, "after a query of GPU 1"));
+        assert_non_null(strstr(o.err.msg, "after a query of GPU 1,"));
 }
 
 static void a_node_without_gpus_has_none(void **state) {
