@@ -209,8 +209,8 @@ static void on_turn(void *u) {
         struct conn *c, *next;
         guard_enter(&s->guard);
         for (c = TAILQ_FIRST(&s->conns); c && !s->guard.dead; c = next) {
-                next = TAILQ_NEXT(c,
-                                  link); /* stays valid: only the end of the server frees other connections */
+                /* `next` stays valid: only the end of the server frees other connections. */
+                next = TAILQ_NEXT(c, link);
                 if (!c->dirty)
                         continue;
                 c->dirty = false;

@@ -23,8 +23,7 @@ struct gpus_options { /* the strings are borrowed until gpus_free() */
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
         const char *sys;          /* "/sys" or its substitute */
         const char *dev;          /* "/dev", or that below the driver root */
-        void (*changed)(
-                void *u); /* the devices or the state; never called inside a function of this module */
+        void (*changed)(void *u); /* the devices or the state; never called inside our functions */
         void (*failed)(void *u, const char *kind); /* NVML's process "hung" or "crashed" */
         void *u;
 };

@@ -41,8 +41,7 @@ struct mig_facts {
 };
 
 struct gpu_facts {
-        struct inventory_failure
-                failure; /* if set, only the index and the members read before it are known */
+        struct inventory_failure failure; /* if set, only members up to the failed one are known */
         int64_t index, minor;
         const char *uuid;
         const char *name;               /* or NULL, as all texts below */
