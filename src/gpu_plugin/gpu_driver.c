@@ -45,8 +45,8 @@ int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
         for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
                 if (gates->on[missing[i].gate])
                         return err_set(e, ERR_INVALID, 0,
-                                       "feature gate %s is on, but this version does not implement it for GPUs: "
-                                       "switch it off "
+                                       "feature gate %s is on, but this version does not implement it "
+                                       "for GPUs: switch it off "
                                        "(%s=false in the chart's featureGates)",
                                        missing[i].name, missing[i].name);
         }
