@@ -2,7 +2,7 @@
 /* record: GPUs and MIG devices in the checkpoint, in the two dialects of the Go driver (gpu.nvidia.com).
  * Pure; fuzzed.
  *
- * All releases of the Go driver (25.3 to 0.5.0) write "mpsControlDaemonID":"" where there is no such daemon.
+ * All releases of the Go driver (25.3 to 0.5.0) write "mpsControlDaemonID":"" if there is no such daemon.
  * Only builds of its main branch between commit 75a2d69f and pull request 1326 (merged on 2026-08-11, before
  * v0.5.0) leave the member out. Each reports the other's file as corrupt, because the checksum covers the
  * file as its own types encode it. This module reads both. It writes the released dialect unless the other

@@ -13,7 +13,7 @@ struct fingerprint_of {
         const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
         const char *sys;         /* "/sys" */
         const char *dev;         /* the folder of the device nodes: "/dev" */
-        const char *library;     /* libnvidia-ml.so.1 as seen from here */
+        const char *library;     /* the path of libnvidia-ml.so.1 in our container */
 };
 
 /* Returns the same number as long as nothing changes, and never 0 or 1. A missing file is part of the

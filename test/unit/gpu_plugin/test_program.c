@@ -163,7 +163,7 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         /* The next published slice has the taint, too. */
         world_conf(w, "GPU_COUNT=3\n");
         tree_put(w->dir, "root/proc/driver/nvidia/gpus/2/information", "");
-        assert_int_equal(world_ask(w, "prepare").status, 0); /* looks at the GPUs */
+        assert_int_equal(world_ask(w, "prepare").status, 0); /* checks the GPUs */
         UNTIL(w, world_offers(w, "gpu-2"));
         assert_int_equal(world_ask(w, "unprepare").status, 0);
         assert_non_null(strstr(buf_str(&w->slice), "\"value\":\"79\""));
