@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channels: each ComputeDomain has a channel of its own in each partition (imex.isolation=channel): sixteen
- * places for pods on a node, and objects of fabrics that people delete and put back. IMEX is the host's, and
- * there are no daemons; or the daemons of a partition run one IMEX domain for all ComputeDomains, which
- * stands. */
+/* channels: each ComputeDomain has its own channel in each partition (imex.isolation=channel). A node has
+ * room for sixteen pods, and people delete and restore fabric objects. Either the host runs IMEX and there
+ * are no daemons, or the daemons of a partition run one standing IMEX domain for all ComputeDomains. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,10 +9,10 @@
 
 #include "store.h"
 
-/* Before the world begins; without it there are none. */
+/* Call it before the world begins. Without it there are no assigned channels. */
 void channels_use(unsigned n_domains, bool standing);
-/* The isolation changes during the storm; at first it is "domain". Then the questions below are about what is
- * configured now, and each claim has that of its template. */
+/* The isolation changes during the storm; at first it is "domain". The functions below then answer for the
+ * present configuration, and each claim has the isolation of its template. */
 void channels_use_changes(unsigned n_domains);
 bool channels_change(void);
 void channels_begin(void);
@@ -21,37 +20,38 @@ void channels_calm(void);
 bool channels_used(void);
 bool channels_of_host(void);
 bool channels_standing(void);
-/* The IMEX domain that a pod of that ComputeDomain uses on a node of that partition; static where it stands.
- * `own`: its claim is for an assigned channel. */
+/* The IMEX domain that a pod of that ComputeDomain uses on a node of that partition; a static string if it is
+ * a standing domain. `own`: the pod's claim is for an assigned channel. */
 const char *channels_imex_domain(bool own, const char *domain_uid, const char *clique);
-/* It is a standing domain. */
+/* The UID is that of a standing domain. */
 bool channels_stands(const char *uid);
-/* A ComputeDomain was formed in another mode than is configured now. */
+/* The mode of the ComputeDomain differs from the configured one. */
 bool channels_other_mode(const struct version *domain);
-/* How many channels a node has: few, so that they are given again and again. */
+/* The number of channels on a node. It is small, so that channels are reused often. */
 unsigned channels_count(void);
-/* How many places for pods a node has. */
+/* The number of pods with a channel that a node has room for. */
 unsigned channels_seats(void);
 
-#define CHANNELS_POD "plugin-%s" /* of a node's plugin */
+#define CHANNELS_POD "plugin-%s" /* the name of a plugin's Pod */
 #define CHANNELS_LABEL "plugin"
 
-/* What a kubelet and the DaemonSet controller do at each step for one node: the Lease, and the plugin's Pod,
- * which is Ready while the plugin runs and the kubelet is heard, and with which the plugin comes and goes.
- * `gone_ms`: since when there is no such Node, 0: there is one. `ahead_s`: of the kubelet's clock. */
+/* The work of a kubelet and of the DaemonSet controller for one node at each step: the Lease, and the
+ * plugin's Pod. The Pod is Ready while the plugin runs and the API server hears the kubelet. The plugin
+ * starts and ends with the Pod. `gone_ms`: when the Node was deleted, 0: it exists. `ahead_s`: how far the
+ * kubelet's clock is ahead. */
 enum channels_pod { CHANNELS_POD_STAYS, CHANNELS_POD_GOES, CHANNELS_POD_COMES };
 enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms, int64_t ahead_s);
 
-/* "fabric_deleted": somebody deletes the object of a fabric; "fabric_restored": and puts an older one back.
- */
+/* "fabric_deleted": somebody deletes a fabric object. "fabric_restored": somebody deletes it and creates an
+ * older version of it. */
 void channels_fault(const char *name);
 
-/* The time, as a kubelet writes it whose clock is so many seconds ahead of the world's; static. */
+/* The time as a kubelet writes it, whose clock is `ahead_s` seconds ahead of the world's; static. */
 const char *channels_now_text(int64_t ahead_s);
 
-/* The fabric's object lists the id as one that its owner gives back: after a restore of etcd another owner
- * has it, too, and new pods of this one get another id. */
+/* The fabric object lists the ID as a channel that its owner is releasing. After a restore of etcd another
+ * owner can have the same ID; new pods of this owner then get another ID. */
 bool channels_is_releasing(const char *clique, int64_t id, const char *owner);
 
-/* A claim has been given the channel that its CDI file says; -1: none could be read in it. */
+/* The channel ID in the CDI file of a claim; -1: the file has none. */
 int64_t channels_id(const char *cdi_path);

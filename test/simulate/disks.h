@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disks: node/disk.h in virtual time. Takes the place of the thread: each task takes its time, and whoever is
- * killed leaves those undone that have not begun. */
+/* disks: node/disk.h in virtual time, instead of a thread. Each task takes some time. When a process is
+ * killed, its tasks that have not begun never run. */
 #pragma once
 
 #include <stdint.h>
 
 #include "node/disk.h"
 
-/* Its process ends without a word: what was not done is not done any more, and nobody is told. */
+/* The process is killed: its remaining tasks do not run, and no callback is called. */
 void disk_kill(struct disk *d);
-/* How many tasks have run, of all disks: CDI files are as they were while it does not grow. */
+/* The number of tasks that have run on all disks. CDI files do not change while it does not grow. */
 uint64_t disks_tasks(void);

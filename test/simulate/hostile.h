@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile: a tenant that may write ComputeDomains, claims and claim templates in one namespace and nothing
- * else, and that writes what may harm others there: each label, annotation and finalizer of the driver, names
- * and UIDs of others' objects, the longest names, many objects. No other tenant's ComputeDomain may notice.
- */
+/* hostile: a tenant that may write ComputeDomains, claims and claim templates in one namespace, and nothing
+ * else. There it writes all that may harm other tenants: each label, annotation and finalizer of the driver,
+ * names and UIDs of others' objects, the longest names, many objects. No ComputeDomain of another tenant may
+ * be affected. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +11,19 @@
 
 void hostile_use(void);
 bool hostile_used(void);
-/* After the seed is set. In some worlds the definition of ComputeDomains is an earlier one at first. */
+/* Call it after the seed is set. Some worlds begin with an earlier CustomResourceDefinition of ComputeDomain.
+ */
 void hostile_begin(void);
-/* In some worlds the tenant does everything
- * faster, and uses most nodes: one ComputeDomain after the other gets a row. Others use few nodes there, and
- * nobody deletes the object, which would forget the rows. */
+/* In some worlds the tenant does everything faster, and uses most nodes, so that one ComputeDomain after the
+ * other gets an entry in the fabric object. Other tenants use few nodes there. Nobody deletes the fabric
+ * object, because that would delete the entries. */
 bool hostile_greedy(void);
 void hostile_step(void);
-/* How often a claim of the tenant has come to a node or left it: each time the node's fabric changes. */
+/* How often a claim of the tenant was allocated on a node or deleted: each time the fabric object changes. */
 unsigned hostile_moves(void);
-/* The tenant releases what it holds, and does nothing from then on. */
+/* The tenant deletes its claims, and does nothing from then on. */
 void hostile_calm(void);
 /* The tenant deletes everything. */
 void hostile_empty(void);
-/* NULL: each of the tenant's ComputeDomains has a status. Else which has none. */
+/* NULL: each of the tenant's ComputeDomains has a status. Otherwise a description of one without. */
 const char *hostile_misses(void);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex: nvidia-imex and nvidia-imex-ctl, played: they take the place of base/process.h's programs. An
- * nvidia-imex is known by the folder of its configuration, which is that of a domain on a node; its id is
- * that of its address in the pod's hosts file. */
+/* imex: simulated nvidia-imex and nvidia-imex-ctl, instead of the programs that base/process.h would start.
+ * An nvidia-imex is identified by the folder of its configuration, which belongs to an IMEX domain on a node.
+ * Its index is that of its address in the pod's hosts file. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the hosts file of the daemon's Pod on a node is. */
+/* The path of the hosts file of the daemon's Pod on a node. */
 #define IMEX_HOSTS(node) "/proc/self/cwd/node-%u/hosts", (node)
 
-/* The id of the one that lives there; -1: none. */
+/* The index of the nvidia-imex that runs there; -1: none runs. */
 int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
-/* The domain whose nvidia-imex lives there, which is not ending; NULL: none does. */
+/* The IMEX domain whose nvidia-imex runs on the node and is not ending; NULL: none. */
 const char *imex_domain(unsigned node);
-/* No two that live have one index of a domain in a partition: what an earlier lie has caused is over. */
+/* Checks that no two running nvidia-imex of a partition have the same index of an IMEX domain: the
+ * consequences of earlier false reports have ended. */
 void imex_check(void);
-/* It dies. */
+/* The nvidia-imex crashes. */
 void imex_crash(unsigned node, const char *domain);

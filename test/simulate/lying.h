@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lying: one node whose daemon lies during the storm. It runs IMEX as all others do, but what it reports on
- * its own Pod is wrong: an admission policy lets it write that much and nothing else. The ComputeDomains of
- * the other nodes keep all promises. In the calm it reports the truth. */
+/* lying: one node whose daemon writes false reports during the storm. It runs IMEX as all other daemons do,
+ * but its report on its own Pod is wrong; an admission policy allows it to write the report and nothing else.
+ * All promises hold for the ComputeDomains of the other nodes. In the calm its reports are true. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,21 +10,21 @@
 
 void lying_use(void);
 bool lying_used(void);
-/* When all nodes exist: draws the one that lies. */
+/* Call it when all nodes exist: draws the node whose daemon lies. */
 void lying_begin(void);
-/* Someone with the token of the daemon writes a lie now and then. */
+/* Now and then somebody with the daemon's token writes a false report. */
 void lying_step(void);
-/* A request of `who` is about to be answered: a report of the daemon that lies becomes a lie. *body is
- * replaced then. */
+/* Call it before a request of the client `who` is answered. If it is a report of the daemon that lies, *body
+ * is replaced by a false report. */
 void lying_take(const char *who, const struct asked *q, char **body);
-/* From now on it reports the truth. Its node is drained once, and restarts if its daemon has seen an epoch
+/* From now on the reports are true. The node is drained once. It restarts if its daemon has seen an epoch
  * that is too high to count. */
 void lying_calm(void);
-/* What it has reported may have consequences until nothing happens any more. */
+/* Call it when nothing happens any more: until then false reports may have consequences. */
 void lying_over(void);
 
 bool lying_is(unsigned node);
-/* What concerns this node is not promised now. */
+/* The promises do not hold for this node now. */
 bool lying_excuses(unsigned node);
-/* How often it has lied: each lie may change the fabric object and the ComputeDomain that it names. */
+/* The number of false reports. Each may change the fabric object and the ComputeDomain that it names. */
 unsigned lying_count(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* promises: what must never be seen of any change of the store, whoever made it. */
+/* promises: checks that must hold for each change of the store, whatever client made it. */
 #pragma once
 
 #include "store.h"
 
 void promises_look(enum kind k, const struct change *c);
-/* From now on nothing changes but by the controllers, and they have nothing to do. */
+/* true: from now on only the controllers could make changes, and they have nothing to do. */
 void promises_idle(bool is);
-uint64_t promises_writes(void); /* of the programs, Leases and Events apart */
+uint64_t promises_writes(void); /* of the programs, without Leases and Events */
 void promises_done(void);

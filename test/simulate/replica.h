@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replica: one of the two controllers: what main.c of the controller wires, several times in one process, to
- * be killed, stopped and started again. */
+/* replica: one of the two controllers. It connects the modules as main.c of the controller does, several
+ * times in one process, and can be killed, stopped and restarted. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,15 +9,15 @@
 
 enum { REPLICAS = 2 };
 
-/* Before the first one starts: a daemon is replaced between two ComputeDomains. */
+/* Call it before the first replica starts: a daemon is replaced between two ComputeDomains. */
 void replicas_use_fresh_pods(void);
 bool replicas_fresh_pods(void);
 void replica_start(unsigned i, uv_loop_t *loop);
-/* It ends without a word, and its next life begins a moment later. */
+/* Kills the replica; it restarts a moment later. */
 void replica_kill(unsigned i);
-/* SIGTERM: it gives its lease back, and its next life begins when it has. */
+/* SIGTERM: the replica releases its Lease, and restarts after that. */
 void replica_stop(unsigned i);
-/* All of them, for good. */
+/* Ends all replicas for good. */
 void replicas_end(void);
-void replicas_dump(void);       /* logs what they know, as SIGUSR2 does */
-bool replica_leads(unsigned i); /* it believes so, and writes */
+void replicas_dump(void);       /* logs their state, as SIGUSR2 does */
+bool replica_leads(unsigned i); /* the replica considers itself the leader, and writes */

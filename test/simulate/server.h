@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server: what the simulated API server answers: lists in pages, objects, writes, refusals as a Status, and
- * the events of watches. It knows nothing of connections: transport.c brings requests here and answers back.
- */
+/* server: the answers of the simulated API server: lists in pages, objects, writes, refusals as a Status, and
+ * the events of watches. It has no connections: transport.c passes it requests and carries the answers. */
 #pragma once
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "store.h"
 
-/* A request, taken to pieces. */
+/* A parsed request. */
 struct asked {
-        struct arena *a;   /* of the texts */
-        bool known;        /* it is about a resource that is served */
-        bool known_group;  /* of a group of Kubernetes itself */
-        const char *group; /* not NULL: which versions of this group are served */
+        struct arena *a;   /* owns the texts */
+        bool known;        /* the resource is served */
+        bool known_group;  /* the group is one of Kubernetes itself */
+        const char *group; /* not NULL: the request asks for the served versions of this group */
         enum kind k;
         const char *method, *content_type, *ns, *name, *subresource;
         const char *label, *field, *token, *version, *manager;
@@ -27,27 +26,27 @@ void asked_init(struct asked *q, const char *method, const char *path, const cha
                 const char *accept);
 void asked_done(struct asked *q);
 
-/* The status; the body is added to *out. */
+/* Returns the HTTP status, and adds the body to *out. */
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out);
-/* A refusal as Kubernetes words it. q NULL: it names no object. */
+/* Adds a refusal with the text of Kubernetes. q NULL: it names no object. */
 void server_status(int status, const char *reason, const struct asked *q, struct buf *out);
-/* No watch begins with this request, which server_answer() refuses instead. */
+/* The request is for a watch that cannot begin; server_answer() returns the refusal. */
 bool server_refuses_watch(const struct asked *q);
-/* Tokens of lists that are under way are forgotten, and what was before now. */
+/* Drops the history before now, and the continue tokens of lists in progress. */
 void server_compact(void);
-/* The same, and the objects are those of a backup: see store_restore(). */
+/* As server_compact(), and the objects become those of a backup: see store_restore(). */
 void server_restore(const struct backup *b, bool all_kinds);
 void server_done(void);
 
-/* A watch: what it was asked for, and up to where it has been told. */
+/* A watch: its request, and the version up to which its events were sent. */
 struct watch;
-/* `q` stays the caller's, and outlives it. */
+/* `q` is borrowed, and must outlive the watch. */
 struct watch *watch_new(const struct asked *q);
 void watch_free(struct watch *w);
-/* Adds the events of what had happened until_ms; false: what it would resume from is forgotten, and it has
- * been told so. */
+/* Adds the events until `until_ms`. False: the version to resume from is compacted; the error event is added.
+ */
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
-/* Adds a bookmark at what it has been told; none while the watch is ahead of the store, as after a restore.
- * Such a watch is accepted, and gets what is newer than the version that it was asked from: see
- * kube_informer.h. */
+/* Adds a bookmark with the version of the last event. There is none while the watch is ahead of the store, as
+ * after a restore. Such a watch is accepted, and gets the events after the version from which it was
+ * requested: see kube_informer.h. */
 void watch_bookmark(struct watch *w, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_priv: between store.c, which keeps objects, and writes.c, which says what may become of them. */
+/* store_priv: shared by store.c, which keeps the objects, and writes.c, which decides about writes. */
 #pragma once
 
 #include "store.h"
@@ -14,15 +14,16 @@ static inline void set_text(yyjson_mut_doc *d, yyjson_mut_val *object, const cha
 }
 
 struct version *version_new(enum kind k, yyjson_mut_doc *doc);
-/* Sets kind and apiVersion, first of all, where a list can leave them out: how many bytes they take. */
+/* Sets kind and apiVersion as the first members, so that a list can omit them. Returns how many bytes they
+ * take. */
 size_t version_name_kind(enum kind k, yyjson_mut_doc *d);
 
-/* Who owns its fields is known of what is applied. */
+/* Objects of this kind are applied, so the owners of their fields are recorded. */
 bool store_is_applied(enum kind k);
-/* The next version of what has the name in the document. Takes the document, and the owners; NULL: who writes
- * is nobody who applies. */
+/* Stores the next version of the object whose name is in the document. Takes the document and the owners.
+ * owners NULL: the write is not an apply. */
 const struct version *store_put(enum kind k, yyjson_mut_doc *d, struct owners *owners);
-/* The last version of what is deleted is the one before, with the version of the deletion. */
+/* Deletes an object. Its last version is `v` with the resource version of the deletion. */
 const struct version *store_remove(enum kind k, const struct version *v);
 
 void writes_done(void);
