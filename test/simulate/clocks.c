@@ -28,12 +28,12 @@ int64_t clocks_ahead_s(unsigned machine) {
         return ahead_s[machine];
 }
 
-/* ---- timers and turns of base/loop.h: the linker calls these in their place ---- */
+/* ---- timers and turns of base/loop.h: the linker replaces them by these functions ---- */
 
-/* One that has been initialized, and the clock of its program. */
+/* An initialized timer or turn, and the clock of its program. */
 struct caller {
         LIST_ENTRY(caller) entry;
-        const void *of; /* the timer or the turn, by which it is found again */
+        const void *of; /* the timer or the turn: the key */
         loop_fn *fn;
         void *u;
         int64_t ahead_s;
@@ -47,7 +47,7 @@ static unsigned bucket_of(const void *of) {
 }
 
 static void call(void *u) {
-        const struct caller *c = u; /* may be freed in the callback */
+        const struct caller *c = u; /* the callback may free it */
         int64_t before = sim_clock_set(c->ahead_s);
         c->fn(c->u);
         sim_clock_set(before);
@@ -60,7 +60,7 @@ static struct caller *caller_new(const void *of, loop_fn *fn, void *u) {
         return c;
 }
 
-/* x_done() may be called twice, and for what was never initialized. */
+/* x_done() may be called twice, and without x_init(). */
 static void caller_free(const void *of) {
         struct caller *c;
         LIST_FOREACH (c, &callers[bucket_of(of)], entry)

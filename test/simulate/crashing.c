@@ -12,11 +12,11 @@
 #include "world_state.h"
 
 #define BAD "crashing:"
-/* A cache is behind the store for so long, at most. */
+/* The longest time by which a cache is behind the store. */
 enum { DECIDED_MS = 30000 };
 
 static bool used, calm;
-static char image[32], good[32]; /* the present one, and the last that was good */
+static char image[32], good[32]; /* the present image, and the last good one */
 static unsigned serial;
 
 void crashing_use(void) {
@@ -42,7 +42,7 @@ static void on_stop(void *u) {
                 replica_stop((unsigned)(uintptr_t)u);
 }
 
-/* One controller after the other gets it. */
+/* The controllers get the image one after the other. */
 static void release(const char *name) {
         unsigned first = (unsigned)sim_draw(REPLICAS);
         snprintf(image, sizeof image, "%s", name);
@@ -80,9 +80,9 @@ void crashing_calm(void) {
                 replica_stop(i);
 }
 
-/* ---- what is promised ---- */
+/* ---- the promise ---- */
 
-/* Since the template has its image: on which nodes it has replaced a good daemon, and which daemons were
+/* Since the template got its image: on which nodes it has replaced a good daemon, and which daemons were
  * marked before. A mark is never withdrawn. */
 static struct {
         char image[32];
@@ -130,7 +130,7 @@ static bool was_marked(const char *uid) {
         return false;
 }
 
-/* The plugin has unprepared its claim, so that it cannot start again: it is replaced whatever comes. */
+/* The plugin has unprepared the daemon claim, so the daemon cannot restart: it is replaced in any case. */
 static bool is_spent(const struct version *pod) {
         const struct version *claim = store_get(K_CLAIM, DRIVER_NS, pod->name);
         for (size_t i = 0; claim && i < store_count(K_POD); i++)
@@ -143,8 +143,8 @@ static bool is_down(const struct version *pod) {
         return version_str(pod, "/status/containerStatuses/0/state/waiting/reason");
 }
 
-/* Its container waits for its restart, or did when the controller decided: such a daemon serves nobody, and
- * is replaced at once. */
+/* The container waits for its restart, or did when the controller decided. Such a daemon runs no IMEX, and is
+ * replaced at once. */
 static bool was_down(const struct version *pod) {
         const struct change *list;
         size_t n = store_history(K_POD, &list);
@@ -154,7 +154,8 @@ static bool was_down(const struct version *pod) {
         return is_down(pod);
 }
 
-/* A daemon on a node that is not ready is not waited for, and a node without the label gets none. */
+/* The rollout does not wait for a daemon on a node that is not ready, and a node without the label gets no
+ * daemon. */
 static void look_at_node(const struct change *c) {
         unsigned i = number_of(node_named(c->now->name));
         bool ready = !c->gone && streq(version_str(c->now, "/status/conditions/0/status"), "True");
@@ -177,9 +178,9 @@ static void look_at_new_pod(const struct version *pod) {
                 return;
         period.deleted[i] = false;
         period.replaced[i] = true;
-        sim_log("a template that crashes replaces the daemon on %s", pod->target);
+        sim_log("a template whose daemons crash replaces the daemon on %s", pod->target);
         if (count_replaced() > most)
-                sim_broken("a template that crashes replaces the daemons of %u nodes, the last on %s",
+                sim_broken("a template whose daemons crash replaces the daemons of %u nodes, the last on %s",
                            count_replaced(), pod->target);
 }
 
@@ -192,7 +193,7 @@ static void look_at_pod(const struct change *c) {
         bool ends = c->was && !version_deleted(c->was) && (c->gone || version_deleted(c->now));
         if (!c->now->target || lying_excuses(number_of(node_named(c->now->target))))
                 return;
-        /* It was not idle any more when it was deleted: nobody waits for its end. */
+        /* It was no longer idle when it was deleted: the rollout does not wait for its end. */
         if (c->was && version_deleted(c->now) && serves(c->now))
                 period.deleted[number_of(node_named(c->now->target))] = false;
         if (!c->was)

@@ -24,7 +24,7 @@ struct daemon {
         bool stopping, left;
 };
 
-/* daemon/relay.h: what nvidia-imex prints is in our log. */
+/* daemon/relay.h: our log gets the output of nvidia-imex. */
 void relay_line(struct relay *r, struct str line) {
         sim_log("  nvidia-imex: %.*s", (int)line.n, line.p);
 }
@@ -39,7 +39,7 @@ static void on_stopped(void *u) {
         d->left = true;
 }
 
-/* What the runtime puts into the container's environment. */
+/* A variable that the container runtime sets in the container. */
 static const char *edits_of(struct arena *a, const char *cdi_file) {
         static const char name[] = "COMPUTE_DOMAIN_DAEMON_EDITS=";
         _cleanup_(freep) char *text = NULL;
@@ -89,7 +89,7 @@ struct daemon *daemon_start(uv_loop_t *loop, const struct daemon_options *o) {
                 .imex = imex_options(a, o, d->hosts_path),
         };
         if (resident_new(loop, &d->config, o->boot_id, on_stopped, d, &d->resident, &e) < 0)
-                sim_broken("the daemon does not start on %s: %s", node, e.msg);
+                sim_broken("the daemon on %s does not start: %s", node, e.msg);
         return d;
 }
 

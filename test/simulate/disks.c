@@ -8,7 +8,7 @@ STAILQ_HEAD(tasks, disk_task);
 
 struct disk {
         struct tasks next, now;
-        struct disk_task *at; /* the task of the job that is run next */
+        struct disk_task *at; /* the next task of the job */
         struct sim_event *event;
         bool running;
         void (*done)(void *u);
@@ -40,7 +40,7 @@ static void drop(struct tasks *list) {
         }
 }
 
-/* Mostly milliseconds, and now and then a disk that is busy. */
+/* Usually milliseconds; now and then the disk is busy. */
 static int64_t soon_ms(void) {
         return sim_now_ms() + (sim_chance(2) ? sim_between(20, 200) : sim_between(0, 3));
 }

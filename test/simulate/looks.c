@@ -13,7 +13,7 @@ struct look {
         UT_hash_handle hh;
         uint64_t seen, ended;
         int64_t seen_ms, ended_ms;
-        const char *fault; /* of `ended` */
+        const char *fault; /* the fault that caused `ended` */
         char key[64];
 };
 static struct look *looks;
@@ -47,8 +47,8 @@ void looks_ended(unsigned node, const char *domain_uid, const char *fault) {
         l->ended = ++last;
         l->ended_ms = sim_now_ms();
         l->fault = fault;
-        sim_log("IMEX of %s is not READY any more on node-%u: %s", domain_uid, node,
-                str_or(fault, "its daemon ends it"));
+        sim_log("IMEX of %s is no longer READY on node-%u: %s", domain_uid, node,
+                str_or(fault, "its daemon stops it"));
 }
 
 bool looks_excuse(unsigned node, const char *domain_uid, uint64_t began) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* play: lets one thing happen to a daemon's Pod or its node in the simulated world, without our controllers,
- * and prints what then becomes of the Pod, its claim, the Node and its ResourceSlice: a line for each change
- * that a program can see. recorded.py compares that with what a real cluster did.
+/* play: causes one event of a daemon's Pod or its node in the simulated world, without our controllers. It
+ * prints a line for each following change of the Pod, its claim, the Node and its ResourceSlice that a
+ * program can see. recorded.py compares the lines with those of a real cluster.
  *
  *   play EVENT SEED
  *
- * Exit status 77: with this seed the event takes another course. */
+ * Exit status 77: with this seed the event does not apply. */
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,25 +28,24 @@
 #include "world.h"
 #include "world_state.h"
 
-/* When the node is to get a daemon, when the event happens, and for how long the world is watched afterwards.
- */
+/* When the node gets a daemon, when the event happens, and for how long the world runs after it. */
 enum { WANTED_MS = 20000, EVENT_MS = 60000, WATCH_MS = 500000, SKIPPED = 77, MOST_PODS = 16 };
 
 struct event {
         const char *name;
-        bool (*happen)(void); /* false: it takes another course; NULL: the node is about to get its daemon */
+        bool (*happen)(void); /* false: it does not apply; NULL: the node is about to get its daemon */
 };
 
 static struct {
         uv_loop_t loop;
         const struct event *event;
-        char folder[32]; /* where the nodes have their files */
+        char folder[32]; /* the folder of the nodes' files */
         bool prints;
         char pods[MOST_PODS][48]; /* names, in the order in which they appeared */
         unsigned n_pods;
 } run = { .folder = "/tmp/play.XXXXXX" };
 
-/* ---- what can be seen ---- */
+/* ---- visible changes ---- */
 
 static char letter_of(const char *pod) {
         for (unsigned i = 0; i < run.n_pods; i++)
@@ -66,7 +65,7 @@ static void print(const char *what, char letter, const char *fact) {
                 printf("%s: %s\n", what, fact);
 }
 
-/* A text of `now` that `was` does not have; NULL: there is none, or it is the same. */
+/* A text of `now` that `was` does not have; NULL: none, or the text is the same. */
 static const char *new_text(const struct change *c, const char *pointer) {
         const char *was = c->was ? version_str(c->was, pointer) : NULL, *now = version_str(c->now, pointer);
         return now && !streq(was, now) ? now : NULL;
@@ -81,7 +80,7 @@ static const char *ready_of(const struct version *v) {
         return NULL;
 }
 
-/* What was never ready is not printed as unready. */
+/* An object that was never ready is not printed as not ready. */
 static void print_ready(const char *what, char letter, const struct change *c) {
         const char *was = c->was ? ready_of(c->was) : NULL, *now = ready_of(c->now);
         bool is = streq(now, "True");
@@ -94,7 +93,7 @@ static void see_pod(const struct change *c) {
                           started[] = "/status/containerStatuses/0/state/running/startedAt",
                           reason[] = "/status/containerStatuses/0/state/waiting/reason";
         if (!c->now->target)
-                return; /* a plugin's */
+                return; /* the Pod of a plugin */
         char l = letter_of(c->now->name);
         if (c->gone) {
                 print("pod", l, "gone");
@@ -118,7 +117,7 @@ static void see_pod(const struct change *c) {
 static void see_claim(const struct change *c) {
         if (!streq(c->now->ns, DRIVER_NS))
                 return;
-        char l = letter_of(c->now->name); /* it has the name of its Pod */
+        char l = letter_of(c->now->name); /* a claim has the name of its Pod */
         if (c->gone) {
                 print("claim", l, "gone");
                 return;
@@ -154,7 +153,7 @@ static void see(enum kind k, const struct change *c) {
                 print("slice", 0, c->gone ? "gone" : "created");
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static struct version *node(void) {
         return store_get(K_NODE, "", "node-0");
@@ -260,7 +259,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
         return remove(path);
 }
 
-/* In the middle of everything. */
+/* Ends the process without cleaning up. */
 static void end(int status) {
         fflush(stdout);
         (void)nftw(run.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -296,7 +295,7 @@ int main(int argc, char **argv) {
                         fprintf(stderr, "  %s\n", events[i].name);
                 return EXIT_FAILURE;
         }
-        clearenv(); /* the programs read it */
+        clearenv(); /* the programs read the environment */
         BUG_ON(!mkdtemp(run.folder) || chdir(run.folder) < 0);
         sim_seed(strtoull(argv[2], NULL, 10));
         sim_log_show(false);

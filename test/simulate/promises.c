@@ -23,7 +23,7 @@ enum { WINDOW_MS = 10000, MOST_WRITES = 40 };
 struct written {
         UT_hash_handle hh;
         int64_t from_ms;
-        unsigned n, moves; /* of the hostile tenant and the daemon that lies when the ten seconds began */
+        unsigned n, moves; /* moves: moves() when the ten seconds began */
         char key[];
 };
 static struct written *written;
@@ -34,7 +34,7 @@ static bool by_controller(void) {
         return str_starts(store_writer(), "controller-");
 }
 
-/* A living domain, or NULL. */
+/* The ComputeDomain if it exists and is not being deleted, or NULL. */
 static const struct version *living(const char *uid) {
         for (size_t i = 0; uid && i < store_count(K_DOMAIN); i++)
                 if (streq(store_nth(K_DOMAIN, i)->uid, uid) && !version_deleted(store_nth(K_DOMAIN, i)))
@@ -42,7 +42,6 @@ static const struct version *living(const char *uid) {
         return NULL;
 }
 
-/* What a living domain has is not for us to delete. */
 /* failure: any faults meet in the simulation -> no controller deletes the template of a living ComputeDomain
  * [simulation] */
 static void look_at_deletion(enum kind k, const struct change *c) {
@@ -50,13 +49,13 @@ static void look_at_deletion(enum kind k, const struct change *c) {
         const struct version *cd = living(uid);
         if (k != K_TEMPLATE || version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
                 return;
-        /* A label of the ComputeDomain is a part of its claim template. A template of the tenant's namespace
-         * is not that of another tenant's ComputeDomain, whatever its label names. */
+        /* A label of the ComputeDomain is a part of its claim template. A template in the hostile tenant's
+         * namespace never belongs to another tenant's ComputeDomain, whatever its label contains. */
         if (channels_change() && !version_annotation(cd, CD_ANNOTATION_MODE))
-                return; /* it has yet to be formed, in the mode of who leads */
+                return; /* it has not formed yet; it will form in the mode of the leader */
         if (!streq(cd->ns, HOSTILE_NS) && !streq(c->now->ns, HOSTILE_NS))
-                sim_broken("%s deletes %s %s of domain %s, which lives", store_writer(), kinds[k].kind,
-                           c->now->name, uid);
+                sim_broken("%s deletes %s %s of ComputeDomain %s, which exists", store_writer(),
+                           kinds[k].kind, c->now->name, uid);
 }
 
 /* ---- assignments ---- */
@@ -69,7 +68,7 @@ static const char *owner_of(yyjson_val *domain) {
         return str_or(yyjson_get_str(yyjson_ptr_get(domain, "/owner/uid")), "");
 }
 
-/* It has its index for itself: it is active or reserved. */
+/* Nobody else may have its index: it is active or reserved. */
 static bool is_exclusive(yyjson_val *assignment) {
         const char *state = text_of(assignment, "state");
         return !streq(state, FABRIC_LEAVING) && !streq(state, FABRIC_ENDING);
@@ -79,7 +78,7 @@ static bool is_active(yyjson_val *assignment) {
         return !*text_of(assignment, "state");
 }
 
-/* "": of a node that another domain lists yet. */
+/* The address is "" while another ComputeDomain still lists the node. */
 static bool has_address(yyjson_val *assignment) {
         return *text_of(assignment, "ip");
 }
@@ -94,7 +93,7 @@ static bool had_address(const struct version *fabric, const char *domain, const 
         return false;
 }
 
-/* What a daemon could not report before the object was lost nobody knows. */
+/* A daemon that had not reported before the fabric object was lost is unknown. */
 static bool has_reported_to(const struct version *fabric, const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
@@ -108,17 +107,17 @@ static bool has_reported_to(const struct version *fabric, const char *node) {
 static void look_at_assignment(const struct change *c, const char *uid, yyjson_val *x) {
         const char *node = text_of(x, "node"), *runs = world_runs_imex(node);
         if (is_active(x) && (!*text_of(x, "claimUID") || !*text_of(x, "bootID")))
-                sim_broken("fabric %s assigns %s to domain %s, and names no claim or no boot", c->now->name,
+                sim_broken("fabric object %s assigns %s to %s without a claim or a boot ID", c->now->name,
                            node, uid);
         if (!is_active(x) && has_address(x))
-                sim_broken("fabric %s shows the address of %s, which is not active in domain %s",
-                           c->now->name, node, uid);
+                sim_broken("fabric object %s has the address of %s, which is not active in %s", c->now->name,
+                           node, uid);
         if (lying_excuses(world_number(node)))
                 return;
         if (runs && !streq(runs, uid) && has_address(x) && has_reported_to(c->now, node) &&
             (!c->was || !had_address(c->was, uid, node)))
-                sim_broken("fabric %s shows domain %s the address of %s, which runs domain %s", c->now->name,
-                           uid, node, runs);
+                sim_broken("fabric object %s gives %s the address of %s, which runs %s", c->now->name, uid,
+                           node, runs);
 }
 
 /* Two assignments of one object. */
@@ -131,21 +130,21 @@ static void compare(const struct change *c, const char *uid, yyjson_val *x, cons
         bool told = lying_is(world_number(node)) || lying_is(world_number(text_of(y, "node")));
         if (yyjson_get_sint(yyjson_obj_get(x, "epoch")) == yyjson_get_sint(yyjson_obj_get(y, "epoch")) &&
             !told)
-                sim_broken("fabric %s has the epoch of %s twice", c->now->name, node);
+                sim_broken("fabric object %s has the epoch of %s twice", c->now->name, node);
         if (streq(uid, other) && is_exclusive(x) && is_exclusive(y) &&
             index == yyjson_get_sint(yyjson_obj_get(y, "index")))
-                sim_broken("fabric %s gives index %" PRId64 " of domain %s to %s and %s", c->now->name, index,
+                sim_broken("fabric object %s gives index %" PRId64 " of %s to %s and %s", c->now->name, index,
                            uid, node, text_of(y, "node"));
         if (streq(uid, other) && streq(node, text_of(y, "node")))
-                sim_broken("fabric %s lists %s twice in domain %s", c->now->name, node, uid);
+                sim_broken("fabric object %s lists %s twice in %s", c->now->name, node, uid);
         if (is_active(x) && is_active(y) && streq(node, text_of(y, "node")))
-                sim_broken("fabric %s has %s active in domains %s and %s", c->now->name, node, uid, other);
+                sim_broken("fabric object %s has %s active in %s and %s", c->now->name, node, uid, other);
         if (!streq(uid, other) && has_address(x) && streq(text_of(x, "ip"), text_of(y, "ip")))
-                sim_broken("fabric %s shows the address %s in domains %s and %s", c->now->name,
-                           text_of(x, "ip"), uid, other);
+                sim_broken("fabric object %s has the address %s in %s and %s", c->now->name, text_of(x, "ip"),
+                           uid, other);
 }
 
-/* What holds of each object of a partition that a controller writes. */
+/* Conditions of each fabric object that a controller writes. */
 static void look_at_fabric(const struct change *c) {
         size_t i, max, j, max_j, k, max_k, l, max_l;
         yyjson_val *d, *e, *x, *y, *domains = yyjson_obj_get(c->now->root, "domains");
@@ -168,7 +167,7 @@ static bool is_marked_in(const struct version *fabric, const char *uid) {
         return false;
 }
 
-/* A daemon that may have an assignment is marked in the object of its partition before its Pod is deleted. */
+/* A daemon that may have an assignment is marked in the fabric object before its Pod is deleted. */
 /* failure: any faults meet in the simulation -> no daemon's Pod is deleted without a mark [simulation] */
 static void look_at_removal(const struct change *c) {
         const struct change *list;
@@ -182,12 +181,12 @@ static void look_at_removal(const struct change *c) {
         for (size_t i = n; i > 0 && !marked; i--)
                 marked = is_marked_in(list[i - 1].now, c->now->uid);
         if (!marked && !store_compacted())
-                sim_broken("%s deletes Pod %s of a daemon that no fabric marks", store_writer(),
+                sim_broken("%s deletes Pod %s of a daemon without a mark in a fabric object", store_writer(),
                            c->now->name);
 }
 
-/* A fabric object is the only one that others share with the hostile tenant. A lie may change all objects
- * that concern its node. */
+/* More writes are allowed for these events. The fabric object is the only object that others share with the
+ * hostile tenant. A false report may change all objects that concern its node. */
 static unsigned moves(enum kind k) {
         return (k == K_FABRIC ? hostile_moves() : 0) + lying_count();
 }
@@ -211,7 +210,7 @@ static void count(enum kind k, const struct change *c) {
         if (++x->n > MOST_WRITES + moves(k) - x->moves)
                 sim_broken("%s was written %u times within ten seconds", key, x->n);
         if (idle)
-                sim_broken("%s writes %s though nothing has happened for long", store_writer(), key);
+                sim_broken("%s writes %s although nothing has happened for a while", store_writer(), key);
         writes++;
 }
 

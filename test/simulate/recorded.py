@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what the simulated world does to daemons and nodes with what a real cluster did: recorded.py PLAY FOLDER
+"""Compares the events of daemons and nodes in the simulated world with those of a real cluster: recorded.py PLAY FOLDER
 
-FOLDER has a file for each event, which test/long/recorded.bats has written and compares with a real cluster again. A file lists, for each
-object, the changes that a program can see, in their order, and then in which order changes of different objects came.
+FOLDER has a file for each event. test/long/recorded.bats has written it, and compares it with a real cluster again. A file lists the
+changes of each object that a program can see, in their order, and then the order of changes of different objects.
 
 recorded.py --normalize <LINES writes such a file from the lines of play or of test/cluster/record.py."""
 
@@ -13,7 +13,7 @@ import sys
 SEEDS = range(1, 13)
 SKIPPED = 77
 
-# Changes of two objects that a program of ours relies on in this order. Others may come in any order.
+# Changes of two objects whose order our programs rely on. Other changes may come in any order.
 PAIRS = [
     ("pod B: created", "claim B: created"),
     ("pod A: created", "claim A: created"),
@@ -38,7 +38,7 @@ def normalize(lines):
 
 
 def played(play, event):
-    """What the world does, by seed."""
+    """The lines of the simulated world, by seed."""
     for seed in SEEDS:
         done = subprocess.run([play, event, str(seed)], capture_output=True, text=True)
         if done.returncode == SKIPPED:
@@ -65,7 +65,7 @@ def main():
         real = [line for line in open(os.path.join(folder, event)).read().splitlines() if not line.startswith("#")]
         runs = list(played(play, event))
         if not runs:
-            texts.append(f"{event}: no seed takes this course")
+            texts.append(f"{event}: it applies with no seed")
         for seed, simulated in runs:
             texts += differences(event, seed, simulated, real)
     texts += [f"{name}: not an event of play" for name in os.listdir(folder) if name not in events]

@@ -45,11 +45,11 @@ struct life {
         struct leader *leader;
         struct controller controller;
         char *identity, *earlier;
-        char *arguments[ARRAY_LEN(arguments) + 1]; /* the configuration points into them */
+        char *arguments[ARRAY_LEN(arguments) + 1]; /* the configuration has pointers into them */
 };
 
 static struct {
-        struct life *now; /* NULL: it is down */
+        struct life *now; /* NULL: the replica does not run */
         unsigned lives, pods;
         uv_loop_t *loop;
 } replicas[REPLICAS];
@@ -63,7 +63,7 @@ bool replicas_fresh_pods(void) {
         return fresh_pods;
 }
 
-/* ---- ends ---- */
+/* ---- the end ---- */
 
 static void begin_again(void *u) {
         unsigned i = (unsigned)(uintptr_t)u;
@@ -71,7 +71,7 @@ static void begin_again(void *u) {
                 replica_start(i, replicas[i].loop);
 }
 
-/* The handles that are closing are parts of it. */
+/* The closing handles are in it. */
 static void on_closed(void *u) {
         struct life *l = u;
         metrics_free(l->metrics);
@@ -116,7 +116,7 @@ static void end(struct life *l) {
 void replica_stop(unsigned i) {
         if (!replicas[i].now)
                 return;
-        sim_log("controller-%u is told to end", i);
+        sim_log("controller-%u gets SIGTERM", i);
         end(replicas[i].now);
 }
 
@@ -149,8 +149,8 @@ bool replica_leads(unsigned i) {
         return l && !l->over && l->controller.leading;
 }
 
-/* The Lease is an earlier one, which another controller may take while the leader has yet to fail to renew
- * its own. All that both write has preconditions. */
+/* The Lease is an earlier one. Another controller may take it before the leader fails to renew its own. All
+ * writes of both have preconditions. */
 static bool lease_was_restored(void) {
         return faults_restored_ms() >= 0 && sim_now_ms() - faults_restored_ms() < LEASE_EXCUSE_MS;
 }
@@ -169,9 +169,9 @@ static void on_started(void *u) {
 /* failure: no fault prevents the renewal of a Lease -> no leader loses it [simulation] */
 static void on_lost(void *u) {
         struct life *l = u;
-        sim_log("controller-%u has lost its lease", l->i);
+        sim_log("controller-%u has lost its Lease", l->i);
         if (!faults_touched_lease(l->i, sim_now_ms() - LEASE_EXCUSE_MS))
-                sim_broken("controller-%u lost its lease though no fault kept it from renewing", l->i);
+                sim_broken("controller-%u lost its Lease although no fault prevented the renewal", l->i);
         end(l);
 }
 
@@ -192,7 +192,7 @@ static void elect(void *u) {
         });
 }
 
-/* ---- the beginning ---- */
+/* ---- the start ---- */
 
 static void on_resource_api(void *u, const struct err *e) {
         struct life *l = u;
@@ -227,7 +227,7 @@ static void start(unsigned i, uv_loop_t *loop) {
         replicas[i].now = l;
         replicas[i].loop = loop;
         l->i = i;
-        replicas[i].pods += sim_chance(50); /* a new Pod, or its container again */
+        replicas[i].pods += sim_chance(50); /* a new Pod, or a restarted container */
         l->earlier = xasprintf("controller-%u.%u-", i, replicas[i].pods);
         l->identity = xasprintf("%s%u", l->earlier, replicas[i].lives++);
         l->metrics = metrics_new();
@@ -238,11 +238,11 @@ static void start(unsigned i, uv_loop_t *loop) {
         if (fresh_pods)
                 say(l, "--fresh-pod-per-domain", "true");
         if (!channels_of_host()) {
-                /* No more than have to be, so that an index is soon given again. */
+                /* As few as necessary, so that an index is soon reused. */
                 snprintf(slots, sizeof slots, "%u",
                          world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
                 say(l, "--max-nodes-per-imex-domain", slots);
-                /* The chart is upgraded now and then, and each replica has the version with which it started.
+                /* The chart is upgraded now and then. Each replica keeps the version with which it started.
                  */
                 if (crashing_used())
                         snprintf(image, sizeof image, "%s", crashing_image());

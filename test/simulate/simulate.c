@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate: runs controllers, kubelet plugins and daemons in a simulated world, from a seed. How to use it is
- * in docs/dev/testing.md.
+/* simulate: runs controllers, kubelet plugins and daemons in a simulated world, from a seed.
+ * docs/dev/testing.md describes how to use it.
  *
- * A run is a storm of faults, a calm in which all that can form has to, a silence in which nobody may write,
- * and an end in which everything has to go. */
+ * A run has four parts: a storm of faults; a calm, in which every ComputeDomain must form; a quiet time, in
+ * which no program may write; and an end, in which everything must be deleted. */
 #include <ftw.h>
 #include <signal.h>
 #include <stddef.h>
@@ -36,25 +36,25 @@
 #include "transport.h"
 #include "world.h"
 
-/* How long after the last fault all that lives must have formed, and after the last deletion everything be
- * gone; how long nothing happens before nobody may write, and for how long then. */
+/* SETTLE: the time to form everything after the last fault, and to delete everything after the last deletion
+ * by a user. QUIET: nothing happens for so long before writes are forbidden, and then for IDLE. */
 enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
-/* With --clocks, both take longer by as much as the clocks of two machines differ. */
+/* With --clocks, both are longer by the difference between the clocks of two machines. */
 static int64_t settle_ms = SETTLE_MS, quiet_ms = QUIET_MS;
 
 struct options {
         uint64_t first, last;
         unsigned jobs, nodes, domains, minutes;
-        unsigned for_s; /* begins no more seeds after that; 0: takes all */
+        unsigned for_s; /* begins no more seeds after that; 0: no limit */
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
                 crashing, changes;
 };
 
-/* What a world may have besides, in the order of the corpus. */
+/* Optional features of a world, in the order of the corpus. */
 static const struct {
-        const char *flag, *word; /* on the command line; in the corpus */
-        size_t at;               /* a bool of struct options */
+        const char *flag, *word; /* flag: on the command line; word: in the corpus */
+        size_t at;               /* the offset of a bool of struct options */
 } flags[] = {
         { "--racks", "racks", offsetof(struct options, racks) },
         { "--channels", "channels", offsetof(struct options, channels) },
@@ -78,8 +78,8 @@ static void set_flag(struct options *o, size_t i, bool is) {
 }
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
-static const char *const phase_names[] = { "storm", "calm",    "quiet",    "idle",
-                                           "end",   "no node", "a day on", "over" };
+static const char *const phase_names[] = { "storm", "calm",     "quiet",    "idle",
+                                           "end",   "no nodes", "next day", "over" };
 static struct {
         const struct options *o;
         enum phase phase;
@@ -133,7 +133,7 @@ static void look(void *u) {
         case IDLE:
                 text = world_misses();
                 if (text)
-                        sim_broken("%s, though nothing has happened", text);
+                        sim_broken("%s, although nothing has happened", text);
                 if (now < run.until_ms)
                         break;
                 promises_idle(false);
@@ -148,19 +148,20 @@ static void look(void *u) {
                                 world_dismantle();
                         enter(racks_used() ? LEAVES : OVER, SETTLE_MS);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %lld s after all was deleted", text, (long long)settle_ms / 1000);
+                        sim_broken("%s, %lld s after users deleted everything", text,
+                                   (long long)settle_ms / 1000);
                 }
                 break;
         case LEAVES:
                 text = racks_unaware();
                 if (!text) {
-                        /* A clock that goes on tells nobody; whoever starts looks at it. */
+                        /* No program notices the jump of the clock. A program that starts reads the clock. */
                         racks_next_day();
                         for (unsigned i = 0; i < REPLICAS; i++)
                                 replica_stop(i);
                         enter(GOES, SETTLE_MS);
                 } else if (now >= run.until_ms) {
-                        sim_broken("%s, %d s after the last node went", text, SETTLE_MS / 1000);
+                        sim_broken("%s, %d s after the last node was deleted", text, SETTLE_MS / 1000);
                 }
                 break;
         case GOES:
@@ -168,7 +169,7 @@ static void look(void *u) {
                 if (!text)
                         enter(OVER, 0);
                 else if (now >= run.until_ms)
-                        sim_broken("%s, a day after the last node went", text);
+                        sim_broken("%s, a day after the last node was deleted", text);
                 break;
         case OVER:
                 break;
@@ -179,7 +180,7 @@ static void look(void *u) {
 
 static char folder[64];
 
-/* In memory, where that is; and by relative paths, which are the same each time. */
+/* In memory if possible. The paths are relative, so that they are the same in each run. */
 static void make_folder(void) {
         snprintf(folder, sizeof folder, "/dev/shm/simulate.XXXXXX");
         if (!mkdtemp(folder)) {
@@ -201,7 +202,7 @@ static void clean_up(void) {
         replicas_end();
         world_end();
         for (int i = 0; i < 100 || !plugins_buried(); i++)
-                uv_run(&run.loop, UV_RUN_ONCE); /* what closes later than others */
+                uv_run(&run.loop, UV_RUN_ONCE); /* handles that close later than others */
         sim_agenda_done();
         uv_run(&run.loop, UV_RUN_DEFAULT);
         uv_loop_close(&run.loop);
@@ -214,7 +215,7 @@ static void clean_up(void) {
         remove_folder();
 }
 
-static int64_t *simulated_ms; /* of all seeds, which are processes of their own */
+static int64_t *simulated_ms; /* of all seeds together; each seed has its own process */
 
 static int simulate(const struct options *o, uint64_t seed) {
         static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
@@ -273,12 +274,11 @@ static int simulate(const struct options *o, uint64_t seed) {
                 printf("%s%s --log\n", o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
-                _exit(EXIT_FAILURE); /* in the middle of everything */
+                _exit(EXIT_FAILURE); /* without cleaning up */
         }
         if (!o->for_s)
-                printf("seed %llu: %.1f virtual minutes, %llu writes, formed after %.1f s, gone after %.1f "
-                       "s, trace "
-                       "%016llx\n",
+                printf("seed %llu: %.1f virtual minutes, %llu writes, formed in %.1f s, deleted in %.1f s, "
+                       "trace %016llx\n",
                        (unsigned long long)seed, (double)sim_now_ms() / 60000,
                        (unsigned long long)promises_writes(), (double)run.formed_ms / 1000,
                        (double)run.emptied_ms / 1000, (unsigned long long)sim_trace());
@@ -286,7 +286,7 @@ static int simulate(const struct options *o, uint64_t seed) {
         return EXIT_SUCCESS;
 }
 
-/* ---- many seeds, each in a process of its own ---- */
+/* ---- many seeds, each in its own process ---- */
 
 static bool reap(unsigned *running) {
         int status;
@@ -315,13 +315,13 @@ static int simulate_all(const struct options *o) {
         }
         while (running)
                 broken += !reap(&running);
-        printf("seeds %llu to %llu of %u nodes, %u domains, %u minutes: %.1f virtual hours, %u broken\n",
+        printf("seeds %llu to %llu with %u nodes, %u domains, %u minutes: %.1f virtual hours, %u broken\n",
                (unsigned long long)o->first, (unsigned long long)seed - 1, o->nodes, o->domains, o->minutes,
                (double)*simulated_ms / 3600000, broken);
         return broken ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The first word of the list, if it is that one, is cut off. */
+/* Removes the first word of the list if it is `word`. */
 static bool begins_with(const char **list, const char *word) {
         size_t n = strlen(word);
         if (strncmp(*list, word, n) != 0 || ((*list)[n] && (*list)[n] != ','))
@@ -330,9 +330,9 @@ static bool begins_with(const char **list, const char *word) {
         return true;
 }
 
-/* Lines of a seed and the options that it had. The list of faults may begin with "racks", "channels",
- * "hostile", "restores", "fresh", "standing", "clocks", "off", "lying", "crashing" and "changes", in this
- * order, and be nothing else; # begins a comment. */
+/* A line has a seed and its options. The list of faults may begin with "racks", "channels", "hostile",
+ * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing" and "changes", in this order, and may
+ * contain only these. # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -442,7 +442,7 @@ int main(int argc, char **argv) {
         buf_done(&names);
         if (!good)
                 return status;
-        clearenv(); /* the programs read it */
+        clearenv(); /* the programs read the environment */
         simulated_ms =
                 mmap(NULL, sizeof *simulated_ms, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (simulated_ms == MAP_FAILED) {
