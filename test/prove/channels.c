@@ -20,10 +20,10 @@ enum {
         TICK_S = 40,
         OLD = 5,
         NOW = 1000000,
-        DEAD_TICKS = 2, /* 60 s: what ran on a Node that was deleted has ended */
+        DEAD_TICKS = 2, /* 60 s: the pods on a deleted Node have ended */
 };
 
-/* An age is one more than the ticks that have passed; 0: it never was. */
+/* An age is the number of passed ticks plus one; 0: never. */
 struct entry {
         uint8_t id, owner, releasing;
 };
@@ -33,19 +33,19 @@ struct table {
         struct entry e[ENTRIES];
 };
 
-/* What a node's plugin tells; a bit for each pair of an id and an owner. */
+/* The report of a node's plugin; `held` has a bit for each pair of a channel ID and an owner. */
 struct told {
         uint8_t is_there, is_settled, seen, held;
 };
-enum seen { SEEN_NOTHING, SEEN_THIS, SEEN_ANOTHER }; /* object */
+enum seen { SEEN_NOTHING, SEEN_THIS, SEEN_ANOTHER }; /* which fabric object */
 
 struct machine {
-        uint8_t is_there; /* the Node */
-        uint8_t deleted;  /* age of its deletion */
-        uint8_t gone;     /* age of what the leader knows of it */
+        uint8_t is_there; /* the Node exists */
+        uint8_t deleted;  /* the age of its deletion */
+        uint8_t gone;     /* the age of its deletion for the leader */
         uint8_t held, coming;
         uint8_t claims; /* a bit for each owner */
-        uint8_t older;  /* those that are older than the object */
+        uint8_t older;  /* the claims that are older than the object */
         uint8_t alive_after;
         struct told told;
 };
@@ -56,7 +56,7 @@ struct state {
         uint8_t leads, remembers, leases_at, leases_before;
         struct table remembered;
         struct machine machines[HOSTS];
-        uint8_t owners; /* that live: a bit for each */
+        uint8_t owners; /* a bit for each ComputeDomain that exists */
         uint8_t changes, gone, deletes, leaders;
 };
 
@@ -73,7 +73,7 @@ static unsigned bit(unsigned id, unsigned owner) {
         return 1U << ((id - 1) * OWNERS + owner);
 }
 
-/* Of any id. */
+/* The bits of an owner, for all channel IDs. */
 static unsigned bits_of(unsigned owner) {
         return bit(1, owner) | bit(2, owner);
 }
@@ -210,7 +210,7 @@ static size_t fill_owners(const struct state *s, struct channels_owner *owners) 
 static void ask_leases(struct state *s) {
         for (unsigned n = 0; n < HOSTS; n++)
                 if (s->leases_at > 1 && s->machines[n].is_there)
-                        s->machines[n].alive_after = s->leases_at; /* it renewed its Lease since */
+                        s->machines[n].alive_after = s->leases_at; /* the node has renewed its Lease since */
         s->leases_before = s->leases_at;
         s->leases_at = 1;
 }
@@ -222,7 +222,7 @@ static int64_t vanished_s(const struct state *s) {
         return 0;
 }
 
-/* True: it has created the object. */
+/* True: the controller has created the object. */
 static bool decide(struct state *s) {
         _cleanup_(arena_freep) struct arena *a = arena_new(8192);
         struct channels_node nodes[HOSTS];
@@ -231,7 +231,7 @@ static bool decide(struct state *s) {
         struct state remembered = { .table = s->remembered };
         const struct compute_domain_fabric lost = *fabric_of(&remembered, a);
         const struct compute_domain_fabric *old = s->object ? fabric_of(s, a) : NULL;
-        int64_t since[ENTRIES]; /* a controller that comes later waits for longer */
+        int64_t since[ENTRIES]; /* a later controller waits longer */
         for (unsigned i = 0; i < s->table.n; i++)
                 since[i] = time_of(s->table.e[i].releasing);
         const struct channels_facts f = { .fabric = FABRIC,
@@ -271,7 +271,7 @@ static bool decide(struct state *s) {
 static bool control(const struct channels_row *row, struct state *s) {
         const struct state before = *s;
         if (s->leads && decide(s) && !row->slow)
-                (void)decide(s); /* the answer makes it decide again */
+                (void)decide(s); /* the answer triggers another decision */
         return memcmp(&before, s, sizeof before) != 0;
 }
 
@@ -287,7 +287,7 @@ static bool tell_news(struct machine *m, bool object) {
         return memcmp(&was, &m->told, sizeof was) != 0;
 }
 
-/* The plugin asks the API server, and prepares what it has been told a moment later. */
+/* The plugin reads the fabric object, and prepares the claim a moment later. */
 static bool ask(const struct state *s, struct machine *m, unsigned o) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         int64_t id;
@@ -316,7 +316,7 @@ static bool prepare(struct machine *m) {
         return true;
 }
 
-/* The kubelet ends what has no claim any more. */
+/* The kubelet ends pods whose claim no longer exists. */
 static bool unprepare(struct machine *m, unsigned o) {
         if (m->claims >> o & 1 || !(m->held & bits_of(o)))
                 return false;
@@ -324,7 +324,7 @@ static bool unprepare(struct machine *m, unsigned o) {
         return true;
 }
 
-/* Plugins report within a second of what they see. */
+/* Plugins report within a second. */
 static bool is_told(const struct state *s) {
         bool told = true;
         for (unsigned n = 0; n < HOSTS; n++) {
@@ -334,12 +334,12 @@ static bool is_told(const struct state *s) {
         return told;
 }
 
-/* They prepare a claim as fast. Another leader needs longer, as does a tick. */
+/* They prepare a claim within a second, too. A change of the leader and a tick take longer. */
 static bool is_quiet(const struct state *s) {
         return is_told(s) && !s->machines[0].coming && !s->machines[1].coming;
 }
 
-/* ---- what people and faults do ---- */
+/* ---- people and faults ---- */
 
 static bool change_claim(struct state *s, struct machine *m, unsigned o) {
         bool has = m->claims >> o & 1;
@@ -357,7 +357,7 @@ static bool end_owner(struct state *s, unsigned o) {
         return true;
 }
 
-/* Its Pods, its slice and its claims go, too. What runs on it ends within a minute. */
+/* Its Pods, its slice and its claims are deleted, too. Its containers end within a minute. */
 static bool delete_node(struct state *s, struct machine *m) {
         if (!m->is_there || !take(&s->gone))
                 return false;
@@ -370,7 +370,7 @@ static bool delete_node(struct state *s, struct machine *m) {
         return true;
 }
 
-/* Not within the second in which it was created. */
+/* The object is not deleted within the second in which it was created. */
 static bool delete_object(struct state *s) {
         if (!s->object || !is_told(s) || !take(&s->deletes))
                 return false;
@@ -423,7 +423,7 @@ static bool tick(struct state *s) {
                 return false;
         for (unsigned n = 0; n < HOSTS; n++)
                 if (s->machines[n].held && s->machines[n].deleted == DEAD_TICKS)
-                        return false; /* that ends first */
+                        return false; /* the pod ends first */
         grow(&s->created);
         grow(&s->leases_at);
         grow(&s->leases_before);
@@ -449,7 +449,7 @@ enum step {
         STEP_DELETE_NODE,
         STEP_DELETE_OBJECT,
         STEP_STOP_LEADING,
-        STEP_LEAD, /* from here on it happens by itself */
+        STEP_LEAD, /* this and the following steps happen by themselves */
         STEP_CONTROL,
         STEP_ASK,
         STEP_PREPARE,
@@ -459,7 +459,7 @@ enum step {
         N_STEPS
 };
 enum { STEP_NODES = 2, STEP_OWNERS = 4 };
-/* A number is 8 * kind + 4 * node + owner. */
+/* The number of a step is 8 * kind + 4 * node + owner. */
 static const uint16_t steps[] = {
         0,  1,  2,  4,  5,  6,  8,  9,  10, 16, 20, 24, 32, 40, 48, 56,
         57, 58, 60, 61, 62, 64, 68, 72, 73, 74, 76, 77, 78, 80, 84, 88,
@@ -503,7 +503,7 @@ static bool is_progress(void *u, unsigned step) {
         return step / (STEP_NODES * STEP_OWNERS) >= STEP_LEAD;
 }
 
-/* ---- what must hold ---- */
+/* ---- promises ---- */
 
 /* failure: any fault strikes at any step -> no channel has two owners [search] */
 static const char *check(void *u, const void *state) {
@@ -559,14 +559,14 @@ static void rename_state(void *u, void *state) {
 
 static void tell(void *u, const void *before, unsigned step, const void *after, FILE *out) {
         static const char *const words[N_STEPS] = {
-                [STEP_CLAIM] = "a claim comes or goes",
+                [STEP_CLAIM] = "a claim is created or deleted",
                 [STEP_END_OWNER] = "the ComputeDomain is deleted",
                 [STEP_DELETE_NODE] = "the Node is deleted, with its Pods and claims",
                 [STEP_DELETE_OBJECT] = "the ComputeDomainFabric is deleted",
-                [STEP_STOP_LEADING] = "nobody leads",
+                [STEP_STOP_LEADING] = "no controller leads",
                 [STEP_LEAD] = "a controller leads",
                 [STEP_CONTROL] = "the controller decides:",
-                [STEP_ASK] = "the plugin asks for the channel",
+                [STEP_ASK] = "the plugin gets the channel from the fabric object",
                 [STEP_PREPARE] = "the plugin prepares the claim",
                 [STEP_UNPREPARE] = "the claim is unprepared",
                 [STEP_REPORT] = "the plugin reports",

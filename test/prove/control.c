@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a controller decides: rules/assignment_facts and rules/assignment over what it has seen in the world.
- */
+/* The decision of a controller: rules/assignment_facts and rules/assignment, with the facts that it has seen
+ * in the world. */
 #include <string.h>
 
 #include "base/diag.h"
@@ -16,13 +16,13 @@
 #define CLIQUE "33333333-4444-4555-8666-777777777777.1"
 enum { REPORT_MAX = 2000, CREATED = 1000, MEMO_MIB = 512 };
 
-/* All that the decision depends on. */
+/* All inputs of the decision. */
 struct look {
         struct object object;
         struct {
                 struct heard heard;
-                uint8_t boot;   /* as the API server has it */
-                uint8_t domain; /* of the claim that is allocated, as far as a controller sees it */
+                uint8_t boot;   /* in the API server */
+                uint8_t domain; /* of the allocated claim, if the controllers have seen it */
         } nodes[NODES];
         uint8_t idle, went_back, domain_ends;
 };
@@ -232,7 +232,7 @@ static const char *get_removal(void *u, const char *node) {
         return NULL;
 }
 
-/* The server answers with what there is. */
+/* The API server answers with the present state. */
 static bool is_absent(void *u, enum assignment_question q, const char *name, const char *other) {
         const struct source *s = u;
         switch (q) {
@@ -294,15 +294,15 @@ static void decide(struct run *r, const struct look *look, struct control *ret) 
         const char *broken = assignment_check(&facts.input, &decision, a);
         memset(ret, 0, sizeof *ret);
         ret->broken = broken != NULL;
-        if (broken) /* what is wrong is not written */
-                snprintf(r->broken, sizeof r->broken, "a controller decides what must not be: %s", broken);
+        if (broken) /* a wrong decision is not written */
+                snprintf(r->broken, sizeof r->broken, "a controller makes a wrong decision: %s", broken);
         read_decision(&decision, &look->object, a, &ret->object);
         ret->changed = decision.changed;
 }
 
-/* ---- is the renaming right? ---- */
+/* ---- check of the renaming ---- */
 
-/* The epochs of all nodes become different ones, in the same order for each node. */
+/* Makes the epochs of all nodes different, in the same order for each node. */
 static uint8_t spread_epoch(uint8_t epoch, unsigned n) {
         return epoch ? (uint8_t)(epoch * NODES + n) : 0;
 }
@@ -326,7 +326,7 @@ static void spread(struct look *look) {
         }
 }
 
-/* New epochs are higher than all others, in the order in which they were given. */
+/* New epochs are higher than all others, and keep their order. */
 static void same_form(struct object *o, unsigned most) {
         o->epoch = 0;
         for (unsigned n = 0; n < NODES; n++) {
@@ -355,7 +355,7 @@ static void check_renaming(struct run *r, const struct look *look, const struct 
         BUG_ON(memcmp(&x, &y, sizeof x) != 0);
 }
 
-/* Domains have no order. */
+/* The order of domains does not matter. */
 static void swap_domains(struct look *look) {
         rename_swap(&look->object);
         for (unsigned n = 0; n < NODES; n++) {

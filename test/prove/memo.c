@@ -8,7 +8,7 @@
 #include "search.h"
 
 struct memo {
-        size_t key_size, item_size; /* an item is whether it is there, the key and the value */
+        size_t key_size, item_size; /* an item: a byte that is set if it exists, the key and the value */
         size_t n, n_slots;          /* a power of two */
         unsigned char *items;
 };

@@ -18,7 +18,7 @@ unsigned node_number(const char *name) {
         return (unsigned)(name[1] - '1');
 }
 
-/* They are made once: what a function borrows has to live long. */
+/* They are created once: functions borrow them for a long time. */
 const char *uid_of(enum uid kind, unsigned node, unsigned number) {
         static char uids[UID_POD + 1][NODES][NUMBERS][UID_SIZE];
         BUG_ON(node >= NODES || number >= NUMBERS);

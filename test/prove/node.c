@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens on a node: daemon/decision and cd_plugin/may_prepare over what is there. */
+/* The events on a node: daemon/decision and cd_plugin/may_prepare, with the state of the world. */
 #include <string.h>
 
 #include "base/diag.h"
@@ -28,9 +28,9 @@ bool node_is_used(const struct host *h, unsigned domain) {
         return domain && ((h->phase == CLAIM_PREPARED && h->domain == domain) || h->orphan == domain);
 }
 
-/* ---- the object, as far as it concerns a node ---- */
+/* ---- the part of the object that concerns a node ---- */
 
-/* Whether others are in a domain matters to one whose IMEX ended uncleanly. */
+/* If IMEX ended uncleanly, it matters to a node whether others are in its domain. */
 static void project_others(const struct row *row, const struct object *o, unsigned d, unsigned node,
                            struct object *ret) {
         bool counts = row->crashes || row->unclean;
@@ -45,7 +45,7 @@ void node_project(const struct row *row, const struct object *o, unsigned node, 
         memset(ret, 0, sizeof *ret);
         ret->uid = o->uid;
         ret->recount = o->recount;
-        if (row_recounts(row)) /* otherwise it does not matter what a daemon has seen */
+        if (row_recounts(row)) /* otherwise the epochs that a daemon has seen do not matter */
                 ret->epoch = o->epoch;
         for (unsigned i = 0; i < o->n_domains; i++) {
                 unsigned d = o->domains[i];
@@ -101,7 +101,8 @@ static const char *release(const struct world *w, unsigned node) {
         if (!node_has_living_imex(h) || h->memory.domain != h->domain)
                 return "a pod gets a channel while no IMEX of its domain runs on the node";
         if (!w->snapshot.taken && (!p->state || p->epoch != h->memory.epoch || p->index != h->memory.index))
-                return "a pod gets a channel while the object does not list the assignment of the node";
+                return "a pod gets a channel while the fabric object does not list the assignment of the "
+                       "node";
         return NULL;
 }
 
@@ -114,7 +115,7 @@ bool node_plugin(struct run *r, struct world *w, unsigned node, const char **bro
                 if (h->cut)
                         return false;
                 if (!h->plugin_view && r->row->late_plugin)
-                        h->plugin_view = VIEW_NEWEST; /* it asks the API server */
+                        h->plugin_view = VIEW_NEWEST; /* it reads the object from the API server */
                 if (r->row->late_notes)
                         h->note = NOTE_GRANTING;
                 else if (is_ready(r, w, node))
@@ -216,7 +217,7 @@ static void decide(const struct run *r, const struct ask *k, struct answer *ret)
         }
 }
 
-/* As the daemon has it, and as node_project() makes it. */
+/* Decides with the daemon's object, and with that of node_project(). */
 static void decide_twice(const struct run *r, struct ask *k, const struct object *o, struct answer *ret) {
         struct answer projected;
         struct ask full = *k;
@@ -241,7 +242,7 @@ static const struct answer *ask(struct run *r, const struct world *w, unsigned n
         if (k.known)
                 node_project(r->row, o, node, &k.object);
         k.memory = h->memory;
-        k.current = k.known; /* as far as the daemon knows */
+        k.current = k.known; /* according to the daemon */
         k.node = (uint8_t)node;
         k.pod = h->process;
         k.boot = h->boot;
@@ -271,7 +272,7 @@ static enum imex_use look_at_use(const struct host *h) {
                                                           : IMEX_USE_NONE;
 }
 
-/* The claim has been found to be ready for, or is prepared. */
+/* A claim is prepared, or the plugin has found IMEX READY for it. */
 static bool is_relied_on(const struct host *h) {
         unsigned domain = h->memory.domain;
         return domain && !h->hurt &&
@@ -300,7 +301,7 @@ static const char *act(const struct world *w, struct host *h, enum decision_step
         case DECISION_ENTER:
         case DECISION_START:
                 if (is_living(h->imex))
-                        return "a second IMEX is started on a node";
+                        return "a daemon starts a second IMEX on its node";
                 h->imex = DECISION_IMEX_RUNS;
                 h->withdrawn = h->paused = 0;
                 break;
@@ -313,7 +314,7 @@ static const char *act(const struct world *w, struct host *h, enum decision_step
                 h->paused = step == DECISION_PAUSE;
                 h->withdrawn = 1;
                 if (is_relied_on(h) && !ends(w, h))
-                        return "IMEX is stopped under a claim that is prepared";
+                        return "a daemon stops IMEX while a claim is prepared";
                 break;
         case DECISION_FORGET:
                 h->imex = DECISION_IMEX_NONE;
@@ -323,10 +324,10 @@ static const char *act(const struct world *w, struct host *h, enum decision_step
                 if (is_living(h->imex))
                         return "a daemon ends before its IMEX";
                 if (h->terminating && is_relied_on(h) && !ends(w, h))
-                        return "a daemon ends under a claim that is prepared";
+                        return "a daemon ends while a claim is prepared";
                 if (h->terminating)
                         node_kill(h);
-                h->imex = h->paused = h->withdrawn = h->view = 0; /* the container starts again */
+                h->imex = h->paused = h->withdrawn = h->view = 0; /* the container restarts */
                 break;
         }
         return NULL;
@@ -352,12 +353,13 @@ bool node_daemon(struct run *r, struct world *w, unsigned node, unsigned plugin_
         m.served = h->memory.served;
         if (!row_recounts(r->row))
                 m.seen = 0;
-        if (!r->row->drains) /* only for who wants to remove the daemon it matters whether anybody uses it */
+        if (!r->row->drains) /* whether the daemon is used matters only if it may be removed */
                 m.served = 0;
         m.pod = !m.domain ? 0 : inherited && x->step != DECISION_ENTER ? h->memory.pod : h->process;
         *broken = act(w, h, x->step);
         h->memory = m;
-        /* What changes nothing after the plugin is the same as without the daemon. */
+        /* If the daemon changes nothing after the plugin's steps, the state is the same as without the
+         * daemon. */
         return *broken || memcmp(plugin_steps ? &between : &before, h, sizeof between) != 0;
 }
 
@@ -401,7 +403,7 @@ static struct report report_of(const struct row *row, const struct world *w, uns
         return r;
 }
 
-/* What it has seen of the object is news only with other news, or where the object is behind it. */
+/* The seen epoch alone is no reason for a report, unless it is higher than the object's. */
 bool node_is_reported(const struct row *row, const struct world *w, unsigned node) {
         const struct host *h = &w->hosts[node];
         const struct object *o = world_view(w, h->view);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prove: visits every state of small worlds (search.h) in which the functions that the programs call decide.
+/* prove: visits every state of small worlds (search.h). The decisions are made by the functions that the
+ * programs call.
  *
  *     prove [--world NAME]... [--changes N] [--nodes N] [--memory GIB] [--expect broken|stuck] [--quiet]
  *           [--plain]
  *
- * With --plain, nodes and domains are not taken as alike, which takes longer and must end in the same way.
- * Without --world all rows of the table are searched. The numbers replace those of the rows. Exit status: 0
- * if all promises hold, or if what is expected has been found; 1 if not; 2 if the memory was not enough, or
- * the options are wrong. */
+ * Without --world all rows of the table are searched. The numbers replace those of the rows. With --plain,
+ * nodes and domains are not treated as interchangeable; this takes longer and must give the same result. Exit
+ * status: 0 if all promises hold, or the expected failure was found; 1 if not; 2 if the memory was not
+ * enough, or the options are wrong. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -21,19 +22,19 @@
 
 static const struct row rows[] = {
         { .name = "small",
-          .what = "domains follow each other on the nodes",
+          .what = "domains follow one another on the nodes",
           .nodes = 3,
           .domains = 2,
           .controllers = 1,
           .changes = 4 },
         { .name = "a",
-          .what = "domains follow each other on the nodes",
+          .what = "as small, with more changes",
           .nodes = 3,
           .domains = 2,
           .controllers = 1,
           .changes = 6 },
         { .name = "b",
-          .what = "two controllers, one of which may be behind, and a daemon that crashes",
+          .what = "two controllers, one of which may have an old cache, and a daemon that crashes",
           .nodes = 2,
           .domains = 2,
           .controllers = 2,
@@ -51,8 +52,8 @@ static const struct row rows[] = {
           .restores = 1,
           .late_reports = 1 },
         { .name = "d",
-          .what = "a node is cut off, its daemon is deleted by force and lives on, the node reboots, daemons "
-                  "crash",
+          .what = "a node is cut off, its daemon's Pod is force-deleted and the daemon still runs, the node "
+                  "reboots, daemons crash",
           .nodes = 2,
           .domains = 1,
           .controllers = 1,
@@ -62,7 +63,7 @@ static const struct row rows[] = {
           .forces = 1,
           .reboots = 1 },
         { .name = "late-pods",
-          .what = "the same, and a cache of Pods is older than that of the plugins' Pods",
+          .what = "as d, and the cache of daemons' Pods is older than that of plugins' Pods",
           .nodes = 2,
           .domains = 1,
           .controllers = 1,
@@ -73,7 +74,7 @@ static const struct row rows[] = {
           .reboots = 1,
           .late_pods = 1 },
         { .name = "late",
-          .what = "everything is seen some time after it has happened",
+          .what = "each event is seen some time after it has happened",
           .nodes = 2,
           .domains = 2,
           .controllers = 1,
@@ -95,7 +96,7 @@ static const struct row rows[] = {
 
 static const struct channels_row channels_rows[] = {
         { .name = "e",
-          .what = "channels: a Node and the ComputeDomainFabric are deleted while nobody leads",
+          .what = "channels: a Node and the ComputeDomainFabric are deleted while no controller leads",
           .changes = 3,
           .gone = 1,
           .deletes = 1,
@@ -103,15 +104,15 @@ static const struct channels_row channels_rows[] = {
           .slow = 1 },
 };
 
-/* What replaces the numbers of the rows. */
+/* Options that replace the numbers of the rows. */
 struct numbers {
         const char *name;
-        size_t at; /* in a row; NOWHERE: it has no such number */
+        size_t at; /* the offset in a row; NOWHERE: a row has no such number */
         bool set;
         unsigned value;
 };
 
-/* These count for world e, too; NUMBER_SLOW only there. */
+/* These apply to world e, too; NUMBER_SLOW only to it. */
 enum { NUMBER_CHANGES, NUMBER_SLOW };
 #define NOWHERE SIZE_MAX
 static struct numbers numbers[] = {
@@ -168,12 +169,11 @@ static struct row adjust(const struct row *row) {
 
 static const char *const words[] = { [SEARCH_HOLDS] = "all promises hold",
                                      [SEARCH_BROKEN] = "a promise is broken",
-                                     [SEARCH_STUCK] = "a claim may wait for ever",
-                                     [SEARCH_LIMIT] = "out of memory, nothing is proved" };
+                                     [SEARCH_STUCK] = "a claim may wait forever",
+                                     [SEARCH_LIMIT] = "out of memory, so nothing is proved" };
 
 static void print_numbers(const struct search_result *x) {
-        printf("%llu states, %llu transitions, depth %u, hashes of %d bits (a state was missed with "
-               "probability "
+        printf("%llu states, %llu transitions, depth %u, hashes of %d bits (probability of a missed state "
                "%.1e), %.1f s\n",
                (unsigned long long)x->states, (unsigned long long)x->transitions, x->depth, SEARCH_HASH_BITS,
                search_missed(x->states), x->seconds);

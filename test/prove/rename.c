@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives worlds that cannot be told apart one form: epochs, Pods and boots are numbered from 1 in their order,
- * and what nobody can see any more is emptied.
+/* Gives worlds that cannot be distinguished one form. Epochs, Pods and boots are numbered from 1 in their
+ * order, and values that nothing reads any more are cleared.
  *
- * The decisions compare the epochs of one node, and a new epoch is higher than all that the object knows. So
- * where the object always knows the highest one, only the order of each node's epochs counts, and they are
- * numbered for each node; control.c checks that this changes no decision. Where etcd is restored the object
- * does not know it, and the distances between all epochs stay as they are. */
+ * The decisions compare the epochs of one node, and a new epoch is higher than all that the object knows. If
+ * the object always knows the highest epoch, only the order of each node's epochs counts, and they are
+ * numbered for each node; control.c checks that this changes no decision. If etcd is restored, the object may
+ * not know it, and the distances between all epochs stay the same. */
 #include <string.h>
 
 #include "base/diag.h"
@@ -22,7 +22,7 @@ struct group {
 struct offsets {
         struct group pods[NODES], boots[NODES];
         struct group epochs[NODES],
-                bounds[NODES]; /* of the nodes' assignments; not higher than which they are */
+                bounds[NODES]; /* epochs of the nodes' assignments; upper limits of epochs */
         struct group objects;  /* epochs of objects */
         struct group recounts, seen;
 };
@@ -128,8 +128,8 @@ static void apply(const struct group *g, struct world *w, const uint8_t *map) {
                 p[g->at[i]] = map[p[g->at[i]]];
 }
 
-/* In their order, from 1 on; `tight` without gaps. What is not in the set becomes the next lower one that is.
- */
+/* Numbers the set in its order, from 1 on; `tight`: without gaps. A value outside of the set gets the number
+ * of the next lower one in it. */
 static void number(uint64_t set, bool tight, uint8_t map[static NUMBERS]) {
         unsigned first = set ? (unsigned)__builtin_ctzll(set) : 0, rank = 0;
         map[0] = 0;
@@ -139,7 +139,7 @@ static void number(uint64_t set, bool tight, uint8_t map[static NUMBERS]) {
         }
 }
 
-/* It has the numbers from 1 on already. */
+/* The set already has the numbers from 1 on. */
 static bool is_numbered(uint64_t set) {
         return ((set >> 1) & ((set >> 1) + 1)) == 0;
 }
@@ -165,7 +165,7 @@ unsigned rename_last_boot(const struct run *r, const struct world *w, unsigned n
         return highest(used(&r->offsets->boots[node], w));
 }
 
-/* ---- what nobody can see ---- */
+/* ---- values that nothing reads ---- */
 
 static bool lists(const struct object *o, unsigned node, unsigned epoch) {
         for (unsigned d = 0; d < DOMAINS; d++)
@@ -183,7 +183,7 @@ static bool is_listed(const struct world *w, unsigned node, unsigned epoch) {
         return any;
 }
 
-/* An epoch that no object has is never asked for. */
+/* No rule looks for an epoch that no object has. */
 static void forget_left(const struct world *w, unsigned node, uint8_t *n_left, uint8_t left[static LEFT]) {
         unsigned kept = 0;
         for (unsigned i = 0; i < *n_left; i++)
@@ -263,7 +263,7 @@ static void set_epoch(struct object *o, const uint8_t *epoch) {
                 o->epoch = *epoch;
 }
 
-/* The object knows all epochs. */
+/* For worlds in which the object knows all epochs. */
 static void number_by_node(const struct run *r, struct world *w) {
         const struct offsets *o = r->offsets;
         uint8_t map[NUMBERS], most = 0;
@@ -280,7 +280,7 @@ static void number_by_node(const struct run *r, struct world *w) {
         each_object(w, set_epoch, &most);
 }
 
-/* Recounts compare the epochs of all nodes. */
+/* For worlds with recounts, which compare the epochs of all nodes. */
 static void number_all(const struct run *r, struct world *w) {
         const struct offsets *o = r->offsets;
         uint8_t map[NUMBERS];
@@ -301,7 +301,7 @@ static void number_all(const struct run *r, struct world *w) {
         apply(&o->seen, w, map);
 }
 
-/* ---- things that are alike ---- */
+/* ---- interchangeable things ---- */
 
 const uint8_t orders[ORDERS][NODES] = { { 0, 1, 2 }, { 1, 0, 2 }, { 0, 2, 1 },
                                         { 2, 0, 1 }, { 1, 2, 0 }, { 2, 1, 0 } };
@@ -376,7 +376,7 @@ static void swap_domains(struct world *w) {
         w->domain_ends = (uint8_t)(w->domain_ends >> 1 | (w->domain_ends & 1) << 1);
 }
 
-/* All that is there of a node. */
+/* All parts of a world that belong to a node. */
 struct node_part {
         struct host host;
         struct heard heard[CONTROLLERS];
@@ -408,7 +408,7 @@ static void part_of(const struct world *w, unsigned n, struct node_part *ret) {
         ret->pod = w->snapshot.pods[n];
 }
 
-/* Nodes with equal parts can be exchanged without any difference. */
+/* Nodes with equal parts are interchangeable. */
 static void sort_nodes(const struct run *r, struct world *w) {
         struct node_part parts[NODES];
         uint8_t order[NODES] = { 0, 1, 2 };

@@ -38,9 +38,9 @@ double search_missed(uint64_t states) {
         return p;
 }
 
-/* ---- what is remembered of the states ---- */
+/* ---- records of the states ---- */
 
-/* A list that grows, in whose size the limit of memory counts. */
+/* A growing list, whose size counts towards the memory limit. */
 struct list {
         char *p;
         size_t item, n, cap;
@@ -50,15 +50,16 @@ struct search {
         const struct search_world *w;
         const struct search_limits *l;
         FILE *out;
-        struct list hashes, parents; /* of each state */
-        struct list n_edges, edges;  /* how many continuations without faults each state has, and which */
-        struct list served;          /* of each state */
-        uint32_t *table;             /* of states, by their hash; NOBODY: empty */
+        struct list hashes, parents; /* an entry for each state */
+        struct list n_edges,
+                edges;      /* for each state, the number of its continuations without faults, and these */
+        struct list served; /* an entry for each state */
+        uint32_t *table;    /* states by their hash; NOBODY: empty */
         size_t table_size;
         struct list frontier, next; /* packed states: of the present depth, and of the one after it */
         size_t bytes;
         bool full;
-        char *a, *b, *state; /* states to work on */
+        char *a, *b, *state; /* unpacked states */
         char *packed;
         struct search_result *ret;
 };
@@ -101,7 +102,7 @@ static uint32_t u32_at(const struct list *l, size_t i) {
         return x;
 }
 
-/* A state is mostly zeros: a bit for each byte, and those that are not zero. */
+/* Most bytes of a state are zero. A packed state is a bit for each byte, and the bytes that are not zero. */
 static size_t pack(const struct search *s, const char *state) {
         size_t n = (s->w->size + 7) / 8;
         memset(s->packed, 0, n);
@@ -141,7 +142,7 @@ static bool make_table(struct search *s, size_t size) {
         return true;
 }
 
-/* The number of a state; NOBODY: there is no memory. *ret_new: it was not known. */
+/* The number of a state; NOBODY: out of memory. *ret_new: the state is new. */
 static uint32_t enter(struct search *s, const void *state, uint32_t parent, bool *ret_new) {
         struct search_hash h = search_hash(state, s->w->size);
         uint32_t *slot;
@@ -170,8 +171,7 @@ static uint32_t enter(struct search *s, const void *state, uint32_t parent, bool
 
 /* ---- the history ---- */
 
-/* Is it a step from s->a to the state with this hash (NULL: to one that breaks a promise)? s->b is what it
- * comes to. */
+/* The step leads from s->a to the state with this hash (NULL: it breaks a promise). s->b is the new state. */
 static bool is_step(struct search *s, unsigned step, const struct search_hash *to) {
         const char *broken = NULL;
         memcpy(s->b, s->a, s->w->size);
@@ -198,8 +198,8 @@ static void tell_step(struct search *s, unsigned number, const struct search_has
         BUG_ON(true);
 }
 
-/* From the beginning to the state, and to a broken promise, if there is one. Nothing is renamed, so that each
- * thing keeps its name. */
+/* Prints the steps from the beginning to the state, and the step that breaks a promise, if there is one.
+ * Nothing is renamed, so all names stay the same. */
 static void tell_history(struct search *s, uint32_t id, bool is_broken) {
         size_t n = 0;
         for (uint32_t i = id; i; i = u32_at(&s->parents, i))
@@ -301,8 +301,8 @@ static void visit_all(struct search *s) {
 
 /* ---- progress ---- */
 
-/* A state is served if one of its continuations is. Continuations mostly have higher numbers, so few rounds
- * are needed. */
+/* A state is served if one of its continuations is. Most continuations have higher numbers, so few rounds are
+ * necessary. */
 static size_t spread(struct search *s) {
         size_t edge = s->edges.n, waiting = 0;
         for (size_t i = s->hashes.n; i-- > 0;) {
@@ -330,8 +330,8 @@ static void check_progress(struct search *s) {
                 id++;
         s->ret->end = SEARCH_STUCK;
         fprintf(s->out,
-                "%s: after this history a claim waits for ever, though nothing fails any more (so it is "
-                "after %zu of %zu states):\n",
+                "%s: after this history a claim waits forever, although nothing fails any more (as after "
+                "%zu of %zu states):\n",
                 s->w->name, waiting, s->served.n);
         tell_history(s, id, false);
 }

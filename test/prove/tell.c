@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step of a history in words. */
+/* Prints a step of a history in words. */
 #include <string.h>
 
 #include "daemon/decision.h"
@@ -30,11 +30,11 @@ static void print_object(const struct object *o, FILE *out) {
 
 static void print_report(const struct report *r, FILE *out) {
         if (r->domain)
-                fprintf(out, "it runs d%u with %u/%u", r->domain, r->index, r->epoch);
+                fprintf(out, "it is in d%u with index/epoch %u/%u", r->domain, r->index, r->epoch);
         else
-                fprintf(out, "it runs nothing");
+                fprintf(out, "it has no assignment");
         for (unsigned i = 0; i < r->n_left; i++)
-                fprintf(out, "%s%u", i ? ", " : "; it left ", r->left[i]);
+                fprintf(out, "%s%u", i ? ", " : "; it has left epoch ", r->left[i]);
         if (r->recount)
                 fprintf(out, "; it answers recount %u", r->recount);
 }
@@ -47,7 +47,7 @@ static void tell_daemon(const struct host *x, const struct host *y, FILE *out) {
                 fprintf(out, "the daemon takes d%u with index/epoch %u/%u and starts IMEX", m->domain,
                         m->index, m->epoch);
         else if (x->memory.domain && !m->domain)
-                fprintf(out, "the daemon has left d%u", x->memory.domain);
+                fprintf(out, "the daemon leaves d%u", x->memory.domain);
         else if (y->imex == DECISION_IMEX_STOPS && x->imex != y->imex)
                 fprintf(out, "the daemon stops IMEX%s", y->paused ? " for a new container" : "");
         else if (y->imex == DECISION_IMEX_RUNS && x->imex != y->imex)
@@ -55,22 +55,22 @@ static void tell_daemon(const struct host *x, const struct host *y, FILE *out) {
         else if (x->withdrawn != y->withdrawn)
                 fprintf(out, "the daemon %s readiness", y->withdrawn ? "withdraws" : "shows");
         else
-                fprintf(out, "the daemon changes nothing that runs");
+                fprintf(out, "the daemon changes nothing");
 }
 
-/* It decides at once; before it acts, the plugin may go on. */
+/* The daemon decides at once. Before it acts, the plugin may make steps. */
 static void tell_turn(const struct host *x, const struct host *y, unsigned plugin_steps, FILE *out) {
         if (plugin_steps)
-                fprintf(out, "the daemon looks who uses its domain, the plugin %s, and then ",
-                        y->phase == CLAIM_PREPARED ? "prepares the claim" : "finds IMEX ready");
+                fprintf(out, "the daemon looks which claims use its domain, the plugin %s, and then ",
+                        y->phase == CLAIM_PREPARED ? "prepares the claim" : "finds IMEX READY");
         tell_daemon(x, y, out);
 }
 
 static void tell_plugin(const struct host *x, const struct host *y, FILE *out) {
         fprintf(out, y->phase == CLAIM_PREPARED ? "the plugin prepares the claim"
-                     : y->note == NOTE_GRANTING ? "the plugin notes the claim"
-                     : y->note == NOTE_JUDGED   ? "the plugin finds IMEX ready"
-                     : x->note                  ? "the plugin finds that IMEX is not ready"
+                     : y->note == NOTE_GRANTING ? "the plugin writes the grant"
+                     : y->note == NOTE_JUDGED   ? "the plugin finds IMEX READY"
+                     : x->note                  ? "the plugin finds that IMEX is not READY"
                                                 : "");
 }
 
@@ -84,15 +84,15 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
                 break;
         case STEP_DEALLOCATE:
                 fprintf(out, "the claim of d%u is deallocated%s", x->domain,
-                        y->orphan ? ", but is prepared" : "");
+                        y->orphan ? ", but still prepared" : "");
                 break;
         case STEP_IMEX:
                 fprintf(out, "%s; ", x->imex == DECISION_IMEX_RUNS ? "IMEX is READY" : "IMEX has ended");
                 tell_daemon(x, y, out);
                 break;
         case STEP_DELIVER:
-                fprintf(out, "the daemon sees %s version of the object; ",
-                        what % 2 ? "the next but one" : "the next");
+                fprintf(out, "the daemon sees %s version of the fabric object; ",
+                        what % 2 ? "the second next" : "the next");
                 tell_turn(x, y, what / 2, out);
                 break;
         case STEP_NEW_POD:
@@ -105,7 +105,7 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
         case STEP_HEAR:
                 fprintf(out, "controller %u sees %s", what % 2 + 1,
                         what / 2 == 0   ? "the daemon's Pod and report"
-                        : what / 2 == 1 ? "the Node's boot"
+                        : what / 2 == 1 ? "the boot ID of the Node"
                                         : "which daemon claim was unprepared");
                 break;
         case STEP_PLUGIN:
@@ -122,25 +122,25 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
 static const char *const words[N_STEPS] = {
         [STEP_END] = "the pod ends, and its claim is unprepared",
         [STEP_CRASH] = "the daemon's container crashes",
-        [STEP_UNCLEAN] = "IMEX has to be killed",
+        [STEP_UNCLEAN] = "IMEX must be killed",
         [STEP_DRAIN] = "the daemon's Pod is deleted",
-        [STEP_FORCE] = "the daemon's Pod is deleted by force",
+        [STEP_FORCE] = "the daemon's Pod is force-deleted",
         [STEP_REBOOT] = "the node reboots",
         [STEP_CUT] = "the node is cut off",
         [STEP_HEAL] = "the node is connected again",
         [STEP_SEE_CLAIM] = "the controllers see the claim",
-        [STEP_PLUGIN_SEES] = "the plugin sees the next version of the object",
-        [STEP_UNPREPARE] = "the claim that the API does not have any more is unprepared",
+        [STEP_PLUGIN_SEES] = "the plugin sees the next version of the fabric object",
+        [STEP_UNPREPARE] = "the claim that the API server no longer has is unprepared",
         [STEP_KILL] = "the kubelet ends the daemon",
-        [STEP_UNPREPARE_DAEMON] = "the daemon's claim is unprepared",
-        [STEP_POD_GONE] = "the daemon's Pod is gone",
+        [STEP_UNPREPARE_DAEMON] = "the daemon claim is unprepared",
+        [STEP_POD_GONE] = "the daemon's Pod no longer exists",
         [STEP_START] = "the daemon starts",
-        [STEP_TELL_BOOT] = "the Node object shows the new boot",
+        [STEP_TELL_BOOT] = "the Node object shows the new boot ID",
         [STEP_GO_ENDS] = "the daemon of the Go driver ends",
         [STEP_DELETE_DOMAIN] = "a ComputeDomain is deleted",
         [STEP_SNAPSHOT] = "a snapshot of etcd is taken",
         [STEP_RESTORE] = "etcd is restored",
-        [STEP_SEE] = "sees the next version of the object",
+        [STEP_SEE] = "sees the next version of the fabric object",
         [STEP_RESUME] = "begins, and sees all reports",
 };
 
@@ -155,8 +155,8 @@ static void tell_controller(const struct world *before, unsigned kind, unsigned 
                 fprintf(out, "writes:");
                 print_object(&after->versions[0], out);
         } else if (kind == STEP_SERVE || kind == STEP_LOSE) {
-                fprintf(out, "%s%s", x->base == VIEW_NEWEST ? "has its write served" : "gets a conflict",
-                        kind == STEP_LOSE ? ", and its answer is lost" : "");
+                fprintf(out, "%s%s", x->base == VIEW_NEWEST ? "writes successfully" : "gets a conflict",
+                        kind == STEP_LOSE ? ", and the answer is lost" : "");
         } else {
                 fprintf(out, "%s", words[kind]);
         }
@@ -170,7 +170,7 @@ void tell_step(const struct world *before, unsigned step, const struct world *af
                 tell_controller(before, kind, who, after, out);
         else if (kind == STEP_DELETE_DOMAIN || kind == STEP_SNAPSHOT || kind == STEP_RESTORE)
                 fprintf(out, "%s%s", words[kind],
-                        kind == STEP_RESTORE && what ? ", and the controllers are restarted" : "");
+                        kind == STEP_RESTORE && what ? ", and the controllers restart" : "");
         else if (words[kind])
                 fprintf(out, "%s: %s", node_name(who), words[kind]);
         else

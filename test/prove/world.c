@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can happen in the world, and what must hold in it. */
+/* The events of the world, and its promises. */
 #include "world.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ bool world_publish(const struct row *row, struct world *w, const struct object *
                         fall_behind(&x->view);
                 if (x->base)
                         x->base = VERSION_OLDER;
-                /* A write that will be refused is like none. */
+                /* A write that will be refused counts as none. */
                 if (!row->late_views)
                         x->base = 0;
                 memset(&x->wanted, 0, sizeof x->wanted);
@@ -75,7 +75,7 @@ static bool allocate(const struct row *row, struct world *w, unsigned n, unsigne
         return true;
 }
 
-/* Whether or not it is prepared: somebody may remove the claim, or its pod, by force. */
+/* The claim may still be prepared: somebody may force-delete the claim or its pod. */
 static bool deallocate(struct world *w, unsigned n) {
         struct host *h = &w->hosts[n];
         bool prepared = h->phase == CLAIM_PREPARED;
@@ -87,7 +87,7 @@ static bool deallocate(struct world *w, unsigned n) {
         return true;
 }
 
-/* Nobody wants the claim any more. In between it is like one that waits. */
+/* The claim is no longer needed. Until it is unprepared it counts as one that waits. */
 static bool end_pod(const struct row *row, struct world *w, struct host *h) {
         if (h->phase != CLAIM_PREPARED || h->cut || (!row->late_ends && !take(&w->changes)))
                 return false;
@@ -111,9 +111,9 @@ static bool crash(struct world *w, struct host *h) {
         unsigned process = h->process;
         bool terminating = h->terminating;
         if (!process || !h->memory.domain || !take(&w->crashes))
-                return false; /* one without an assignment only begins again */
+                return false; /* a daemon without an assignment only restarts */
         node_kill(h);
-        /* The kubelet restarts no container of a Pod that terminates. */
+        /* The kubelet restarts no container of a terminating Pod. */
         if (!terminating)
                 h->process = (uint8_t)process;
         return true;
@@ -146,9 +146,9 @@ static bool reboot(const struct run *r, struct world *w, unsigned n) {
         h->boot = (uint8_t)(rename_last_boot(r, w, n) + 1);
         h->memory = (struct memory){ 0 };
         h->orphan = h->hurt = h->note = h->plugin_view = 0;
-        h->unprepared = 0; /* the plugin forgets it with the boot */
+        h->unprepared = 0; /* the plugin forgets it at a reboot */
         if (h->phase == CLAIM_PREPARED)
-                h->phase = CLAIM_WAITING; /* its pod starts again, and the kubelet prepares it again */
+                h->phase = CLAIM_WAITING; /* its pod restarts, and the kubelet calls Prepare again */
         return true;
 }
 
@@ -181,14 +181,14 @@ static bool heal(struct host *h) {
         return was;
 }
 
-/* The version after the one that a reader has. With a restore the API server starts again, and what nobody
- * has read of before is never read. */
+/* The next version for a reader. After a restore the API server restarts, and unread versions from before are
+ * never read. */
 static uint8_t next_view(const struct world *w, unsigned view) {
         return (uint8_t)(w->restored && view > w->restored ? w->restored : view - 1);
 }
 
-/* A daemon decides at once when it sees something new: nothing that may happen in between changes what it
- * sees. It may miss versions. */
+/* A daemon decides at once when it sees a new version: no event in between changes what it sees. It may miss
+ * versions. */
 static bool deliver(struct run *r, struct world *w, unsigned n, unsigned what, const char **broken) {
         unsigned missed = what % 2, plugin_steps = what / 2;
         struct host *h = &w->hosts[n];
@@ -202,7 +202,8 @@ static bool deliver(struct run *r, struct world *w, unsigned n, unsigned what, c
         return node_daemon(r, w, n, plugin_steps, broken) || !plugin_steps;
 }
 
-/* The same of the end of its IMEX. That IMEX is READY the plugin may see before the daemon decides. */
+/* The daemon decides at once when its IMEX ends, too. The plugin may see that IMEX is READY before the daemon
+ * decides. */
 static bool imex(struct run *r, struct world *w, unsigned n, bool clean, bool decides, const char **broken) {
         bool starts = w->hosts[n].imex == DECISION_IMEX_RUNS;
         if (!node_imex(w, n, clean) || (!decides && !starts))
@@ -217,7 +218,7 @@ static bool plugin_sees(const struct world *w, struct host *h) {
         return true;
 }
 
-/* The kubelet ends what has no Pod any more, and sends SIGTERM to what is deleted. */
+/* The kubelet kills a daemon whose Pod no longer exists, and sends SIGTERM to one whose Pod is deleted. */
 static bool kubelet_ends(struct host *h) {
         if (h->cut || !h->process)
                 return false;
@@ -253,7 +254,7 @@ static bool new_pod(const struct run *r, struct world *w, unsigned n) {
         return true;
 }
 
-/* The kubelet starts a Pod that it knows also while it is cut off. */
+/* The kubelet starts a Pod that it knows, even while it is cut off. */
 static bool start(struct host *h) {
         bool known = h->last && h->last == h->pod;
         if (h->process || !h->pod || h->deleted || h->go || (h->last && !known) || (h->cut && !known))
@@ -266,7 +267,7 @@ static bool start(struct host *h) {
 
 enum news { NEWS_PODS, NEWS_NODE, NEWS_PLUGIN, N_NEWS };
 
-/* Of different kinds of objects it hears at different times. */
+/* A controller sees different kinds of objects at different times. */
 static bool hear(const struct row *row, const struct world *w, struct controller *c, unsigned n,
                  enum news news) {
         const struct host *h = &w->hosts[n];
@@ -359,7 +360,7 @@ static bool control(struct run *r, struct world *w, unsigned n, unsigned what, c
                 return x->broken;
         struct object wanted = x->object;
         if (!row_recounts(row) && c->view == VIEW_NEWEST && wanted.recount)
-                *broken = "a recount begins, though etcd was not restored";
+                *broken = "a recount begins although etcd was not restored";
         for (uint8_t i = 0; i < NODES; i++)
                 back[order[i]] = i;
         rename_order(&wanted, back);
@@ -374,7 +375,7 @@ static bool control(struct run *r, struct world *w, unsigned n, unsigned what, c
         return true;
 }
 
-/* The API server takes a write that was made from the newest version. */
+/* The API server accepts a write that is based on the newest version. */
 static bool serve(const struct row *row, struct world *w, struct controller *c, bool answered) {
         struct object wanted = c->wanted;
         if (!c->base)
@@ -547,7 +548,7 @@ static bool is_other(unsigned kind) {
                (kind >= STEP_SEE && kind <= STEP_RESUME);
 }
 
-/* How many values `what` has. */
+/* The number of values of `what`. */
 static unsigned choices(const struct row *row, unsigned kind) {
         switch (kind) {
         case STEP_ALLOCATE:
@@ -601,7 +602,7 @@ static bool step_any(struct run *r, struct world *w, unsigned step, const char *
         return step_node(r, w, kind, who, what, broken);
 }
 
-/* That a report is stored at once is as if the daemon had decided later. */
+/* Without late_reports a report is stored at once. This is equivalent to a later decision of the daemon. */
 static bool do_step(void *u, void *state, unsigned step, const char **broken) {
         struct run *r = u;
         if (!step_any(r, state, step, broken))
@@ -616,9 +617,10 @@ static bool is_progress(void *u, unsigned step) {
         return step / (STEP_WHO * STEP_WHAT) >= STEP_SEE_CLAIM;
 }
 
-/* ---- what must hold ---- */
+/* ---- promises ---- */
 
-/* failure: any fault strikes at any step -> every claim has its IMEX, and no index has two [search] */
+/* failure: any fault strikes at any step -> IMEX runs for every prepared claim, and no index has two IMEX
+ * processes [search] */
 static const char *check(void *u, const void *state) {
         const struct run *r = u;
         const struct world *w = state;
@@ -630,7 +632,7 @@ static const char *check(void *u, const void *state) {
                         const struct host *y = &w->hosts[j];
                         if (node_has_living_imex(y) && x->memory.domain == y->memory.domain &&
                             x->memory.index == y->memory.index)
-                                return "two living IMEX processes have one index of one domain";
+                                return "two running IMEX processes have the same index of a domain";
                 }
                 if (used && !x->hurt && !ends(w, used) && (!living || x->memory.domain != used))
                         return "a claim is prepared, and no IMEX of its domain runs on the node";

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: a small cluster in one block of bytes: an NVLink partition with its ComputeDomainFabric, nodes with
- * their daemons, and controllers. What daemons, kubelet plugins and controllers decide in it is decided by
- * the functions that the programs call (daemon/decision, cd_plugin/may_prepare, rules/assignment_facts and
- * rules/assignment). What the kubelet, the API server and nvidia-imex do is played here.
+ * their daemons, and controllers. The decisions of daemons, kubelet plugins and controllers are made by the
+ * functions that the programs call (daemon/decision, cd_plugin/may_prepare, rules/assignment_facts and
+ * rules/assignment). The kubelet, the API server and nvidia-imex are simulated here.
  *
- * Everything is a small number; 0 means none. Domains, nodes and controllers are numbered from 0, and a field
- * that may be none holds one more. Pods, their daemon claims (one for each Pod, with the same number) and
- * boots are numbered for each node. Numbers that cannot be told apart are renamed (rename.c), so that the
- * same state is the same block of bytes. */
+ * All values are small numbers; 0 means none. Domains, nodes and controllers are numbered from 0; a field
+ * that may be none contains the number plus one. Pods, their daemon claims (one for each Pod, with the same
+ * number) and boots are numbered for each node. Numbers that cannot be distinguished are renamed (rename.c),
+ * so that equal states are equal blocks of bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,41 +19,41 @@
 
 enum { NODES = 3, DOMAINS = 2, CONTROLLERS = 2, VERSIONS = 3, LEFT = 4, STEPS_MAX = 200 };
 
-/* A row of the table of worlds: what there is, and how much may happen. */
+/* A row of the table of worlds: the parts of a world, and the number of its events. */
 struct row {
         const char *name, *what;
-        bool plain; /* nodes, and domains, are not taken as alike */
+        bool plain; /* do not treat nodes, or domains, as interchangeable */
         unsigned nodes, domains, controllers;
-        unsigned go; /* daemons of the Go driver that hold the daemon device when it begins */
-        /* How much may happen. */
+        unsigned go; /* daemons of the Go driver that hold the daemon device at the beginning */
+        /* The largest number of each event. */
         unsigned changes;  /* claims that are allocated or deallocated */
-        unsigned crashes;  /* of a daemon's container, with its IMEX */
-        unsigned unclean;  /* an nvidia-imex that has to be killed when it is stopped */
-        unsigned restores; /* of etcd; from a snapshot that is taken at any time before */
-        unsigned lost;     /* answers to a controller's write; with late_writes and late_views */
+        unsigned crashes;  /* crashes of a daemon's container, with its IMEX */
+        unsigned unclean;  /* an nvidia-imex must be killed when it is stopped */
+        unsigned restores; /* restores of etcd, from a snapshot of any earlier time */
+        unsigned lost;     /* lost answers to a controller's write; with late_writes and late_views */
         unsigned cuts;     /* a node is cut off from the API server */
-        unsigned forces;   /* a daemon Pod is deleted by force, whether or not its process has ended */
-        unsigned drains;   /* a daemon Pod is deleted in order */
+        unsigned forces;   /* a daemon's Pod is force-deleted, whether or not its process has ended */
+        unsigned drains;   /* a daemon's Pod is deleted normally */
         unsigned reboots;
-        unsigned deletes; /* of ComputeDomains */
-        /* 1: what follows happens in two steps, between which others act. */
-        unsigned late_ends;    /* a claim is unprepared, and is deallocated */
-        unsigned late_claims;  /* a claim is allocated, and controllers see it */
-        unsigned late_reports; /* a daemon decides, and its report is stored */
-        unsigned late_writes;  /* a controller's write is sent, and is served */
-        unsigned late_views;   /* a version of the object is written, and a controller sees it */
-        unsigned late_notes;   /* the plugin notes a claim, and looks whether IMEX is READY */
-        unsigned late_plugin;  /* a version of the object is written, and the plugin sees it */
-        unsigned late_pods;    /* a controller sees the Pod of the daemon, and that of the plugin */
-        unsigned recounts;     /* 1: a recount may begin, though etcd was not restored */
+        unsigned deletes; /* deletions of ComputeDomains */
+        /* 1: the event happens in two steps, between which others act. */
+        unsigned late_ends;    /* a claim is unprepared, and then deallocated */
+        unsigned late_claims;  /* a claim is allocated, and then controllers see it */
+        unsigned late_reports; /* a daemon decides, and then its report is stored */
+        unsigned late_writes;  /* a controller sends a write, and then the API server executes it */
+        unsigned late_views;   /* a version of the object is written, and then a controller sees it */
+        unsigned late_notes;   /* the plugin writes the grant, and then checks whether IMEX is READY */
+        unsigned late_plugin;  /* a version of the object is written, and then the plugin sees it */
+        unsigned late_pods;    /* a controller sees the Pod of the daemon, and then that of the plugin */
+        unsigned recounts;     /* 1: a recount may begin although etcd was not restored */
 };
 
-/* Recounts may begin, so that it matters what daemons have seen. */
+/* Recounts may begin, so the epochs that daemons have seen matter. */
 static inline bool row_recounts(const struct row *row) {
         return row->restores || row->recounts;
 }
 
-/* A node's place in a domain, as an object has it. */
+/* The assignment of a node in a domain, in the fabric object. */
 enum place_state { PLACE_NONE, PLACE_ACTIVE, PLACE_RESERVED, PLACE_LEAVING, PLACE_ENDING };
 
 struct place {
@@ -64,60 +64,61 @@ struct place {
 struct object {
         uint8_t uid; /* 0: it does not exist */
         uint8_t epoch, recount;
-        uint8_t n_domains, domains[DOMAINS]; /* that are listed, in this order */
+        uint8_t n_domains, domains[DOMAINS]; /* the listed domains, in this order */
         uint8_t n_freed[DOMAINS], freed[DOMAINS][NODES];
         struct place places[DOMAINS][NODES];
-        uint8_t removals[NODES]; /* Pods */
+        uint8_t removals[NODES]; /* marked Pods */
 };
 
-/* What a daemon has written on its Pod. */
+/* The report on a daemon's Pod. */
 struct report {
-        uint8_t pod; /* 0: nothing yet */
+        uint8_t pod; /* 0: no report yet */
         uint8_t boot, object, domain, index, epoch, ready, served, seen, recount, n_left, left[LEFT];
 };
 
-/* What a daemon remembers on the disk of its node. */
+/* The memory of a daemon, on the disk of its node. */
 struct memory {
         uint8_t domain, index, epoch, ready, closed, seen, recount, n_left, left[LEFT];
-        uint8_t pod;    /* that the assignment is of */
+        uint8_t pod;    /* the Pod of the assignment */
         uint8_t served; /* the Pod in which IMEX has been READY */
 };
 
 enum claim_phase { CLAIM_NONE, CLAIM_WAITING, CLAIM_PREPARED, CLAIM_ENDED /* its pod has ended */ };
-/* imex/imex_grants.h: the plugin has noted the claim; has found IMEX READY, and writes the CDI file next. */
+/* imex/imex_grants.h. GRANTING: the plugin has written the grant. JUDGED: it has found IMEX READY, and writes
+ * the CDI file next. */
 enum claim_note { NOTE_NONE, NOTE_GRANTING, NOTE_JUDGED };
 
 struct host {
         /* The workload's claim. */
         uint8_t domain, phase, note;
-        uint8_t unseen; /* no controller has seen yet that it is allocated */
-        uint8_t orphan; /* a domain of which a claim is prepared that the API does not have any more */
-        uint8_t hurt;   /* a fault has ended IMEX under what is prepared */
-        /* What the API has of the node, and of its daemon. */
+        uint8_t unseen; /* no controller has seen the allocation yet */
+        uint8_t orphan; /* the domain of a prepared claim that the API server no longer has */
+        uint8_t hurt;   /* a fault has ended IMEX while a claim was prepared */
+        /* The node and its daemon in the API server. */
         uint8_t boot_told, pod, deleted, unprepared;
         struct report report;
         /* The node itself. */
         uint8_t boot, cut, go;
-        uint8_t process; /* Pod whose process runs; 0: none */
-        uint8_t last;    /* Pod whose daemon claim is prepared; 0: none */
+        uint8_t process; /* the Pod whose process runs; 0: none */
+        uint8_t last;    /* the Pod whose daemon claim is prepared; 0: none */
         struct memory memory;
         uint8_t imex, withdrawn, paused, terminating;
-        uint8_t view;        /* the version of the object that the daemon has, see world_view(); 0: none */
-        uint8_t plugin_view; /* the same of the plugin while a claim waits */
+        uint8_t view;        /* the daemon's version of the object, see world_view(); 0: none */
+        uint8_t plugin_view; /* the plugin's version while a claim waits */
 };
 
-/* What a controller has seen of a node. */
+/* A controller's knowledge of a node. */
 struct heard {
         uint8_t boot, pod, deleted, unprepared;
         struct report report;
 };
 
 struct controller {
-        uint8_t view;       /* as above */
-        uint8_t went_back;  /* it has seen that the version of the object went back, and no recount since; */
+        uint8_t view;       /* its version of the object */
+        uint8_t went_back;  /* it has seen that the version of the object decreased, and no recount since; */
         uint8_t went_epoch; /* the object's epoch then */
-        uint8_t waits;      /* it was restarted with etcd, and begins when the daemons have reported again */
-        uint8_t base;       /* the version that `wanted` was made from; 0: no write is under way */
+        uint8_t waits;      /* it restarted with etcd, and begins when the daemons have reported again */
+        uint8_t base;       /* the version that `wanted` is based on; 0: no write is in progress */
         struct object wanted;
         struct heard heard[NODES];
 };
@@ -130,24 +131,24 @@ struct snapshot {
 };
 
 struct world {
-        struct object versions[VERSIONS]; /* the newest first; those that nobody has any more are empty */
-        struct object frozen;             /* what the daemon of the node that is cut off has */
+        struct object versions[VERSIONS]; /* the newest first; versions that nobody has are empty */
+        struct object frozen;             /* the version of the daemon on the node that is cut off */
         struct host hosts[NODES];
         struct controller controllers[CONTROLLERS];
         struct snapshot snapshot;
-        uint8_t restored;    /* the view of the version that was restored; 0: none, or nobody is behind it */
-        uint8_t domain_ends; /* a bit for each ComputeDomain that is deleted */
-        /* That may still happen. */
+        uint8_t restored;    /* the view of the restored version; 0: none, or all readers have seen it */
+        uint8_t domain_ends; /* a bit for each deleted ComputeDomain */
+        /* The remaining numbers of events. */
         uint8_t changes, crashes, unclean, restores, lost, cuts, forces, drains, reboots, deletes;
 };
 
 enum { VIEW_NONE, VIEW_NEWEST, VIEW_FROZEN = VERSIONS + 1 };
-/* What a view shows, NULL: nothing. VIEW_NEWEST + n is what was newest n writes ago. */
+/* The object of a view, NULL: none. VIEW_NEWEST + n is the object that was the newest n writes ago. */
 const struct object *world_view(const struct world *w, unsigned view);
-/* A new version. False: a reader would be too far behind, so that it has to read first. */
+/* Stores a new version. False: a reader would be too far behind, so it must read first. */
 bool world_publish(const struct row *row, struct world *w, const struct object *o);
 
-/* A row, and what its functions have answered before. */
+/* A search: the row, and caches of the functions' results. */
 struct run {
         const struct row *row;
         struct memo *controls, *decisions;
@@ -162,15 +163,16 @@ bool node_has_living_imex(const struct host *h);
 /* A claim of the domain is prepared on the node. */
 bool node_is_used(const struct host *h, unsigned domain);
 bool node_plugin(struct run *r, struct world *w, unsigned node, const char **broken);
-/* The daemon looks who uses its domain, the plugin goes on for some steps, and the daemon decides and acts.
- */
+/* The daemon looks which claims use its domain, the plugin makes `plugin_steps` steps, and then the daemon
+ * decides and acts. */
 bool node_daemon(struct run *r, struct world *w, unsigned node, unsigned plugin_steps, const char **broken);
 struct memo *node_memo(void);
 bool node_imex(struct world *w, unsigned node, bool clean);
-/* The process ends, and IMEX with it. */
+/* Ends the process and its IMEX. */
 void node_kill(struct host *h);
 void node_start(struct host *h);
-bool node_is_reported(const struct row *row, const struct world *w, unsigned node); /* as it is now */
+bool node_is_reported(const struct row *row, const struct world *w,
+                      unsigned node); /* the present state is reported */
 void node_report(const struct row *row, struct world *w, unsigned node);
 
 /* ---- control.c ---- */
@@ -178,17 +180,17 @@ struct control {
         struct object object;
         uint8_t changed, broken;
 };
-/* What a controller decides. `idle`: a domain without nodes has been empty for a minute. `order`: of the
- * nodes' names, because rules give what is scarce in that order. */
+/* The decision of a controller. `idle`: a domain without nodes has been empty for a minute. `order`: the
+ * order of the nodes' names, in which the rules assign scarce indices. */
 const struct control *control_decide(struct run *r, const struct world *w, unsigned controller, bool idle,
                                      const uint8_t order[static NODES]);
 struct memo *control_memo(void);
-/* The object as the programs have it; all is in the arena. */
+/* The object as the programs decode it; it is allocated in the arena. */
 struct arena;
 struct compute_domain_fabric *control_fabric(const struct object *o, const struct row *row, struct arena *a);
 
-/* What the daemon and the plugin of a node look at in an object: what it has of other nodes is made the same.
- * Each decision is made with and without it, and both must be equal. */
+/* The part of an object that the daemon and the plugin of a node read; the entries of other nodes get one
+ * form. Each decision is made with the full object and with this one, and the results must be equal. */
 void node_project(const struct row *row, const struct object *o, unsigned node, struct object *ret);
 
 /* ---- names.c ---- */
@@ -233,19 +235,19 @@ enum step {
         STEP_HEAL,
         STEP_DELETE_DOMAIN, /* domain */
         STEP_SNAPSHOT,
-        STEP_RESTORE, /* 1: the controllers are restarted */
-        STEP_LOSE,    /* controller: its write is served, and the answer is lost */
-        /* What happens by itself. */
+        STEP_RESTORE, /* 1: the controllers restart */
+        STEP_LOSE,    /* controller: its write is executed, and the answer is lost */
+        /* Events that happen by themselves. */
         STEP_SEE_CLAIM,
         STEP_PLUGIN,
         STEP_PLUGIN_SEES,
-        STEP_DELIVER, /* node, how many versions it misses + 2 * steps of the plugin before the daemon acts */
+        STEP_DELIVER, /* node, number of missed versions + 2 * steps of the plugin before the daemon acts */
         STEP_DAEMON,  /* node, steps of the plugin */
         STEP_IMEX,    /* node, 1: the daemon decides later */
         STEP_REPORT,
-        STEP_HEAR,    /* node, controller + 2 * what it sees: the daemon's Pod, the Node, the plugin's Pod */
+        STEP_HEAR,    /* node, controller + 2 * seen object: the daemon's Pod, the Node, the plugin's Pod */
         STEP_SEE,     /* controller */
-        STEP_CONTROL, /* controller, 2 * order of the nodes' names, and 1 if a minute is over */
+        STEP_CONTROL, /* controller, 2 * order of the nodes' names + 1 if a minute has passed */
         STEP_SERVE,   /* controller */
         STEP_RESUME,  /* controller */
         STEP_UNPREPARE,
@@ -258,9 +260,9 @@ enum step {
         STEP_GO_ENDS,
         N_STEPS
 };
-/* A number of a transition is 64 * kind + 16 * who + what. */
+/* The number of a transition is 64 * kind + 16 * number of the node, domain or controller + detail. */
 enum { STEP_WHO = 4, STEP_WHAT = 16 };
 
-/* The orders of up to three nodes; the first 2 are those of two. */
+/* The orders of up to three nodes. The first two are the orders of two nodes. */
 enum { ORDERS = 6 };
 extern const uint8_t orders[ORDERS][NODES];

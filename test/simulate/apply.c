@@ -9,11 +9,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Keys of labels have slashes in them, so the names in a path begin with characters that are in none. */
+/* Keys of labels contain slashes, so the names in a path begin with characters that no key contains. */
 #define MEMBER "\1"
 #define ELEMENT "\2"
 
-/* An entry is "<manager> <path>"; the manager of whom writes otherwise is "". They are sorted. */
+/* An entry is "<manager> <path>"; the manager of other writers is "". They are sorted. */
 struct owners {
         unsigned refs;
         char **v;
@@ -88,7 +88,7 @@ static bool is_of(const char *entry, const char *manager) {
         return strncmp(entry, manager, n) == 0 && entry[n] == ' ';
 }
 
-/* Somebody else owns the path, or something below it. */
+/* Another manager owns the path, or something below it. */
 static bool is_others(const struct owners *o, const char *manager, const char *path) {
         size_t n = strlen(path);
         for (size_t i = 0; i < o->n; i++) {
@@ -142,8 +142,8 @@ static char *below_element(const char *path, yyjson_val *element, const char *ke
         return xasprintf("%s" ELEMENT "%s", path, element_name(element, key));
 }
 
-/* The fields of a value, each once; of a list that is merged its elements, too. An empty map is a field, such
- * a list without elements is none. */
+/* Visits each field of a value once, and also each element of a merged list. An empty map is a field; an
+ * empty merged list is none. */
 typedef void(field_fn)(void *u, const char *path, yyjson_val *v);
 
 static void each_field(yyjson_val *v, const char *field, const char *path, field_fn *fn, void *u) {
@@ -167,7 +167,7 @@ static void each_field(yyjson_val *v, const char *field, const char *path, field
         }
 }
 
-/* What the server alone writes, or what names the object, is nobody's. */
+/* Fields that only the server writes, or that name the object, have no owner. */
 static bool is_owned(const char *path) {
         static const char *const not [] = {
                 "name",         "namespace",         "uid",
@@ -219,13 +219,13 @@ struct updated {
         const char *manager;
 };
 
-/* Only whether an element is there counts; its fields are visited separately. */
+/* Only the existence of an element counts; its fields are visited separately. */
 static bool is_same(yyjson_val *a, yyjson_val *b, const char *path) {
         const char *member = strrchr(path, *MEMBER), *element = strrchr(path, *ELEMENT);
         return a && b && ((element && element > member) || yyjson_equals(a, b));
 }
 
-/* Who has named a map that is merged keeps it while its members change. */
+/* A manager that has applied a merged map keeps it while its members change. */
 static bool stays_owned(yyjson_val *was, yyjson_val *now, const char *path) {
         const char *field = strrchr(path, *MEMBER);
         if (yyjson_is_obj(was) && yyjson_is_obj(now) && field && !is_whole(field + 1))
@@ -264,11 +264,11 @@ struct owners *owners_updated(const struct owners *o, yyjson_val *was, yyjson_va
 struct merge {
         yyjson_mut_doc *d;
         const struct owners *before,
-                *after; /* of all; the manager's own are in `before` what it applied last */
+                *after; /* of all managers; in `before`, the manager's own are those of its last apply */
         const char *manager;
 };
 
-/* The manager had it, and says it no more. */
+/* The manager had applied the field, and now omits it. */
 static bool is_dropped(const struct merge *m, const char *path) {
         return has(m->before, m->manager, path) && !has(m->after, m->manager, path) &&
                !is_others(m->after, m->manager, path);
@@ -296,7 +296,7 @@ static yyjson_mut_val *merged_object(const struct merge *m, yyjson_val *live, yy
                 if (!yyjson_obj_get(live, yyjson_get_str(name)))
                         yyjson_mut_obj_add(to, yyjson_mut_strcpy(m->d, yyjson_get_str(name)),
                                            yyjson_val_mut_copy(m->d, x));
-        /* What has lost all that it had goes, too. */
+        /* A map or list that has become empty is removed, too. */
         if (!config && yyjson_obj_size(live) && !yyjson_mut_obj_size(to))
                 return NULL;
         return to;
@@ -312,7 +312,7 @@ static void add_element(const struct merge *m, yyjson_mut_val *to, yyjson_val *l
         }
 }
 
-/* In the order of the configuration; what only the object has stays between what was around it. */
+/* In the order of the configuration. Elements that only the object has keep their neighbours. */
 static yyjson_mut_val *merged_list(const struct merge *m, yyjson_val *live, yyjson_val *config,
                                    const char *key, const char *path) {
         yyjson_mut_val *to = yyjson_mut_arr(m->d);
@@ -330,7 +330,7 @@ static yyjson_mut_val *merged_list(const struct merge *m, yyjson_val *live, yyjs
                         add_element(m, to, find_element(live, key, element_name(y, key)), y, key, path);
                         c++;
                 } else {
-                        l++; /* it came with the configuration's order */
+                        l++; /* the configuration has it, so it has its place already */
                 }
         }
         return yyjson_mut_arr_size(to) || config ? to : NULL;
@@ -347,7 +347,7 @@ static yyjson_mut_val *merged(const struct merge *m, yyjson_val *live, yyjson_va
         return yyjson_val_mut_copy(m->d, config ? config : live);
 }
 
-/* Another one who owns a field with another value loses it. */
+/* Another manager that owns a field loses it if the value changes. */
 yyjson_mut_val *apply_merged(yyjson_mut_doc *d, yyjson_val *live, yyjson_val *config, const struct owners *o,
                              const char *manager, struct owners **ret_owners) {
         struct owners *after = owners_new();

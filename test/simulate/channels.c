@@ -26,7 +26,7 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 static bool used, stands, changes, calm;
 static unsigned count;
 
-/* A namespace may have half of what others leave free. */
+/* A namespace may have half of the channels that others leave free. */
 void channels_use(unsigned n_domains, bool standing) {
         used = true;
         stands = standing;
@@ -86,7 +86,7 @@ static void on_plugin(void *u) {
         plugin_stop((unsigned)(uintptr_t)u);
 }
 
-/* Each program is started again with the value that is configured then, some later than others. */
+/* Each program restarts with the value that is configured then, some later than others. */
 static void restart_all(int64_t within_ms) {
         for (unsigned i = 0; i < REPLICAS; i++)
                 sim_at(sim_now_ms() + sim_between(0, within_ms), on_replica, (void *)(uintptr_t)i);
@@ -124,7 +124,7 @@ unsigned channels_seats(void) {
         return used ? MODE_SEATS : 1;
 }
 
-/* ---- what a node tells beside its Node ---- */
+/* ---- reports of a node beside its Node object ---- */
 
 const char *channels_now_text(int64_t ahead_s) {
         static char text[32];
@@ -180,9 +180,9 @@ enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t
         return CHANNELS_POD_STAYS;
 }
 
-/* ---- what goes wrong ---- */
+/* ---- faults ---- */
 
-/* As it was at some time; NULL: it was never anything else. */
+/* An earlier version; NULL: it has never changed. */
 static const struct version *earlier(const struct version *v) {
         const struct change *c;
         size_t n = store_history(K_FABRIC, &c), first = n ? (size_t)sim_draw(n) : 0;
@@ -205,7 +205,7 @@ void channels_fault(const char *name) {
         version_unref(v);
 }
 
-/* ---- what is given ---- */
+/* ---- prepared channels ---- */
 
 int64_t channels_id(const char *cdi_path) {
         _cleanup_(freep) char *text = NULL;

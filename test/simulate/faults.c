@@ -15,7 +15,7 @@
 
 enum { ALL = -1, FOREVER_S = 3600, BACKUP_MS = 30000, BACKUPS = 21 /* ten minutes */, RESTORE_PERCENT = 4 };
 
-/* A fault that lasts, or has lasted. */
+/* A fault that lasts for a time, or has ended. */
 struct fault {
         const struct sort *sort;
         int64_t from_ms, until_ms;
@@ -26,13 +26,14 @@ struct fault {
         const char *reason;
 };
 
-/* What a fault of this sort does to a request that it is about; *ret is FATE_SERVED before. */
+/* The effect of a fault of this sort on a request that it applies to; *ret is FATE_SERVED before. */
 typedef void(fate_fn)(const struct fault *f, bool watch, bool writes, struct fate *ret);
 
 struct sort {
         const char *name;
-        void (*begin)(struct fault *f); /* draws what it is about, or does it, if it does not last */
-        fate_fn *fate;                  /* NULL: it does nothing to requests */
+        void (*begin)(
+                struct fault *f); /* draws the program and the kind; a fault without duration happens here */
+        fate_fn *fate;            /* NULL: it does not affect requests */
         bool of_world;
 };
 
@@ -44,7 +45,7 @@ static struct {
         unsigned programs;
         int64_t end_ms;
         bool restores;
-        struct backup *backups[BACKUPS]; /* the oldest first */
+        struct backup *backups[BACKUPS]; /* oldest first */
         size_t n_backups;
         int64_t restored_ms;
 } all = { .restored_ms = -1 };
@@ -53,7 +54,7 @@ static int some_replica(void) {
         return (int)sim_draw(REPLICAS);
 }
 
-/* A controller, more often than a node. */
+/* A program: a controller more often than a node. */
 static int some_program(void) {
         return sim_chance(60) ? some_replica() : (int)sim_between(REPLICAS, all.programs - 1);
 }
@@ -62,7 +63,7 @@ static void lasts(struct fault *f, int64_t least_s, int64_t most_s) {
         f->until_ms = f->from_ms + 1000 * sim_between(least_s, most_s);
 }
 
-/* ---- what there is ---- */
+/* ---- the sorts of faults ---- */
 
 static void gone(struct fault *f) {
         lasts(f, 1, 60);
@@ -77,7 +78,7 @@ static void refused(const struct fault *f, bool watch, bool writes, struct fate 
         ret->what = FATE_REFUSED;
 }
 
-/* Longer than an informer bears, at times. */
+/* Sometimes longer than an informer waits. */
 static void silent(struct fault *f) {
         f->program = some_program();
         lasts(f, 2, sim_chance(20) ? 200 : 30);
@@ -93,7 +94,7 @@ static void pages(struct fault *f) {
         f->program = sim_chance(50) ? ALL : some_program();
         f->status = statuses[sim_draw(ARRAY_LEN(statuses))];
         f->wait_s = sim_chance(20) ? FOREVER_S : -1;
-        /* For a node also as long as its plugin takes to be sure that a claim is gone. */
+        /* For a node also as long as its plugin needs to confirm that a claim is deleted. */
         lasts(f, 2, f->program >= REPLICAS && sim_chance(50) ? 1500 : 60);
 }
 
@@ -103,15 +104,15 @@ static void page(const struct fault *f, bool watch, bool writes, struct fate *re
         ret->wait_s = f->wait_s;
 }
 
-/* As a role that lacks a rule, or a server that has just started. */
+/* As with a role that lacks a rule, or a server that has just started. */
 static void blind(struct fault *f) {
         static const enum kind seen[] = { K_CLAIM, K_CLAIM,  K_DOMAIN,   K_NODE,  K_POD,
                                           K_SET,   K_CLIQUE, K_TEMPLATE, K_FABRIC };
         f->program = some_replica();
         f->k = seen[sim_draw(ARRAY_LEN(seen))];
-        f->percent = sim_chance(50) ? 100 : 0; /* of lists too */
+        f->percent = sim_chance(50) ? 100 : 0; /* also of lists */
         lasts(f, 5, 120);
-        /* A standby that is blind shows nothing until it leads. */
+        /* A standby without reads has no visible effect until it leads. */
         if (sim_chance(60))
                 all.hooks->stop((unsigned)(1 - f->program));
 }
@@ -196,15 +197,15 @@ static void compacted(struct fault *f) {
                         all.hooks->cut(i);
 }
 
-/* The latest backup or the oldest one; until the API server is started again, everybody is refused. No leader
- * keeps its Lease for so long. */
+/* Restores the latest backup or the oldest one. The API server refuses all connections until it has
+ * restarted. That takes longer than a leader keeps its Lease. */
 static void restored(struct fault *f) {
         lasts(f, 12, 40);
         all.restored_ms = sim_now_ms();
         server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false);
         for (unsigned i = 0; i < all.programs; i++)
                 all.hooks->cut(i);
-        /* What is newer than now is of the history before. */
+        /* Backups that are newer than the restored one belong to the previous history. */
         while (all.n_backups)
                 backup_free(all.backups[--all.n_backups]);
         all.backups[all.n_backups++] = store_backup();
@@ -258,7 +259,7 @@ static const struct sort sorts[] = {
 };
 enum { OF_RACKS = 3, OF_FABRICS = 3 };
 
-/* Those that there are in this world. */
+/* The sorts of faults in this world. */
 static const struct sort *some_sort(void) {
         size_t n = ARRAY_LEN(sorts) - OF_FABRICS - OF_RACKS;
         size_t i = sim_draw(n + OF_FABRICS + (racks_used() ? OF_RACKS : 0));
@@ -267,7 +268,7 @@ static const struct sort *some_sort(void) {
 static const struct sort restore = { "restored", restored, refused, false };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
-/* ---- what they do ---- */
+/* ---- effects ---- */
 
 static bool is_on(const struct fault *f, unsigned program, int k, int64_t now) {
         return f->from_ms <= now && now < f->until_ms && (f->program == ALL || f->program == (int)program) &&
@@ -313,7 +314,7 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms) {
         return false;
 }
 
-/* ---- when ---- */
+/* ---- times ---- */
 
 static bool is_chosen(const char *names, const char *name) {
         struct str rest = str_from(names), one;

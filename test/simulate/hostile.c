@@ -17,9 +17,9 @@
 #include "world.h"
 #include "world_state.h"
 
-/* MOST_ROWS: the most ComputeDomains of the tenant; each takes a row of an object. OLD_NAME: length of a name
- * that an earlier definition accepts; an object with it fits into the store, and a message with it is longer
- * than a condition may have. */
+/* MOST_ROWS: the largest number of the tenant's ComputeDomains; each takes an entry of a fabric object.
+ * OLD_NAME: the length of a name that an earlier definition accepts. An object with it fits into the store,
+ * but a message with it is too long for a condition. */
 enum { MOST_ROWS = 400, OLD_NAME = 40000, NAME_MOST = 253 };
 #define FOREIGN_FINALIZER "hostile.example.com/x"
 #define TENANT "hostile"
@@ -39,7 +39,7 @@ bool hostile_greedy(void) {
         return greedy;
 }
 
-/* ---- what the tenant knows ---- */
+/* ---- names that the tenant knows ---- */
 
 static const char *padded(const char *prefix, size_t n) {
         static char text[OLD_NAME + 1];
@@ -54,7 +54,7 @@ static const struct version *any(enum kind k) {
         return store_count(k) ? store_nth(k, sim_draw(store_count(k))) : NULL;
 }
 
-/* One of the tenant's own. */
+/* One of the tenant's objects. */
 static const struct version *own(enum kind k) {
         size_t n = 0, i;
         for (i = 0; i < store_count(k); i++)
@@ -67,7 +67,7 @@ static const struct version *own(enum kind k) {
         return store_nth(k, i - 1);
 }
 
-/* The UID of a ComputeDomain, of the tenant's own or of another's. */
+/* The UID of a ComputeDomain, of the tenant or of another one. */
 static const char *some_uid(void) {
         const struct version *v = any(K_DOMAIN);
         return v ? v->uid : "00000000-0000-4000-8000-000000000000";
@@ -80,16 +80,16 @@ static const char *some_rack(void) {
         return rack && sim_chance(60) ? rack : "no-such-rack";
 }
 
-/* ---- what the tenant writes ---- */
+/* ---- writes of the tenant ---- */
 
 static void add_annotation(struct jw *j, const struct version *of) {
-        /* Those of model/mode.h, and others. */
+        /* The modes of model/mode.h, and others. */
         static const char *const modes[] = { "driverManaged", "driverManagedChannel",
                                              "hostManaged",   "hostManagedChannel",
                                              "none",          "" };
         static const char *const times[] = { "2001-01-01T00:00:00Z", "2099-01-01T00:00:00Z", "yesterday" };
         const struct version *node = any(K_NODE);
-        /* What the driver writes on objects that are not the tenant's. */
+        /* Keys that the driver writes on objects outside of the tenant's namespace. */
         static const char *const others[] = {
                 CD_ANNOTATION_GPU_CLIQUE,      CD_ANNOTATION_TEMPLATE,     CD_ANNOTATION_CLIQUE,
                 CD_ANNOTATION_FABRIC_EMPTY,    IMEX_ANNOTATION_STATE,      IMEX_ANNOTATION_REASON,
@@ -189,7 +189,7 @@ static void make_domain(const char *name) {
         struct jw j = JW(&b);
         char number[32], own_name[NAME_MOST + 1];
         snprintf(number, sizeof number, "e%u-", ++serial);
-        /* The name of another's, or the longest. */
+        /* The name of another tenant's claim template, or a name of the largest length. */
         snprintf(own_name, sizeof own_name, "%s",
                  name             ? name
                  : sim_chance(20) ? "d0"
@@ -251,7 +251,7 @@ static void make_template(void) {
         store_create(TENANT, K_TEMPLATE, HOSTILE_NS, buf_str(&b));
 }
 
-/* A pod of the tenant is scheduled: its claim names a ComputeDomain of the tenant, or of others. */
+/* A pod of the tenant is scheduled. Its claim names a ComputeDomain of the tenant, or of another one. */
 static void use_node(void) {
         const struct version *cd = sim_chance(80) ? own(K_DOMAIN) : any(K_DOMAIN);
         const struct domain nobody = { .of_rack = false };
@@ -282,7 +282,7 @@ static void delete_one(enum kind k, bool by_force) {
         store_delete(TENANT, k, HOSTILE_NS, name, NULL);
         if (by_force && store_get(k, HOSTILE_NS, name))
                 store_merge_patch(TENANT, k, HOSTILE_NS, name, "{\"metadata\":{\"finalizers\":null}}", false);
-        /* Another one of the same name at once. */
+        /* Creates another one with the same name at once. */
         if (k == K_DOMAIN && by_force && sim_chance(50))
                 make_domain(name);
 }

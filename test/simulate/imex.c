@@ -16,7 +16,7 @@
 #include "sim.h"
 #include "world.h"
 
-/* Until its signal handlers are there; how long it may take to end. */
+/* The time until it has signal handlers; the longest time until it ends. */
 enum { UP_MS = 30, END_MS = 3000, FILE_MAX_BYTES = 1 << 20 };
 
 struct process {
@@ -26,7 +26,7 @@ struct process {
         bool ctl, freed, ending, crashes;
         unsigned node;
         char domain[48], ip[32], question[8];
-        int64_t id, started_ms, ready_ms; /* id -1: it found none */
+        int64_t id, started_ms, ready_ms; /* id: its index, -1: none found */
         int exit_status, signum;
         struct sim_event *next, *end;
 };
@@ -75,7 +75,7 @@ static void on_end(void *u) {
         sim_cancel(p->next);
         LIST_REMOVE(p, entry);
         if (!p->ctl)
-                sim_log("nvidia-imex of %s ends on node-%u", p->domain, p->node);
+                sim_log("nvidia-imex of %s on node-%u ends", p->domain, p->node);
         if (!p->freed)
                 p->o.ended(p->o.u, p->signum ? -1 : p->exit_status, p->signum, NULL);
         free(p);
@@ -96,7 +96,7 @@ void imex_crash(unsigned node, const char *domain) {
         end_in(p, 0, -1, SIGSEGV);
 }
 
-/* Somebody ends it, for a reason that the world knows, or not. */
+/* Ends it, with or without a fault of the world. */
 static void judge_end(const struct process *p) {
         if (p->ctl || p->ending || !is_ready(p))
                 return;
@@ -111,11 +111,11 @@ void process_signal(const struct process *cp, int signum) {
         if (!p || p->ctl)
                 return;
         if (!is_up(p)) {
-                end_in(p, 0, -1, signum); /* it has no handler yet */
+                end_in(p, 0, -1, signum); /* it has no signal handler yet */
         } else if (signum == SIGTERM) {
                 judge_end(p);
                 p->ending = true;
-                /* At times it hangs, and has to be killed. */
+                /* Sometimes it hangs, and must be killed. */
                 if (!sim_chance(3))
                         end_in(p, sim_between(10, sim_chance(10) ? END_MS : 200), 0, 0);
         }
@@ -149,7 +149,7 @@ static char *text_of(const char *path) {
         return file_read(path, FILE_MAX_BYTES, &text, NULL, &e) < 0 ? NULL : text;
 }
 
-/* The slot of its address in the hosts file, as a resolver would tell it. */
+/* The index of its address in the hosts file, as a resolver would find it. */
 static int64_t slot_of(const char *ip, const char *hosts) {
         struct str rest = str_from(hosts), line, field;
         while (rest.n && str_next_line(&rest, &line)) {
@@ -193,7 +193,7 @@ static void on_begun(void *u) {
         print(p, line);
 }
 
-/* On a node without a Node for a minute nothing runs by the rules of Kubernetes. */
+/* By the rules of Kubernetes, nothing runs on a node whose Node has not existed for a minute. */
 static bool is_excused(unsigned node) {
         return lying_excuses(node) || world_is_given_up(node);
 }
@@ -202,7 +202,7 @@ static void check_index(const struct process *o, const struct process *p) {
         bool excused = is_excused(o->node) || is_excused(p->node);
         if (o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) && !excused &&
             world_same_clique(o->node, p->node))
-                sim_broken("index %" PRId64 " of domain %s has two holders that live: node-%u and node-%u",
+                sim_broken("two nvidia-imex run with index %" PRId64 " of %s: on node-%u and on node-%u",
                            p->id, p->domain, o->node, p->node);
 }
 
@@ -214,11 +214,12 @@ void imex_check(void) {
                                 check_index(o, p);
 }
 
-/* failure: any faults meet in the simulation -> no index has two living holders [simulation] */
+/* failure: any faults meet in the simulation -> two running nvidia-imex never have the same index
+ * [simulation] */
 static void begin_imex(struct process *p, const char *config) {
         const struct process *o;
         find_id(p, config);
-        sim_log("nvidia-imex of %s starts on node-%u with id %" PRId64, p->domain, p->node, p->id);
+        sim_log("nvidia-imex of %s on node-%u starts with index %" PRId64, p->domain, p->node, p->id);
         LIST_FOREACH (o, &processes, entry) {
                 if (o->ctl || o == p)
                         continue;
@@ -271,14 +272,14 @@ static void on_answer(void *u) {
         end_in(p, 1, is_up(asked) ? 0 : 1, 0);
 }
 
-/* Mostly at once; and in a storm it hangs at times. */
+/* Usually at once; in a storm it sometimes hangs. */
 static void begin_ctl(struct process *p) {
         bool slow = sim_chance(3) && !world_is_calm();
         int64_t ms = !slow ? sim_between(3, 20) : sim_chance(30) ? 60000 : sim_between(100, 3000);
         p->next = sim_at(sim_now_ms() + ms, on_answer, p);
 }
 
-/* Somebody asks for its version; no node is known by that. */
+/* A query for the version; it does not identify a node. */
 static void on_version(void *u) {
         struct process *p = u;
         p->next = NULL;
@@ -301,7 +302,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
                 return 0;
         }
         if (sscanf(o->argv[2], "/proc/self/cwd/node-%u/plugin/domains/%47[^/]/", &p->node, p->domain) != 2)
-                sim_broken("nobody knows '%s'", o->argv[2]);
+                sim_broken("unknown program '%s'", o->argv[2]);
         LIST_INSERT_HEAD(&processes, p, entry);
         if (p->ctl) {
                 snprintf(p->question, sizeof p->question, "%s", o->argv[3]);

@@ -20,7 +20,8 @@ enum {
         STUCK_MS = 60000,
         RESTART_MS = 5000
 };
-/* Still below DAEMON_REPORT_EPOCHS_AHEAD, so it counts, and the next lie begins there. */
+/* Still below DAEMON_REPORT_EPOCHS_AHEAD, so the report counts, and the next false report begins at this
+ * epoch. */
 #define FAR_AHEAD ((INT64_C(1) << 32) - 1)
 #define IGNORED_EPOCH (INT64_C(1) << 40)
 #define SOMEBODY "00000000-0000-4000-8000-%012u"
@@ -28,7 +29,8 @@ enum {
 static bool used, lies, over, restarted;
 static unsigned liar, told;
 static int64_t next_ms, stuck_ms;
-/* How often a report of the daemon becomes a lie, and the pause between two lies of who has its token. */
+/* How many reports of the daemon become false, and the pause between two false reports by somebody with its
+ * token. */
 static unsigned percent;
 static int64_t pause_ms;
 
@@ -48,7 +50,7 @@ void lying_begin(void) {
         liar = (unsigned)sim_draw(w.n_nodes);
         percent = (unsigned)sim_between(20, 100);
         pause_ms = sim_chance(30) ? 2000 : 30000;
-        sim_log("the daemon of %s lies", w.nodes[liar].name);
+        sim_log("the daemon of %s writes false reports", w.nodes[liar].name);
 }
 
 bool lying_is(unsigned node) {
@@ -63,8 +65,8 @@ unsigned lying_count(void) {
         return told;
 }
 
-/* It may have reported an assignment as left that a pod uses, and then stays in it until the pod has ended.
- */
+/* The daemon may have reported an assignment as left while a pod uses it. Then it stays in the assignment
+ * until the pod has ended. */
 void lying_calm(void) {
         if (lies)
                 end_pods_on(&w.nodes[liar]);
@@ -76,7 +78,7 @@ void lying_over(void) {
         over = true;
 }
 
-/* ---- what it knows ---- */
+/* ---- values that it knows ---- */
 
 static const struct version *any(enum kind k) {
         return store_count(k) ? store_nth(k, sim_draw(store_count(k))) : NULL;
@@ -96,7 +98,7 @@ static const char *some_clique(struct arena *a) {
         return arena_printf(a, CLIQUE, (unsigned)sim_draw((w.n_nodes - 1) / NODES_OF_CLIQUE + 2));
 }
 
-/* An assignment of any node; NULL: there is none. *domain is its owner. */
+/* An assignment of any node; NULL: none. *domain is its owner. */
 static yyjson_val *some_assignment(const char **domain) {
         const struct version *f = any(K_FABRIC);
         yyjson_val *domains = f ? yyjson_obj_get(f->root, "domains") : NULL;
@@ -108,7 +110,7 @@ static yyjson_val *some_assignment(const char **domain) {
         return n ? yyjson_arr_get(list, (size_t)sim_draw(n)) : NULL;
 }
 
-/* The object's epoch becomes that of a report that is ahead of it. */
+/* A report with a higher epoch raises the epoch of the fabric object. */
 static int64_t some_epoch(void) {
         static const int64_t near[] = { -3, -2, -1, 0, 1, 2, 100 };
         const char *domain;
@@ -123,7 +125,7 @@ static int64_t some_epoch(void) {
         return epoch > 0 ? epoch : 0;
 }
 
-/* Of another node, or one that cannot be. */
+/* A value of another node, or an invalid one. */
 static int64_t some_index(void) {
         const char *domain;
         yyjson_val *x = some_assignment(&domain);
@@ -132,7 +134,7 @@ static int64_t some_index(void) {
         return sim_chance(10) ? INT64_MAX : sim_between(0, sim_chance(20) ? SLOTS_MOST : 8);
 }
 
-/* ---- what it reports ---- */
+/* ---- false reports ---- */
 
 static void change_assignment(struct daemon_report *r, struct arena *a) {
         const char *domain;
@@ -143,7 +145,7 @@ static void change_assignment(struct daemon_report *r, struct arena *a) {
                  sim_chance(80) ? w.nodes[liar].clique : some_clique(a));
         snprintf(r->assignment.domain_uid, sizeof r->assignment.domain_uid, "%s",
                  domain && sim_chance(70) ? domain : some_uid(a, K_DOMAIN));
-        /* That of another node, as the object has it; or nobody's. */
+        /* The value of another node in the fabric object, or of no node. */
         r->assignment.index =
                 x && sim_chance(50) ? yyjson_get_sint(yyjson_obj_get(x, "index")) : some_index();
         r->assignment.epoch =
@@ -211,7 +213,7 @@ static void add_undecodable(struct buf *out) {
                 buf_adds(out, sim_chance(50) ? "{\"a\":" : "[");
 }
 
-/* `truth` may be NULL: the daemon has not reported yet. */
+/* `truth` NULL: the daemon has not reported yet. */
 static void add_lie(const char *truth, struct buf *out) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct daemon_report r;
@@ -255,9 +257,9 @@ static void add_patch(const char *truth, struct buf *out) {
         jw_end_obj(&j);
 }
 
-/* ---- when ---- */
+/* ---- times ---- */
 
-/* A daemon that is about to write a report; NULL: it writes another one. */
+/* The report that a write contains; NULL: none. The caller frees it. */
 static char *report_in(const char *body) {
         yyjson_doc *doc = yyjson_read(body, strlen(body), 0);
         const char *text = yyjson_get_str(yyjson_obj_get(
@@ -283,8 +285,8 @@ void lying_take(const char *who, const struct asked *q, char **body) {
         *body = xstrdup(buf_str(&lie));
 }
 
-/* Its lies have raised the epochs, and only its own daemon has seen that: it takes none below until the node
- * reboots. Someone does that, as docs/how-to/troubleshoot.md advises. */
+/* False reports have raised the epochs, and only the node's own daemon has seen that. It accepts no lower
+ * epoch until the node reboots. Somebody reboots it, as docs/how-to/troubleshoot.md advises. */
 static void restart_if_stuck(struct node *n) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         const struct version *f = store_get(K_FABRIC, "", n->clique);

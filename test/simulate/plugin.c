@@ -33,7 +33,7 @@
 
 enum { MAX_PLUGINS = 64, EVENTS_FLUSH_MS = 1500, BURIAL_MS = 5000, KUBELET_WAITS_MS = 45000 };
 
-/* ---- cd_plugin/facts.h: what NVML and the kernel say of a node ---- */
+/* ---- cd_plugin/facts.h: facts of a node, from NVML and the kernel ---- */
 
 struct facts_sampler {
         struct facts facts;
@@ -55,8 +55,8 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
 
 struct life {
         unsigned node;
-        bool over, serves; /* serves: the kubelet finds its sockets */
-        bool judged;       /* whether its devices are offered; before that it publishes nothing */
+        bool over, serves; /* serves: the kubelet can use its sockets */
+        bool judged;       /* it is known whether its devices are offered; before that it publishes nothing */
         char name[16], boot_id[37], pod[32];
         char *plugin_dir, *cdi_root;
         const struct imex_mode *mode;
@@ -67,20 +67,20 @@ struct life {
         struct claims *claims;
         struct own_pod *own_pod;
         struct isolation *isolation; /* with channels only */
-        struct offering offering;    /* what it judged last */
+        struct offering offering;    /* the last judgment */
         struct plugin_metrics metrics;
 };
 
 static struct {
-        struct life *now; /* NULL: it is down */
+        struct life *now; /* NULL: the plugin does not run */
         struct sim_event *again;
         char clique[64], boot_id[37];
 } plugins[MAX_PLUGINS];
 static uv_loop_t *loop;
-static const struct imex_mode *modes[2]; /* of isolation domain and channel */
-static unsigned living;                  /* that have not been freed */
+static const struct imex_mode *modes[2]; /* for isolation domain and channel */
+static unsigned living;                  /* plugins that have not been freed */
 
-/* What the kubelet asked of it has no answer. */
+/* Ends the kubelet's calls without an answer. */
 static void break_calls(struct life *l, bool told);
 
 static void put(const char *path, const char *text) {
@@ -105,7 +105,7 @@ void plugins_begin(uv_loop_t *l) {
         put("root/capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
 }
 
-/* The handles that are closing, and the disk, are done with it by now. */
+/* The closing handles and the disk no longer use it. */
 static void on_closed(void *u) {
         struct life *l = u;
         plugin_metrics_done(&l->metrics);
@@ -167,7 +167,7 @@ void plugin_stop(unsigned node) {
         struct life *l = plugins[node].now;
         if (!l)
                 return;
-        sim_log("the plugin of %s is told to end", l->name);
+        sim_log("the plugin of %s gets SIGTERM", l->name);
         break_calls(l, true);
         end_claims(l);
         event_recorder_flush(l->events, EVENTS_FLUSH_MS, on_flushed, l);
@@ -224,7 +224,7 @@ static void get_standing(void *u, struct standing *ret) {
 static void on_started(void *u, const struct err *e) {
         struct life *l = u;
         if (e)
-                sim_broken("the plugin of %s does not start: %s", l->name, e->msg);
+                sim_broken("the plugin on %s does not start: %s", l->name, e->msg);
         l->serves = !e;
 }
 
@@ -283,7 +283,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                         .u = l,
                 });
         }
-        l->offering.offered = !l->isolation; /* else when it is known */
+        l->offering.offered = !l->isolation; /* otherwise later, when it is known */
         if (!l->isolation)
                 publish(l);
         slice_start(l->slices);
@@ -301,7 +301,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .root = { .host = "/run/nvidia/driver", .here = "root" },
                 .dev_root = "root",
                 .proc_driver = "root",
-                .channel_nodes = "", /* none are made: the host is the machine's own */
+                .channel_nodes = "", /* no channels are created: the host is this machine */
                 .fabric = l->isolation ? isolation_fabric(l->isolation) : NULL,
                 .holdings = l->isolation ? isolation_holdings(l->isolation) : NULL,
                 .own_pod = l->own_pod,
@@ -339,7 +339,7 @@ struct dra_op {
         struct life *life;
         void *data;
         bool unprepare;
-        bool again;     /* the claim was prepared already when it began */
+        bool again;     /* the claim was already prepared when the call began */
         uint64_t began; /* looks_now() */
         struct sim_event *deadline;
 };
@@ -357,8 +357,8 @@ static bool has_cdi_file(const struct held *h) {
         return access(held_cdi_file(h), F_OK) == 0;
 }
 
-/* Whose pod may have a channel of that partition now: one that is prepared, whatever the network is like. On
- * a node without a Node object for a minute nothing runs, says its owner. */
+/* The pod of the claim may have a channel of that partition now: the claim is prepared, with or without
+ * network. Nothing runs on a node whose Node has not existed for a minute. */
 static bool may_be_alive(const struct held *h) {
         return h->channel && h->id >= 0 && h->state != HELD_NOT && !world_is_given_up(h->node);
 }
@@ -370,7 +370,7 @@ void held_given_up(unsigned node) {
                         h->id = -1;
 }
 
-/* failure: any faults meet in the simulation -> no channel has two holders that may be alive [simulation] */
+/* failure: any faults meet in the simulation -> no channel has two holders that may run [simulation] */
 static void look_at_channel(struct held *h, const char *clique) {
         const struct held *o;
         h->id = channels_id(held_cdi_file(h));
@@ -380,18 +380,17 @@ static void look_at_channel(struct held *h, const char *clique) {
                 if (o == h || !may_be_alive(o) || !streq(o->clique, clique))
                         continue;
                 if (o->id == h->id && !streq(o->domain, h->domain))
-                        sim_broken(
-                                "channel %lld of %s has two holders that may be alive: %s on node-%u and %s "
-                                "on node-%u",
-                                (long long)h->id, clique, o->name, o->node, h->name, h->node);
+                        sim_broken("channel %lld of %s has two holders that may run: %s on node-%u and %s "
+                                   "on node-%u",
+                                   (long long)h->id, clique, o->name, o->node, h->name, h->node);
                 if (o->id != h->id && streq(o->domain, h->domain) &&
                     !channels_is_releasing(clique, o->id, o->domain))
-                        sim_broken("domain %s has channels %lld and %lld of %s", h->domain, (long long)o->id,
-                                   (long long)h->id, clique);
+                        sim_broken("ComputeDomain %s has channels %lld and %lld of %s", h->domain,
+                                   (long long)o->id, (long long)h->id, clique);
         }
 }
 
-/* cd_plugin/may_prepare.h, as the plugin's last look before it records a claim. */
+/* Wraps cd_plugin/may_prepare.h: the plugin's last look before it records a claim. */
 bool __real_may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg,
                         size_t n);
 bool __wrap_may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg,
@@ -423,22 +422,23 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
         return KUBELET_WAITS_MS;
 }
 
-/* A claim that was prepared before keeps its channel, whatever IMEX is like. */
-/* failure: any faults meet in the simulation -> no claim is prepared where its IMEX does not serve
- * [simulation] */
+/* A claim that was prepared before keeps its channel, in any state of IMEX. */
+/* failure: any faults meet in the simulation -> no claim is prepared while its IMEX is not READY [simulation]
+ */
 static void look_at_imex(const struct dra_op *op) {
         const struct held *h = op->held;
         const char *domain = channels_imex_domain(h->own, h->domain, plugins[h->node].clique);
         if (!op->again && !imex_serves(h->node, domain) && !looks_excuse(h->node, domain, op->began))
-                sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
-                           h->ns, h->name, h->domain, op->life->name);
+                sim_broken(
+                        "claim %s/%s gets a channel of ComputeDomain %s on %s, where its IMEX is not READY",
+                        h->ns, h->name, h->domain, op->life->name);
 }
 
 void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t n) {
         struct held *h = op->held;
         sim_log("%s: %s/%s is prepared", op->life->name, h->ns, h->name);
         if (!n || !has_cdi_file(h))
-                sim_broken("claim %s/%s is said to be prepared on %s and is not", h->ns, h->name,
+                sim_broken("the plugin reports claim %s/%s as prepared on %s, but it is not", h->ns, h->name,
                            op->life->name);
         if (h->channel && h->own)
                 look_at_channel(h, plugins[h->node].clique);
@@ -452,13 +452,13 @@ void dra_op_unprepared(struct dra_op *op) {
         struct held *h = op->held;
         sim_log("%s: %s/%s is unprepared", op->life->name, h->ns, h->name);
         if (has_cdi_file(h) || recorded(op->life, h->uid))
-                sim_broken("claim %s/%s is said to be unprepared on %s and is not", h->ns, h->name,
-                           op->life->name);
+                sim_broken("the plugin reports claim %s/%s as unprepared on %s, but it is not", h->ns,
+                           h->name, op->life->name);
         h->state = HELD_NOT;
         end_call(op);
 }
 
-/* The kubelet tries again with the next look at the pod. */
+/* The kubelet retries with its next sync of the pod. */
 static void failed(struct dra_op *op, const char *msg) {
         sim_log("%s: %s of %s/%s fails: %s", op->life->name, op->unprepare ? "unprepare" : "prepare",
                 op->held->ns, op->held->name, msg);
@@ -478,7 +478,7 @@ static void cancel(struct dra_op *op, const char *why) {
 static void on_deadline(void *u) {
         struct dra_op *op = u;
         op->deadline = NULL;
-        cancel(op, "the deadline is over");
+        cancel(op, "the deadline has passed");
 }
 
 static void break_calls(struct life *l, bool told) {
@@ -511,7 +511,7 @@ static void call(struct held *h, bool unprepare) {
                 claims_prepare(l->claims, op, &claim);
 }
 
-/* ---- what the kubelet wants ---- */
+/* ---- calls of the kubelet ---- */
 
 void held_init(struct held *h, unsigned node, bool channel, const char *ns, const char *name, const char *uid,
                const char *domain, bool own) {
@@ -532,7 +532,7 @@ bool held_prepare(struct held *h) {
 }
 
 bool held_unprepare(struct held *h) {
-        /* The end of a pod ends the wait for its claims, at times after their answer. */
+        /* The end of a pod ends the wait for its claims, sometimes after their answer. */
         if (h->call && !h->call->unprepare && sim_chance(20))
                 cancel(h->call, "the pod ends");
         if (h->state != HELD_NOT)
@@ -569,15 +569,16 @@ void held_check_all(void) {
         }
 }
 
-/* ---- what is left ---- */
+/* ---- leftovers ---- */
 
 struct look {
         unsigned node;
         const char *dir;
-        char *found; /* the first; NULL: none */
+        char *found; /* the first one found; NULL: none */
 };
 
-/* The daemon has the folders of all domains: of the one it runs, and of those that pods of its node use. */
+/* The folders of ComputeDomains on a node: of the one whose IMEX the daemon runs, and of those that pods of
+ * the node use. */
 static bool is_of_daemon(const struct held *h, const char *name) {
         return !channels_of_host() &&
                (streq(name, FOLDER_FABRIC_FILE) || streq(name, FOLDER_EDITS_FILE) ||
@@ -590,7 +591,7 @@ static int look_at_file(void *u, int folder, const char *name, struct err *e) {
         struct look *l = u;
         const struct held *h;
         if (streq(name, IMEX_GRANTS_LOCK))
-                return 0; /* as long as there is a plugin */
+                return 0; /* exists as long as a plugin */
         LIST_FOREACH (h, &helds, entry)
                 if (h->node == l->node && (strstr(name, h->uid) || is_of_daemon(h, name)))
                         return 0;
@@ -614,7 +615,7 @@ static char *stray_entry(unsigned node) {
         for (const struct checkpoint_claim *c = l ? l->claims->journal.table.claims : NULL; c;
              c = c->hh.next) {
                 if (c->state == CHECKPOINT_ABORTED)
-                        continue; /* kept for a while, so that a late Prepare is refused */
+                        continue; /* the plugin keeps it for a while, to refuse a late Prepare */
                 LIST_FOREACH (h, &helds, entry)
                         if (h->node == node && streq(h->uid, c->uid))
                                 break;

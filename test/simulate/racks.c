@@ -11,13 +11,13 @@
 #include "transport.h"
 #include "world.h"
 
-/* DAY_S: a little more than one. LATE_MS: so long after the users' namespace has lost its label, and has it
- * again, a controller that was behind may delete what it wants no more. JUST_CAME_MS: the server's word that
- * no claim is there holds for a while. */
+/* DAY_S: a little more than a day. LATE_MS: after the users' namespace lost its label and got it again, a
+ * controller with an old cache may delete the ComputeDomains for so long. JUST_CAME_MS: for how long the API
+ * server's answer that no claim exists is valid. */
 enum { DAY_S = 25 * 3600, LATE_MS = 150000, JUST_CAME_MS = 12000, FAR_MS = 1 << 30 };
 
-static bool used, over;               /* over: no node is left, and a day has gone by */
-static int64_t unwanted_ms = -FAR_MS; /* when the users' namespace lacked its label last */
+static bool used, over;               /* over: no node is left, and a day has passed */
+static int64_t unwanted_ms = -FAR_MS; /* when the users' namespace last had no label */
 
 void racks_use(void) {
         used = true;
@@ -41,7 +41,7 @@ void racks_name(unsigned clique, char *ret, size_t n) {
         snprintf(ret, n, "rack-clique-%u", clique);
 }
 
-/* The rack that a node states; NULL: none. */
+/* The rack that a node publishes; NULL: none. */
 static const char *stated(const struct version *slice) {
         return version_str(slice, "/spec/devices/0/attributes/" CD_ATTRIBUTE_RACK "/string");
 }
@@ -76,7 +76,7 @@ bool racks_keeps(const struct version *v) {
         return false;
 }
 
-/* ---- what goes wrong ---- */
+/* ---- faults ---- */
 
 static void want(bool is) {
         if (is == is_wanted(USER_NS))
@@ -110,10 +110,10 @@ void racks_next_day(void) {
         sim_skip_s(DAY_S);
 }
 
-/* ---- what is promised ---- */
+/* ---- promises ---- */
 
-/* When the request was sent, a pod had been running with a channel of it for longer than the server's answer
- * that no claim is there is believed. The request may have hung in a webhook since. */
+/* When the request was sent, a pod with a channel of the ComputeDomain had run for longer than the controller
+ * trusts the API server's answer that no claim exists. The request may have hung in a webhook since. */
 static bool is_in_use(const char *uid) {
         int64_t least_ms = JUST_CAME_MS + sim_now_ms() - transport_sent_ms();
         for (size_t i = 0; i < store_count(K_NODE); i++)
@@ -122,20 +122,21 @@ static bool is_in_use(const char *uid) {
         return false;
 }
 
-/* Only a rack that is gone for a day, or that its namespace does not want, and that nobody uses. */
+/* Only the ComputeDomain of a rack that has not existed for a day, or that its namespace does not request,
+ * may be deleted, and only if no pod uses it. */
 /* failure: any faults meet in the simulation -> no rack's ComputeDomain in use or of today is deleted
  * [simulation] */
 static void look_at_deletion(const struct version *cd) {
         bool unwanted =
                 !is_wanted(cd->ns) || (streq(cd->ns, USER_NS) && sim_now_ms() - unwanted_ms < LATE_MS);
         if (!is_ours(cd))
-                sim_broken("%s deletes ComputeDomain %s/%s, which it has not made of a rack", store_writer(),
+                sim_broken("%s deletes ComputeDomain %s/%s, which is not that of a rack", store_writer(),
                            cd->ns, cd->name);
         else if (is_in_use(cd->uid))
-                sim_broken("%s deletes ComputeDomain %s/%s of a rack, which a pod uses", store_writer(),
+                sim_broken("%s deletes ComputeDomain %s/%s of a rack while a pod uses it", store_writer(),
                            cd->ns, cd->name);
         else if (!unwanted && !over)
-                sim_broken("%s deletes ComputeDomain %s/%s of a rack that was there today", store_writer(),
+                sim_broken("%s deletes ComputeDomain %s/%s of a rack that existed today", store_writer(),
                            cd->ns, cd->name);
 }
 
@@ -148,14 +149,15 @@ static void look_at_creation(const struct version *cd) {
                            : 0,
                    name, sizeof name);
         if (!streq(name, cd->name))
-                sim_broken("%s makes ComputeDomain %s/%.80s of rack %s, which is called otherwise or is none",
-                           store_writer(), cd->ns, cd->name, str_or(rack_of(cd), "none"));
+                sim_broken(
+                        "%s creates ComputeDomain %s/%.80s for rack %s: the name is wrong, or it is no rack",
+                        store_writer(), cd->ns, cd->name, str_or(rack_of(cd), "none"));
         for (size_t i = 0; rack_of(cd) && i < store_count(K_DOMAIN); i++) {
                 const struct version *other = store_nth(K_DOMAIN, i);
                 if (!streq(other->uid, cd->uid) && streq(other->ns, cd->ns) &&
                     streq(rack_of(other), rack_of(cd)))
-                        sim_broken("%s makes ComputeDomain %s/%s of a rack that has %s there", store_writer(),
-                                   cd->ns, cd->name, other->name);
+                        sim_broken("%s creates ComputeDomain %s/%s of a rack that already has %s there",
+                                   store_writer(), cd->ns, cd->name, other->name);
         }
 }
 
@@ -174,7 +176,8 @@ static const char *say(const char *what, const char *ns, const char *name) {
         return text;
 }
 
-/* The Nodes that state a rack, "a,b". The store lists slices by name, and a Node's has its own in it. */
+/* The Nodes that publish a rack, "a,b". The store lists slices by name, and the name contains that of the
+ * Node. */
 static void nodes_of(const char *rack, char *ret, size_t n) {
         size_t used_bytes = 0;
         *ret = '\0';
@@ -194,14 +197,14 @@ static const char *misses_in(const char *ns, const char *rack) {
         nodes_of(rack, nodes, sizeof nodes);
         const struct version *cd = store_get(K_DOMAIN, ns, name), *t = store_get(K_TEMPLATE, ns, template);
         if (!cd || version_deleted(cd))
-                return say("is not there", ns, name);
+                return say("does not exist", ns, name);
         if (!is_ours(cd) || !streq(version_annotation(cd, CD_ANNOTATION_RACK_NODES), nodes))
-                return say("does not say which nodes it has", ns, name);
+                return say("does not list its nodes", ns, name);
         if (version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
-                return say("says that no node of it is left", ns, name);
+                return say("states that the rack has no nodes", ns, name);
         if (!streq(version_str(cd, "/status/status"), "Ready"))
                 return say("is not Ready", ns, name);
-        return t && streq(t->domain, cd->uid) ? NULL : say("has no template", ns, name);
+        return t && streq(t->domain, cd->uid) ? NULL : say("has no claim template", ns, name);
 }
 
 const char *racks_misses(void) {
@@ -219,7 +222,7 @@ const char *racks_unaware(void) {
         for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
                 const struct version *cd = store_nth(K_DOMAIN, i);
                 if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
-                        return say("does not say since when no node of it is left", cd->ns, cd->name);
+                        return say("does not state since when the rack has no nodes", cd->ns, cd->name);
         }
         return NULL;
 }

@@ -87,7 +87,7 @@ static bool check_text(yyjson_val *schema, yyjson_val *v, const char *path) {
                 return refuse(path, "no time");
         yyjson_arr_foreach (choice, i, max, x)
                 found = found || streq(yyjson_get_str(x), yyjson_get_str(v));
-        return found || refuse(path, "none of the enum");
+        return found || refuse(path, "not a value of the enum");
 }
 
 static bool check_number(yyjson_val *schema, yyjson_val *v, const char *path) {
@@ -126,7 +126,7 @@ static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, con
         return true;
 }
 
-/* Of a list that is a map, no two elements have the same keys. */
+/* A list of type map has no two elements with the same keys. */
 static bool are_same(yyjson_val *keys, yyjson_val *a, yyjson_val *b) {
         yyjson_val *key;
         size_t i, max;
@@ -149,7 +149,7 @@ static bool check_list(yyjson_val *schema, yyjson_val *v, const char *path) {
                         return false;
                 yyjson_arr_foreach (v, j, max_y, y)
                         if (keys && j < i && are_same(keys, x, y))
-                                return refuse(path, "has a key twice");
+                                return refuse(path, "duplicate key");
         }
         return true;
 }
@@ -173,9 +173,9 @@ const char *schema_refuses(enum kind k, yyjson_val *now, yyjson_val *was) {
         return schema && !check(schema, now, was, kinds[k].kind) ? why : NULL;
 }
 
-/* ---- what the server makes of an object before it judges it ---- */
+/* ---- changes of an object before its validation ---- */
 
-/* The members that each object has may have no schema. */
+/* Members of every object. They may have no schema. */
 static bool is_common(const char *key) {
         return streq(key, "apiVersion") || streq(key, "kind") || streq(key, "metadata");
 }
@@ -197,7 +197,7 @@ static void complete(yyjson_val *schema, yyjson_mut_doc *d, yyjson_mut_val *v, b
                 yyjson_val *known = yyjson_obj_get(properties, key);
                 if (root && is_common(key))
                         continue;
-                /* A null stands for what is not there where there is a default. */
+                /* null means an absent member if there is a default. */
                 if (!known ||
                     (yyjson_mut_is_null(yyjson_mut_obj_iter_get_val(x)) && yyjson_obj_get(known, "default")))
                         yyjson_mut_obj_iter_remove(&it);

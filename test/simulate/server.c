@@ -105,7 +105,7 @@ void asked_init(struct asked *q, const char *method, const char *path, const cha
                 next_part(&way, a, &plural);
         }
         if (streq(plural, "namespaces"))
-                q->name = TAKE(q->ns); /* the object itself */
+                q->name = TAKE(q->ns); /* the request is for the namespace itself */
         else
                 next_part(&way, a, &q->name);
         next_part(&way, a, &q->subresource);
@@ -118,7 +118,7 @@ void asked_done(struct asked *q) {
         arena_free(TAKE(q->a));
 }
 
-/* ---- which objects ---- */
+/* ---- selected objects ---- */
 
 /* One requirement of a label selector: "key", "key=value" or "key!=value". */
 static bool meets(struct str requirement, const struct version *v) {
@@ -134,7 +134,7 @@ static bool meets(struct str requirement, const struct version *v) {
         return differs != (value && str_eq(requirement, str_from(value)));
 }
 
-/* Of fields those that the programs ask by. */
+/* Only the fields that the programs use. */
 static bool selected(const struct asked *q, const struct version *v) {
         struct str key;
         if (q->ns && kinds[q->k].namespaced && !streq(q->ns, v->ns))
@@ -155,7 +155,7 @@ static bool selected(const struct asked *q, const struct version *v) {
         return true;
 }
 
-/* ---- what an answer shows of an object ---- */
+/* ---- an object in an answer ---- */
 
 static void add_value(yyjson_val *v, struct buf *out) {
         size_t n;
@@ -185,7 +185,7 @@ static void add_item(const struct asked *q, const struct version *v, struct buf 
         }
 }
 
-/* The object as it was, in the version in which it left. */
+/* The previous object, with the resource version of the change by which it left the selection. */
 static void add_left(const struct asked *q, const struct version *v, int64_t rv, struct buf *out) {
         char number[32];
         yyjson_mut_doc *d = yyjson_doc_mut_copy(v->doc, NULL);
@@ -205,7 +205,7 @@ static void add_left(const struct asked *q, const struct version *v, int64_t rv,
 
 /* ---- refusals ---- */
 
-/* The one object that a list can have. */
+/* The name of the only object that a list can have. */
 static const char *selected_name(const struct asked *q) {
         static const char selects[] = "metadata.name=";
         bool one = q->field && str_starts(q->field, selects) && (q->ns || !kinds[q->k].namespaced);
@@ -258,8 +258,8 @@ static int refuse(const struct asked *q, int status, const char *reason, struct 
         return status;
 }
 
-/* What is not served. The mux of Kubernetes' own groups names nothing; who serves no such version at all
- * answers with a page. */
+/* The answer for a resource that is not served. The mux of Kubernetes' own groups names no object. A group or
+ * version that is not served is answered with a page. */
 static int refuse_unserved(bool group, struct buf *out) {
         if (group)
                 server_status(404, "NotFound", NULL, out);
@@ -270,12 +270,12 @@ static int refuse_unserved(bool group, struct buf *out) {
 
 /* ---- lists ---- */
 
-/* A list in pages shows what was when it began. */
+/* A list in pages shows the objects at its beginning. */
 struct snapshot {
         TAILQ_ENTRY(snapshot) entry;
         unsigned id;
         int64_t rv;
-        struct version **items; /* of the namespace, whether they are selected or not */
+        struct version **items; /* all of the namespace, selected or not */
         size_t n;
 };
 static TAILQ_HEAD(, snapshot) snapshots = TAILQ_HEAD_INITIALIZER(snapshots);
@@ -296,7 +296,7 @@ static void forget_snapshots(void) {
         }
 }
 
-/* The node by which there is an index. */
+/* The node of a field selector with an index. */
 static const char *selected_node(const struct asked *q, size_t *ret_n) {
         static const char selects[] = "spec.nodeName=";
         const char *field = q->k == K_POD || q->k == K_SLICE ? strstr(str_or(q->field, ""), selects) : NULL;
@@ -317,8 +317,8 @@ static struct snapshot *snapshot_new(const struct asked *q) {
         return s;
 }
 
-/* There is more behind a page while there are objects that were not looked at, even if none is selected. Of
- * one name there are no more; an index of the node's name serves the first page. */
+/* A page is not the last one while some objects were not examined, even if none of them is selected. A list
+ * by name has one page. The index of the node's name serves the first page. */
 static bool has_more(const struct asked *q, const struct snapshot *s, size_t next) {
         size_t n;
         const char *node = q->token ? NULL : selected_node(q, &n);
@@ -362,7 +362,7 @@ static int list(const struct asked *q, struct buf *out) {
                         buf_adds(out, n++ ? "," : "[");
                         add_item(q, s->items[next], out);
                 }
-        /* One of metadata has none, where others have an empty one. */
+        /* An empty list of metadata has null, others have an empty array. */
         buf_adds(out, n ? "]" : partial ? "null" : "[]");
         bool more = has_more(q, s, next);
         add_list_meta(q, s, from, next, more, out);
@@ -377,8 +377,7 @@ static int list(const struct asked *q, struct buf *out) {
 
 enum { MOST_BODY = 3 << 20 };
 
-/* What the body of a create, an update or an apply says of itself has to be what the path says. NULL: it is.
- */
+/* The body of a create, an update or an apply must agree with the path. NULL: it does. */
 static const char *body_refused(const struct asked *q, yyjson_val *root, bool applies) {
         yyjson_val *meta = yyjson_obj_get(root, "metadata");
         const char *kind = yyjson_get_str(yyjson_obj_get(root, "kind")),
@@ -413,7 +412,7 @@ static struct store_answer write_object(const struct asked *q, const char *who, 
         yyjson_doc_free(doc);
         if (streq(q->method, "DELETE"))
                 return store_delete(who, q->k, q->ns, q->name, body);
-        /* What a merge patch says is looked at when its object is there. */
+        /* A merge patch is checked only if its object exists. */
         if (!json || (refused && (applies || !streq(q->method, "PATCH"))))
                 return (struct store_answer){ .status = 400, .reason = "BadRequest" };
         if (streq(q->method, "POST"))
@@ -471,7 +470,7 @@ static bool is_served(const char *method, bool object) {
         return false;
 }
 
-/* What is refused whatever the objects are; 0: nothing. */
+/* Refusals that do not depend on the objects; 0: none. */
 static int refused_at_once(const struct asked *q, const char *body, struct buf *out) {
         if (!q->known)
                 return refuse_unserved(q->known_group, out);
@@ -545,13 +544,13 @@ void watch_free(struct watch *w) {
         free(w);
 }
 
-/* What a change is for who sees only the selected objects. */
+/* The type of a change for a watch that sees only the selected objects. */
 static const char *event_of(const struct asked *q, const struct change *c) {
         bool was = c->was && selected(q, c->was), is = !c->gone && selected(q, c->now);
         return was && is ? "MODIFIED" : is ? "ADDED" : was ? "DELETED" : NULL;
 }
 
-/* The first change behind a version; the history is in their order. */
+/* The first change after a version. The history is sorted by version. */
 static size_t first_after(const struct change *c, size_t n, int64_t rv) {
         size_t low = 0;
         while (low < n) {

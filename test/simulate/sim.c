@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Beginnings that no machine of ours has: neither clock is near 0, nor near each other. */
+/* Start values that no real machine has: the clocks are not near 0, nor near each other. */
 static const int64_t first_ns = 1000000000000;
 static int64_t first_wall_s = 1800000000, now_ns = 1000000000000, clock_ahead_s;
 
@@ -65,13 +65,13 @@ time_t time(time_t *ret) {
         return now;
 }
 
-/* The only descriptors in the loop are libuv's own and one of inotify, which tells at once. */
+/* The only descriptors in the loop are those of libuv, and one of inotify, which reports at once. */
 int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask) {
         int n = (int)syscall(SYS_epoll_pwait, fd, events, max, 0, mask, sizeof(uint64_t));
         if (n != 0)
                 return n;
         if (timeout < 0) {
-                sim_broken("the simulation stands still: nobody waits for anything");
+                sim_broken("the simulation is stuck: nothing waits for a timer");
                 timeout = 1;
         }
         now_ns += (int64_t)timeout * 1000000;
@@ -82,7 +82,7 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
         return epoll_pwait(fd, events, max, timeout, NULL);
 }
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 static uint64_t world_state, programs_state;
 
@@ -118,7 +118,7 @@ ssize_t getrandom(void *p, size_t n, unsigned flags) {
         return (ssize_t)n;
 }
 
-/* ---- files: none is lost that was written ---- */
+/* ---- files: no written file is lost ---- */
 
 int fsync(int fd) {
         return 0;
@@ -126,7 +126,8 @@ int fsync(int fd) {
 
 /* ---- the agenda ---- */
 
-/* Most come soon, before all that wait in vain: whose place is looked for from that end. */
+/* Most new events come soon, before the many time-outs that are never reached. So the search for the place of
+ * such an event begins at the front. */
 enum { SOON_MS = 1000 };
 
 struct sim_event {
@@ -202,7 +203,7 @@ void sim_agenda_done(void) {
         uv_close((uv_handle_t *)&timer, NULL);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static bool shown;
 static uint64_t trace;
@@ -223,7 +224,7 @@ static void say(const char *text) {
                 fprintf(stderr, "%6lld.%03lld %s\n", (long long)(ms / 1000), (long long)(ms % 1000), text);
 }
 
-/* Each is said in the room of those before. */
+/* The messages share one buffer. */
 static struct buf own_line = BUF_INIT(1 << 16), program_line = BUF_INIT(LOG_LINE_MAX);
 
 void sim_log(const char *fmt, ...) {
@@ -251,7 +252,7 @@ const char *sim_first_broken(void) {
         return broken;
 }
 
-/* ---- base/log.h: what the programs log is a part of the same log ---- */
+/* ---- base/log.h: the lines of the programs are in the same log ---- */
 
 void log_setup(enum log_format format, int verbosity) {
 }

@@ -122,13 +122,13 @@ const char *version_str(const struct version *v, const char *pointer) {
         return yyjson_get_str(yyjson_ptr_get(v->root, pointer));
 }
 
-/* ---- what is there ---- */
+/* ---- objects ---- */
 
 int64_t store_rv(void) {
         return rv;
 }
 
-/* By the keys that they have in etcd, "<namespace>/<name>": "a-b/x" comes before "a/x". */
+/* Sorted by their keys in etcd, "<namespace>/<name>": "a-b/x" comes before "a/x". */
 static int compare(const struct version *v, const char *ns, const char *name) {
         size_t i = 0;
         while (v->ns[i] && v->ns[i] == ns[i])
@@ -137,7 +137,7 @@ static int compare(const struct version *v, const char *ns, const char *name) {
         return v->ns[i] == ns[i] ? strcmp(v->name, name) : a - b;
 }
 
-/* Where the object is, or belongs. */
+/* The position of the object, or the position for it. */
 static size_t place(enum kind k, const char *ns, const char *name, bool *ret_there) {
         size_t low = 0, high = all[k].n;
         while (low < high) {
@@ -328,13 +328,13 @@ void store_back_up_fabrics(void) {
         with_fabrics = true;
 }
 
-/* What our programs alone write, and nobody else depends on at once. */
+/* Kinds that only our programs write, and that no other client depends on at once. */
 static bool is_ours_alone(enum kind k) {
         return k == K_SLICE || k == K_TEMPLATE || k == K_LEASE || (k == K_FABRIC && with_fabrics);
 }
 
 void store_restore(const struct backup *b, bool all_kinds) {
-        sim_log("etcd is restored: version %" PRId64 " after %" PRId64, b->rv, rv);
+        sim_log("etcd is restored: from version %" PRId64 " to %" PRId64, b->rv, rv);
         rv = b->rv;
         for (enum kind k = 0; k < K_COUNT; k++)
                 forget_history(k, all[k].n_history);

@@ -14,14 +14,14 @@
 #include "sim.h"
 
 enum {
-        TIMED_OUT = 28, /* libcurl's numbers, which the programs know nothing of but that they are small */
+        TIMED_OUT = 28, /* libcurl's numbers; the programs know only that they are small */
         NO_CONNECTION = 7,
         CUT = 56,
         SILENCE_MS = 30000,
         BOOKMARK_MS = 60000,
         LAST_BOOKMARK_MS = 2000,
         MAX_BODY = 64 << 20,
-        LISTS_WITHIN_MS = 65000, /* of the acceptance of a watch */
+        LISTS_WITHIN_MS = 65000, /* after the acceptance of a watch */
 };
 
 /* A selection of objects that a client has listed, and when it last had the answer. */
@@ -41,8 +41,8 @@ struct http_call {
         http_head_fn *head;
         http_done_fn *done;
         void *u;
-        struct sim_event *next, *timeout, *bookmark, *end; /* what happens to it */
-        struct watch *watch;                               /* it is one, and has been accepted */
+        struct sim_event *next, *timeout, *bookmark, *end; /* its next events */
+        struct watch *watch;                               /* set if it is an accepted watch */
         bool on_way;                                       /* `next` is its arrival */
         bool last_words;                                   /* the bookmark before its end was sent */
         int64_t sent_ms, lag_ms, headed_ms;
@@ -56,7 +56,7 @@ struct http_client {
         TAILQ_ENTRY(http_client) entry;
         TAILQ_HEAD(calls, http_call) calls;
         unsigned program;
-        int64_t clock_ahead_s; /* of its program */
+        int64_t clock_ahead_s; /* the clock of its program */
         char who[32];
         int64_t received_ms;
         LIST_HEAD(, listed) listed;
@@ -79,7 +79,7 @@ static void call_free(struct http_call *c) {
         free(c);
 }
 
-/* Nothing more happens to it. */
+/* Cancels its events. */
 static void call_end(struct http_call *c) {
         if (c->dead)
                 return;
@@ -124,7 +124,7 @@ static void call_fail(struct http_call *c, int code, const char *what) {
         call_done(c, 0, "", 0, &e);
 }
 
-/* In a later turn. */
+/* Runs in a later turn. */
 static void on_cut(void *u) {
         struct http_call *c = u;
         c->next = NULL;
@@ -167,7 +167,7 @@ static void on_timeout(void *u) {
 
 /* ---- watches ---- */
 
-/* Bytes come in pieces. False: the call is over. */
+/* Bytes come in pieces. False: the call has ended. */
 static bool give(struct http_call *c, const struct buf *b) {
         size_t first = b->n > 1 && sim_chance(20) ? 1 + (size_t)sim_draw(b->n - 1) : b->n;
         c->client->received_ms = sim_now_ms();
@@ -219,7 +219,8 @@ static void on_bookmark(void *u) {
         struct http_call *c = u;
         struct buf b = BUF_INIT(MAX_BODY);
         c->bookmark = sim_at(sim_now_ms() + BOOKMARK_MS, on_bookmark, c);
-        /* At the last change of the kind: whether etcd's progress is known is the API server's matter. */
+        /* With the version of the last change of the kind: a real API server may or may not know etcd's
+         * progress. */
         if (!faults_silent_until_ms(c->client->program) &&
             watch_take(c->watch, sim_now_ms() - lag_ms(c), &b)) {
                 watch_bookmark(c->watch, &b);
@@ -275,7 +276,7 @@ static void on_head(void *u) {
         call_leave(c);
 }
 
-/* ---- who has listed what ---- */
+/* ---- lists by client ---- */
 
 static struct listed *listed_of(const struct http_call *c) {
         const struct asked *q = &c->asked;
@@ -304,7 +305,7 @@ void transport_check_listed(int64_t since_ms) {
                                            kinds[c->asked.k].plural);
 }
 
-/* ---- the way there and back ---- */
+/* ---- the network ---- */
 
 static void on_answer(void *u) {
         struct http_call *c = u;
@@ -320,7 +321,7 @@ static void on_answer(void *u) {
         call_done(c, c->status, buf_str(&c->answer), c->answer.n, NULL);
 }
 
-/* Mostly milliseconds, and now and then much longer. */
+/* Usually milliseconds, and now and then much longer. */
 static int64_t way_ms(void) {
         return sim_chance(2) ? sim_between(20, 400) : sim_between(0, 4);
 }
@@ -356,7 +357,7 @@ static void on_arrival(void *u) {
         case FATE_PAGE:
                 c->status = f.status;
                 c->wait_s = f.wait_s;
-                buf_addf(&c->answer, "<html><body>%d somebody else</body></html>\n", f.status);
+                buf_addf(&c->answer, "<html><body>%d another server</body></html>\n", f.status);
                 break;
         case FATE_STATUS:
                 c->status = f.status;
@@ -425,7 +426,7 @@ void http_client_free(struct http_client *client) {
         if (!client)
                 return;
         while ((c = TAILQ_FIRST(&client->calls))) {
-                /* What was sent may be done after its sender has gone. */
+                /* A sent request may be executed after its sender has ended. */
                 if (c->on_way && !streq(c->asked.method, "GET") && sim_chance(50))
                         on_arrival_of_last(c);
                 call_end(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* users: make ComputeDomains and pods that use them, and take them away, in any order. The scheduler's part
- * is here, too. */
+/* users: create ComputeDomains and pods that use them, and delete them, in any order. The scheduler is here,
+ * too. */
 #include <stdio.h>
 
 #include "api/names.h"
@@ -14,7 +14,7 @@
 
 enum { MOST_SEATS = 16, RETRY_MS = 60000 };
 
-/* The first place for a pod that is free there. */
+/* The first free channel device of the node. */
 static const char *free_seat(const char *node) {
         static char device[16];
         unsigned i = 0;
@@ -94,7 +94,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
         struct node *n = p->node;
         int64_t now = sim_now_ms();
         if (n && !n->exists && now - n->gone_ms > POD_GC_MS + 10000 && !p->collected) {
-                /* With its Node; a kubelet that lives ends it. */
+                /* Deleted with its Node; a running kubelet ends it. */
                 p->again = p->state != POD_ENDS && !d->ends;
                 p->collected = true;
                 delete_claim(USER_NS, p->claim);
@@ -121,7 +121,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 held_init(&p->held, number_of(n), true, USER_NS, p->claim,
                           store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
                 if (!held_prepare(&p->held)) {
-                        /* Its device may be one of the isolation before, so its owner makes another. */
+                        /* Its device may be from the previous isolation, so its owner creates another pod. */
                         if (w.calm && channels_change() && now - p->since_ms > RETRY_MS)
                                 end_pod(p);
                         return;
@@ -168,7 +168,7 @@ static void make_domain(struct domain *d) {
                 d->pods[i] = (struct user_pod){ .state = POD_WAITS };
 }
 
-/* The domain first, its pods first, or all at once. */
+/* Deletes the ComputeDomain first, its pods first, or all at once. */
 static void end_domain(struct domain *d) {
         const struct version *v = object_of(d);
         unsigned order = (unsigned)sim_draw(3);
@@ -190,7 +190,7 @@ void force_end(struct domain *d) {
         }
 }
 
-/* That of a rack is there already; of the others none of that name is left. */
+/* The ComputeDomain of a rack exists already; others of that name no longer exist. */
 static bool may_begin(const struct domain *d) {
         const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
         return d->of_rack ? v && !version_deleted(v) : !v;
@@ -206,9 +206,9 @@ void step_domain(struct domain *d) {
                 if (now >= d->next_ms && !w.empty && may_begin(d))
                         make_domain(d);
         } else if (d->of_rack && !d->ends && (!v || version_deleted(v))) {
-                end_domain(d); /* somebody has deleted it, or its namespace wants it no more */
+                end_domain(d); /* somebody has deleted it, or its namespace no longer requests it */
         } else if (!d->ends && v && channels_other_mode(v) && (w.calm || sim_chance(1))) {
-                end_domain(d); /* it cannot be used any more */
+                end_domain(d); /* it can no longer be used */
         } else if (!d->ends) {
                 unsigned i = (unsigned)sim_draw(d->n_pods);
                 if (!w.calm && !d->steady && sim_chance(1))

@@ -27,7 +27,7 @@ struct world_state w;
 
 /* ---- nodes ---- */
 
-/* A kubelet registers its Node when it starts, and then kills what runs of no Pod. */
+/* A kubelet registers its Node when it starts, and then kills containers without a Pod. */
 static void kill_orphans(struct node *n) {
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 struct run *r = &n->runs[k];
@@ -55,12 +55,12 @@ static void make_node(struct node *n) {
         n->told_boots = n->boots;
 }
 
-/* Of its kubelet. */
+/* The Lease of the node's kubelet. */
 static int64_t clock_of(const struct node *n) {
         return clocks_ahead_s(REPLICAS + number_of(n));
 }
 
-/* All nodes are called "node-<number>". */
+/* The names of nodes are "node-<number>". */
 struct node *node_named(const char *name) {
         return &w.nodes[strtoul(name + strlen("node-"), NULL, 10)];
 }
@@ -80,7 +80,8 @@ static const struct version *slice_of(const struct node *n) {
         return NULL;
 }
 
-/* Its containers have ended for good. Kubernetes replaces it and takes its claim back before it is gone. */
+/* Its containers have ended for good. Kubernetes replaces the Pod, and deallocates its claim, before the Pod
+ * is deleted. */
 static bool is_over(const struct version *p) {
         return streq(version_str(p, "/status/phase"), "Succeeded");
 }
@@ -98,7 +99,7 @@ static struct run *run_of(struct node *n, const char *uid) {
         return NULL;
 }
 
-/* The Node, and the Pods on it. */
+/* Sets the condition of the Node and of its Pods. */
 static void say_ready(struct node *n, bool is) {
         const char *status = is ? "True" : "Unknown";
         n->ready = is;
@@ -116,7 +117,7 @@ static void say_ready(struct node *n, bool is) {
         }
 }
 
-/* A kubelet that starts deletes what plugins of an earlier one have published. */
+/* A kubelet that starts deletes the ResourceSlices of plugins that were registered before. */
 static void wipe_slices(struct node *n) {
         const struct version *s;
         while ((s = slice_of(n)))
@@ -124,7 +125,7 @@ static void wipe_slices(struct node *n) {
         n->wipes = false;
 }
 
-/* The kubelet is heard, or not; after a while its Node is not ready, and its Pods neither. */
+/* The API server hears the kubelet, or does not. Then after a while the Node and its Pods are not ready. */
 static void node_lifecycle(struct node *n) {
         int64_t now = sim_now_ms();
         if (n->power_ms && now >= n->power_ms) {
@@ -153,11 +154,11 @@ static void node_lifecycle(struct node *n) {
         } else if (!n->ready && n->power && n->connected) {
                 say_ready(n, true);
         } else if (n->told_boots != n->boots && n->power && n->connected && soon()) {
-                say_ready(n, true); /* it was off for less than that */
+                say_ready(n, true); /* it was off for a shorter time */
         }
 }
 
-/* `fault` is static; NULL: the container has nothing left to do. */
+/* `fault` is static; NULL: the container ends by itself. */
 static void end_container(struct run *r, const char *fault) {
         r->up = false;
         r->killed_by = fault;
@@ -191,7 +192,7 @@ static void delete_node(struct node *n) {
         const struct version *v = store_get(K_NODE, "", n->name);
         if (v)
                 world_delete(K_NODE, v, false);
-        wipe_slices(n); /* their owner is gone */
+        wipe_slices(n); /* their owner no longer exists */
         n->exists = false;
         n->gone_ms = sim_now_ms();
         n->exists_ms = sim_now_ms() + sim_between(60000, 200000);
@@ -226,7 +227,7 @@ void delete_claim(const char *ns, const char *name) {
                 world_delete(K_CLAIM, c, false);
 }
 
-/* ---- the DaemonSet controller, the claim controller, the collection of garbage ---- */
+/* ---- the DaemonSet controller, the claim controller, the garbage collector ---- */
 
 #define IMAGE_OF_SET "/spec/template/spec/containers/0/image"
 
@@ -264,7 +265,7 @@ static void look_at_set(const struct version *s) {
         }
 }
 
-/* A Pod that a set wants there. The one of a node that is gone is left to the collection of garbage. */
+/* The DaemonSet wants this Pod on its node. The garbage collector deletes the Pods of deleted nodes. */
 static bool is_wanted(const struct version *p) {
         const struct version *n = store_get(K_NODE, "", p->target);
         const struct version *s = store_get(K_SET, DRIVER_NS, CD_DAEMON_OBJECT);
@@ -275,18 +276,18 @@ static void collect_pods(void) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
                 if (!p->target)
-                        continue; /* a plugin's */
+                        continue; /* the Pod of a plugin */
                 const struct node *n = node_named(p->target);
                 bool lost = !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
                 if (!soon() || (!lost && (version_deleted(p) || is_wanted(p))))
                         continue;
                 world_delete(K_POD, p, lost);
-                i = SIZE_MAX; /* the list has changed: from the beginning */
+                i = SIZE_MAX; /* the list has changed: start again */
         }
 }
 
-/* The claims of daemon Pods: made of their template, allocated and bound when the device is free, gone when
- * their Pod is over. */
+/* The claims of daemons' Pods: created from their template, allocated and bound when the device is free,
+ * deleted when their Pod has ended. */
 static void look_at_pod(const struct version *p) {
         const char *node = p->target;
         if (!p->target || version_deleted(p) || !soon())
@@ -324,7 +325,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
-                        if (version_str(p, "/status/podIPs/0/ip")) /* it ran before the node was off */
+                        if (version_str(p, "/status/podIPs/0/ip")) /* it ran before the node lost power */
                                 say_pod(p, false, "");
                         held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, "", false);
                         return;
@@ -345,9 +346,9 @@ static void start_daemon(const struct node *n, struct run *r) {
         sim_clock_set(before);
 }
 
-/* A kubelet that sees the deletion of a Pod by force kills it in a moment. One that was cut off finds no Pod
- * any more, and gives it the time that its Pod asked for; but on a node without a Node that time is short,
- * too, because what runs there counts for a minute. */
+/* A kubelet that sees a force-deletion kills the Pod in a moment. A kubelet that was cut off no longer finds
+ * the Pod, and gives it its grace period. But on a node without a Node object that time is short, too,
+ * because containers there count for one minute only. */
 static void begin_end(const struct node *n, struct run *r, bool there) {
         bool first = !r->ending;
         r->ending = true;
@@ -439,7 +440,7 @@ static void kubelet(struct node *n) {
         n->back = n->back && !n->connected;
 }
 
-/* ---- all of it ---- */
+/* ---- the world ---- */
 
 static void step_plugin_pod(struct node *n) {
         unsigned i = number_of(n);
@@ -518,7 +519,7 @@ unsigned world_number(const char *node) {
         return number_of(node_named(node));
 }
 
-/* The plugins, for good. */
+/* Ends the plugins for good. */
 void world_end(void) {
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 w.nodes[i].power_ms = 0;
@@ -565,7 +566,8 @@ void world_fault(const char *name) {
         } else if (streq(name, "objects_deleted")) {
                 delete_some_object();
         } else if (streq(name, "rack_moved")) {
-                /* Of a rack that there is, or a new one; its kernel driver says so from the next boot on. */
+                /* Moves the node to an existing rack or a new one. Its kernel driver reports it after the
+                 * next boot. */
                 lose_power(n, sim_between(2000, 120000));
                 snprintf(n->clique, sizeof n->clique, CLIQUE,
                          (unsigned)sim_draw(w.n_nodes / NODES_OF_CLIQUE + 2));
@@ -592,7 +594,8 @@ void world_calm(void) {
         if (w.leaves_one_off) {
                 do
                         w.off = &w.nodes[sim_draw(w.n_nodes)];
-                while (lying_is(number_of(w.off)) && w.n_nodes > 1); /* that one has to report the truth */
+                while (lying_is(number_of(w.off)) &&
+                       w.n_nodes > 1); /* the node that lies must report the truth in the end */
                 lose_power(w.off, 0);
                 w.off->power_ms = 0;
         }
@@ -627,7 +630,7 @@ void world_dismantle(void) {
         }
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 const char *world_runs_imex(const char *node) {
         return imex_domain(number_of(node_named(node)));
@@ -657,10 +660,10 @@ bool world_same_clique(unsigned node, unsigned other) {
         return streq(w.nodes[node].clique, w.nodes[other].clique);
 }
 
-/* The daemon sees the end of a ComputeDomain itself, and serves on while its Pod terminates. */
+/* The daemon sees the end of a ComputeDomain itself, and runs IMEX while its Pod terminates. */
 static bool is_ending(const char *domain_uid) {
         if (channels_stands(domain_uid))
-                return false; /* it is of no ComputeDomain */
+                return false; /* it belongs to no ComputeDomain */
         for (size_t i = 0; i < store_count(K_DOMAIN); i++)
                 if (streq(store_nth(K_DOMAIN, i)->uid, domain_uid))
                         return version_deleted(store_nth(K_DOMAIN, i));
@@ -682,7 +685,7 @@ void world_begins_imex(unsigned node, const char *ip, const char *domain_uid) {
                 const struct run *r = &w.nodes[node].runs[k];
                 if (r->used && streq(r->ip, ip) && *r->served && !streq(r->served, domain_uid) &&
                     !lying_excuses(node))
-                        sim_broken("Pod %s has served domain %s, and runs nvidia-imex of %s", r->pod,
+                        sim_broken("Pod %s has served ComputeDomain %s, and runs nvidia-imex of %s", r->pod,
                                    r->served, domain_uid);
         }
 }
@@ -700,8 +703,8 @@ void world_ends_imex(unsigned node, const char *domain_uid) {
                 bool is_its = !r->forced && !is_ending(domain_uid);
                 if (r->used && r->up && is_its && world_runs_ms(n->name, domain_uid) > 0 &&
                     !lying_excuses(node))
-                        sim_broken("the daemon of domain %s ends IMEX on %s, where a pod of it runs",
-                                   domain_uid, n->name);
+                        sim_broken("the daemon stops IMEX of %s on %s while a pod uses it", domain_uid,
+                                   n->name);
         }
 }
 
@@ -725,8 +728,8 @@ static const char *wanted_label(const char *node) {
         return NULL;
 }
 
-/* The daemon of the domain that stands terminates: it serves the pods that run there until the last has
- * ended, and a pod waits that was placed there before the slice withheld the channels. */
+/* The daemon of the standing domain terminates. It serves the running pods until the last has ended. A pod
+ * waits if it was scheduled to the node before the slice withheld the channels. */
 static bool awaits_next_daemon(const struct node *n) {
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct version *pod = store_get(K_POD, DRIVER_NS, n->runs[k].pod);
@@ -737,7 +740,8 @@ static bool awaits_next_daemon(const struct node *n) {
         return false;
 }
 
-/* A pod or a claim of the domain is on the node that is off, so it does not end until its kubelet is back. */
+/* A pod or a claim of the ComputeDomain is on the node without power, so it does not end until its kubelet
+ * returns. */
 static bool is_held_by_off_node(const struct domain *d) {
         _cleanup_(freep) char *pool = w.off ? xasprintf("\"pool\":\"%s\"", w.off->name) : NULL;
         for (size_t i = 0; pool && i < store_count(K_CLAIM); i++) {
@@ -751,8 +755,8 @@ static bool is_held_by_off_node(const struct domain *d) {
         return false;
 }
 
-/* A restore of etcd took the Pod of a daemon that serves on: it cannot report, and the next one comes when
- * the last pod there has ended. */
+/* A restore of etcd removed the Pod of a daemon that still serves. The daemon cannot report, and its
+ * replacement starts when the last pod of the node has ended. */
 static bool has_lost_daemon(const char *clique) {
         for (unsigned i = 0; i < w.n_nodes; i++)
                 for (unsigned k = 0; k < MAX_RUNS; k++) {
@@ -763,8 +767,8 @@ static bool has_lost_daemon(const char *clique) {
         return false;
 }
 
-/* In its partition: until such a node has reported nobody knows what the table lacks, so no node gets
- * anything new, and channels that it may hold are not given again. */
+/* A node of the partition has not reported since the fabric object was lost. Until it reports, the missing
+ * entries are unknown. So no node gets a new assignment, and channels that it may hold are not reused. */
 static bool report_is_awaited(const struct node *n) {
         bool off = w.off && streq(n->clique, w.off->clique);
         const struct version *v =
@@ -773,7 +777,7 @@ static bool report_is_awaited(const struct node *n) {
                      strstr(v->json, "\"ChannelsExhausted\""));
 }
 
-/* What is excused: a pod on a node that is off, and one that its partition cannot serve. */
+/* Excused: a pod on a node without power, and a pod that its partition cannot serve. */
 static bool waits_for_report(const struct node *n) {
         return n && (n == w.off || report_is_awaited(n));
 }
@@ -788,7 +792,7 @@ const char *world_misses(void) {
                 if (is_held_by_off_node(x) && (!x->lives || x->ends || !v))
                         continue;
                 if (!x->lives || x->ends || !v)
-                        return say("domain %s is not there", x->name);
+                        return say("ComputeDomain %s does not exist", x->name);
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
@@ -799,11 +803,12 @@ const char *world_misses(void) {
                         if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
                                 continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
-                                return say("pod %u of domain %s does not run (state %d, on %s)", i, x->name,
-                                           (int)s, x->pods[i].node ? x->pods[i].node->name : "no node");
+                                return say("pod %u of ComputeDomain %s does not run (state %d, on %s)", i,
+                                           x->name, (int)s,
+                                           x->pods[i].node ? x->pods[i].node->name : "no node");
                 }
                 if (runs && !excused && !streq(version_str(v, "/status/status"), "Ready"))
-                        return say("domain %s is not Ready", x->name);
+                        return say("ComputeDomain %s is not Ready", x->name);
         }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
@@ -813,12 +818,13 @@ const char *world_misses(void) {
                 if (held_strays(i))
                         return held_strays(i);
                 if (!n || !streq(label, wanted_label(n->name)))
-                        return say("%s has the label %s", w.nodes[i].name, label ? label : "of nobody");
+                        return say("%s has the label %s", w.nodes[i].name,
+                                   label ? label : "of no ComputeDomain");
         }
         return str_or(racks_misses(), hostile_misses());
 }
 
-/* Daemons stay. */
+/* Daemons are not leftovers. */
 static bool is_of_daemons(enum kind k, const struct version *v) {
         return streq(version_label(v, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT) ||
                (k == K_CLAIM && streq(v->ns, DRIVER_NS));
@@ -837,14 +843,14 @@ const char *world_leftover(void) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && n->domain)
                         return say("%s has a label", n->name);
-                /* What a node without power has is gone when it starts. */
+                /* The leftovers of a node without power disappear when it starts. */
                 if (w.nodes[i].power && held_strays(i))
                         return held_strays(i);
                 if (imex_domain(i) && !channels_standing())
-                        return say("IMEX of domain %s is left on %s", imex_domain(i), w.nodes[i].name);
+                        return say("IMEX of %s is left on %s", imex_domain(i), w.nodes[i].name);
         }
         for (size_t i = 0; i < store_count(K_FABRIC) && !channels_standing(); i++)
                 if (yyjson_arr_size(yyjson_obj_get(store_nth(K_FABRIC, i)->root, "domains")))
-                        return say("fabric %s has a domain", store_nth(K_FABRIC, i)->name);
+                        return say("fabric object %s has an IMEX domain", store_nth(K_FABRIC, i)->name);
         return NULL;
 }

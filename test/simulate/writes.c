@@ -14,8 +14,8 @@
 static size_t most_bytes = STORE_MOST_BYTES;
 static char next_suffix[8];
 static const char *writer = "";
-static bool by_world;            /* the write is the world's own */
-static struct version *answered; /* what was never stored, and a write was answered with */
+static bool by_world;            /* the world itself writes */
+static struct version *answered; /* an object that was never stored, but is the answer of a write */
 
 void store_set_limit(size_t bytes) {
         most_bytes = bytes;
@@ -70,7 +70,7 @@ static void make_uid(char *ret, size_t n) {
                  (uint64_t)store_rv() + 1);
 }
 
-/* ---- what may be stored ---- */
+/* ---- validation ---- */
 
 static bool is_word(const char *s, size_t n) {
         static const char inside[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -121,14 +121,15 @@ static bool has_finalizer(yyjson_val *meta, const char *name) {
         return false;
 }
 
-/* What cannot become of `was`. */
+/* An invalid change of `was`; NULL: it is valid. */
 static const char *change_refused(enum kind k, yyjson_val *root, const struct version *was) {
         yyjson_val *meta = yyjson_obj_get(root, "metadata"), *x;
         size_t i, max;
         if (version_deleted(was))
                 yyjson_arr_foreach (yyjson_obj_get(meta, "finalizers"), i, max, x)
                         if (!has_finalizer(was->meta, yyjson_get_str(x)))
-                                return "metadata.finalizers: a new one of what is being deleted";
+                                return "metadata.finalizers: no new finalizers while the object is being "
+                                       "deleted";
         for (i = 0; !by_world && i < ARRAY_LEN(kinds[k].immutable) && kinds[k].immutable[i]; i++) {
                 yyjson_val *a = yyjson_ptr_get(was->root, kinds[k].immutable[i]),
                            *b = yyjson_ptr_get(root, kinds[k].immutable[i]);
@@ -138,7 +139,7 @@ static const char *change_refused(enum kind k, yyjson_val *root, const struct ve
         return NULL;
 }
 
-/* Status 0: it may be stored. */
+/* Status 0: the object is valid. */
 static struct store_answer judged(enum kind k, yyjson_mut_doc *d, const struct version *was) {
         struct store_answer a = { 0 };
         yyjson_doc *now = yyjson_mut_doc_imut_copy(d, NULL);
@@ -164,7 +165,7 @@ static struct store_answer judged(enum kind k, yyjson_mut_doc *d, const struct v
         return a;
 }
 
-/* ---- what the server makes of a body ---- */
+/* ---- from a body to an object ---- */
 
 static bool is_empty(yyjson_mut_val *v) {
         return !v || yyjson_mut_is_null(v) || (yyjson_mut_is_ctn(v) && !unsafe_yyjson_get_len(v));
@@ -178,7 +179,7 @@ static const char *const server_owned[] = { "uid",
                                             "generation",
                                             "resourceVersion" };
 
-/* Metadata have a type: what it does not know goes, and what is empty is not there. */
+/* Metadata have a type: unknown and empty members are dropped. */
 static void clean_meta(enum kind k, yyjson_mut_doc *d) {
         static const char *const others[] = { "name",        "generateName",    "labels",
                                               "annotations", "ownerReferences", "finalizers" };
@@ -208,7 +209,7 @@ static void clean_meta(enum kind k, yyjson_mut_doc *d) {
         }
 }
 
-/* A new object: its metadata, and the status that it may have. */
+/* A new object: sets its metadata, and keeps the status if that is allowed. */
 static void begin(enum kind k, yyjson_mut_doc *d, const char *ns) {
         yyjson_mut_val *root = yyjson_mut_doc_get_root(d), *meta = yyjson_mut_obj_get(root, "metadata");
         char uid[64];
@@ -278,9 +279,9 @@ struct store_answer store_create(const char *who, enum kind k, const char *ns, c
         return a;
 }
 
-/* ---- changes of what is there ---- */
+/* ---- changes of an existing object ---- */
 
-/* The status is not for a request about the rest to change. */
+/* A request without the subresource cannot change the status. */
 static void keep_status(yyjson_mut_doc *d, const struct version *was) {
         yyjson_mut_val *root = yyjson_mut_doc_get_root(d);
         yyjson_val *old = yyjson_obj_get(was->root, "status");
@@ -289,7 +290,7 @@ static void keep_status(yyjson_mut_doc *d, const struct version *was) {
                 yyjson_mut_obj_add_val(d, root, "status", yyjson_val_mut_copy(d, old));
 }
 
-/* Nor the rest for one about the status. */
+/* A request for the status cannot change the rest. */
 static void keep_all_but_status(yyjson_mut_doc *d, const struct version *was) {
         yyjson_mut_val *status = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "status"),
                        *root = yyjson_val_mut_copy(d, was->root);
@@ -338,7 +339,8 @@ static bool is_released(const struct version *was, yyjson_mut_val *meta) {
                yyjson_get_sint(yyjson_obj_get(was->meta, "deletionGracePeriodSeconds")) == 0;
 }
 
-/* Stores what has become of `was`, unless nothing has. Takes document and owners, who are a part of it. */
+/* Stores the new version of `was`, if it has changed. Takes the document and the owners, which are a part of
+ * it. */
 static struct store_answer store_changed(enum kind k, const struct version *was, yyjson_mut_doc *d,
                                          struct owners *owners) {
         yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata");
@@ -358,7 +360,7 @@ static struct store_answer store_changed(enum kind k, const struct version *was,
         if (starts_generation(k, was, d))
                 set_int(d, meta, "generation", yyjson_get_sint(yyjson_obj_get(was->meta, "generation")) + 1);
         if (is_released(was, meta)) {
-                /* It is not written any more, but the answer shows it. */
+                /* The object is not written again, but the answer shows it. */
                 version_unref(answered);
                 answered = version_new(k, d);
                 yyjson_mut_doc_free(d);
@@ -369,8 +371,8 @@ static struct store_answer store_changed(enum kind k, const struct version *was,
         return (struct store_answer){ .status = 200, .v = store_put(k, d, owners) };
 }
 
-/* Preconditions, as a patch or an update may carry them in its metadata: status 0 when they hold. An update
- * is refused for another object's UID, and a patch for changing it. */
+/* Preconditions in the metadata of a patch or an update: status 0 if they hold. An update is refused if it
+ * has the UID of another object, and a patch if it changes the UID. */
 static struct store_answer is_meant(enum kind k, const struct version *v, yyjson_mut_val *meta, bool whole,
                                     bool status) {
         const char *uid = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "uid"));
@@ -387,7 +389,7 @@ static struct store_answer is_meant(enum kind k, const struct version *v, yyjson
         return (struct store_answer){ 0 };
 }
 
-/* Takes the document: what is said, or all of it. */
+/* Takes the document `by`: a merge patch, or the `whole` object. */
 static struct store_answer change(enum kind k, const struct version *was, yyjson_mut_doc *by, bool status,
                                   bool whole) {
         yyjson_mut_val *root = yyjson_mut_doc_get_root(by);
@@ -443,7 +445,7 @@ struct store_answer store_update(const char *who, enum kind k, const char *ns, c
         return a;
 }
 
-/* What is applied to an object that is there is as whole as an update, and has the conditions of a patch. */
+/* An apply to an existing object replaces it as an update does, and has the preconditions of a patch. */
 static struct store_answer apply_to(enum kind k, const struct version *was, yyjson_val *config,
                                     const char *manager) {
         yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
@@ -567,7 +569,7 @@ struct store_answer store_delete(const char *who, enum kind k, const char *ns, c
         return a;
 }
 
-/* ---- the world's own ---- */
+/* ---- writes of the world ---- */
 
 static char *quoted(const char *fmt, va_list ap) {
         struct buf b = BUF_INIT(1 << 20);
