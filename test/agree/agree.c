@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agree: sends the same requests, one at a time, to the simulated API server and to a real one, and compares
- * the answers. ./run starts the real one; docs/dev/testing.md says what is compared. */
+ * the answers. ./run starts the real one. docs/dev/testing.md describes the comparison. */
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,8 +21,9 @@
 
 extern char **environ;
 
-/* SETTLE: requests between two looks at the watches. The real server takes objects of 1.5 MiB. RESTARTS:
- * parts of a run, between which the API server is restarted. MOST_SHOWN differences are shown with --all. */
+/* SETTLE: requests between two comparisons of the watches. The real server accepts objects of 1.5 MiB.
+ * RESTARTS: the number of parts of a run, between which the API server restarts. With --all, at most
+ * MOST_SHOWN differences are printed. */
 enum { SETTLE = 25, MOST_BYTES = 1500 << 10, RESTARTS = 6, MOST_SHOWN = 60, SHOWN_BODY = 700 };
 
 struct options {
@@ -43,7 +44,7 @@ static struct {
         size_t n_shown;
 } run;
 
-/* ---- outcomes: what our programs tell apart (kube_error.h) ---- */
+/* ---- outcomes that our programs distinguish (kube_error.h) ---- */
 
 static struct {
         const char *name;
@@ -96,10 +97,10 @@ static void count_outcome(const struct request *r, int status, yyjson_val *body,
         count(name);
 }
 
-/* ---- what is sent to whom ---- */
+/* ---- a request for each server ---- */
 
-/* The text without its marks; of the real server with its own words between them. In a path a version is
- * where a watch begins, in a body it is that of an object. */
+/* The text without its marks. For the real server, the values between them are replaced by its own. In a path
+ * a version is the beginning of a watch, in a body it is that of an object. */
 static char *worded(const char *text, bool real, bool path) {
         struct buf b = BUF_INIT(8 << 20);
         char number[32];
@@ -136,7 +137,7 @@ static void show_body(const char *what, const char *body) {
                        n > SHOWN_BODY ? "..." : "");
 }
 
-/* With --all the same difference of the same form is shown once. */
+/* With --all the same difference of the same form is printed once. */
 static bool is_known(const char *what) {
         char *key = xstrdup(what);
         for (char *p = key; *p; p++)
@@ -202,7 +203,7 @@ static int ask(enum caller who, const struct real_request *q, struct buf *out) {
         return status;
 }
 
-/* test/agree/run has the programs. */
+/* test/agree/run provides the programs. */
 static void control(const char *action, const char *file) {
         const char *const argv[] = { run.o.control, action, file, NULL };
         pid_t pid;
@@ -215,7 +216,7 @@ static void control(const char *action, const char *file) {
                 fatal(run.o.control, action);
 }
 
-/* The cache of the kind has all that was written, and the version is known up to which it has. */
+/* Waits until the real server's cache of the kind is current, and records its version. */
 static void catch_up(enum kind k) {
         struct request r;
         struct buf out = BUF_INIT(64 << 20);
@@ -226,13 +227,13 @@ static void catch_up(enum kind k) {
         const char *rv =
                 yyjson_get_str(yyjson_ptr_get(yyjson_doc_get_root(doc), "/metadata/resourceVersion"));
         if (!rv || !pairs_match_list(store_rv(), strtoll(rv, NULL, 10)))
-                fatal(path, "a list is older than what was written");
+                fatal(path, "a list is older than the last write");
         yyjson_doc_free(doc);
         buf_done(&out);
         request_done(&r);
 }
 
-/* An object that nobody looks at, for its version: a write is answered sooner than a list. */
+/* Writes an object that has no other purpose, for its version: a write is answered faster than a list. */
 static const char mark_path[] = "/api/v1/namespaces/default/configmaps/agree";
 
 static void mark_version(void) {
@@ -245,7 +246,7 @@ static void mark_version(void) {
         const char *rv =
                 yyjson_get_str(yyjson_ptr_get(yyjson_doc_get_root(doc), "/metadata/resourceVersion"));
         if (!rv || !pairs_match_list(store_rv(), strtoll(rv, NULL, 10)))
-                fatal(mark_path, "the version is older than what was written");
+                fatal(mark_path, "the version is older than the last write");
         yyjson_doc_free(doc);
         buf_done(&out);
 }
@@ -269,7 +270,7 @@ static void open_watch(const struct request *r, const char *form, const char *si
                 settle(false);
         asked_init(&q, r->method, sim_path, NULL, r->accept);
         if (server_refuses_watch(&q))
-                fatal(sim_path, "is no watch");
+                fatal(sim_path, "is not a watch");
         watches_open(&run.loop, run.callers[CALLER_ADMIN],
                      &(struct real_request){ r->method, real_path, NULL, r->accept, NULL }, &q, sim_path,
                      q.timeout_s, &out);
@@ -278,7 +279,7 @@ static void open_watch(const struct request *r, const char *form, const char *si
         buf_done(&out);
 }
 
-/* The simulated server gives the name that the real one has drawn. */
+/* Makes the simulated server use the name that the real one has drawn. */
 static void note_name(const struct request *r, yyjson_val *real) {
         const char *made = yyjson_get_str(yyjson_ptr_get(real, "/metadata/name")),
                    *refused = yyjson_get_str(yyjson_ptr_get(real, "/details/name")),
@@ -301,7 +302,7 @@ static int ask_sim(const struct request *r, const char *path, const char *body, 
         return status;
 }
 
-/* What is there at one server only would make all that follows different. */
+/* An object at only one server would make all later answers different. */
 static void make_equal(const struct request *r, const char *sim_path, const char *real_path) {
         char *end = strchr(sim_path, '?');
         struct buf out = BUF_INIT(1 << 20);
@@ -343,14 +344,14 @@ static void compare_answers(const struct request *r, int sim_status, yyjson_val 
         if (sim_status != real_status)
                 buf_addf(out, "  status: simulated %d, real %d\n", sim_status, real_status);
         else if (!sim != !real)
-                buf_addf(out, "  only one answers with JSON\n");
+                buf_addf(out, "  only one server answers with JSON\n");
         else if (real)
                 compare_values(list ? COMPARE_LIST : COMPARE_OBJECT,
                                r->k == K_COUNT ? "APIGroup" : kinds[r->k].kind,
                                r->k != K_COUNT && kinds[r->k].custom, sim, real, out);
         else if (!str_eq(str_trim((struct str){ sim_text->p, sim_text->n }),
                          str_trim((struct str){ real_text->p, real_text->n })))
-                buf_addf(out, "  other pages\n");
+                buf_addf(out, "  different pages\n");
 }
 
 static void send_both(const struct request *r) {
@@ -410,7 +411,7 @@ static int by_version(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-/* The real server begins with some. */
+/* The real server has some at its start. */
 static void take_over_namespaces(void) {
         static const char path[] = "/api/v1/namespaces";
         struct buf real = BUF_INIT(1 << 20), sim = BUF_INIT(1 << 20), out = BUF_INIT(1 << 20);
@@ -476,7 +477,7 @@ static void catch_up_all(void) {
                 catch_up(k);
 }
 
-/* What etcd was, it is not any more before a version; and the API server knows no history. */
+/* Compacts etcd, and restarts the API server, which then has no history. */
 static void restart(void) {
         control("compact", "");
         server_compact();
@@ -497,7 +498,7 @@ static void wait_ms(unsigned ms) {
         loop_timer_done(&timer);
 }
 
-/* Watches from a version that is yet to come are accepted, and told nothing. */
+/* The servers accept watches from a future version, and send no events. */
 static void watch_ahead(int64_t sim_rv, int64_t real_rv) {
         static const enum kind some[] = { K_DOMAIN, K_POD };
         enum { TIMEOUT_S = 4 };
@@ -518,8 +519,8 @@ static void watch_ahead(int64_t sim_rv, int64_t real_rv) {
         settle(true);
 }
 
-/* Of n requests those after a half are undone. Where the API server runs on, its caches are of the old
- * history, and only what comes from etcd is compared before it is started again. */
+/* Sends n requests. A restore undoes the first half. If the API server still runs after the restore, its
+ * caches have the old history; then only answers from etcd are compared until it restarts. */
 static void restore(unsigned long n, bool runs_on) {
         control("snapshot", "backup");
         struct backup *b = store_backup();
@@ -559,12 +560,12 @@ static int report(void) {
                 }
         if (!watches_counts.bookmarks || !watches_counts.expired || !watches_counts.ended) {
                 lacks = true;
-                printf("no bookmark, no watch that has expired, or none that ended by itself\n");
+                printf("there was no bookmark, no expired watch, or no watch that ended by itself\n");
         }
         buf_clear(&missing);
         compare_unused(&missing);
         if (missing.n)
-                printf("never missing at the simulated server:\n%s", missing.p);
+                printf("test/agree/lacking lists members that are never missing:\n%s", missing.p);
         buf_done(&missing);
         printf("seed %" PRIu64
                ": %lu requests in %.0f s (%.0f a second), %lu watches with %lu events and %lu "
@@ -640,7 +641,7 @@ int main(int argc, char **argv) {
         }
         if (!good || !run.o.server || !run.o.ca || !run.o.control || !run.o.forms || !run.o.others ||
             !run.o.left_out || !run.o.lacking) {
-                fprintf(stderr, "agree is started by test/agree/run\n");
+                fprintf(stderr, "run agree with test/agree/run\n");
                 return EXIT_FAILURE;
         }
         signal(SIGPIPE, SIG_IGN);

@@ -47,7 +47,7 @@ static void annotations(bool patch, struct buf *out) {
         buf_adds(out, "},");
 }
 
-/* As a daemon renders it, in a string of JSON. */
+/* A report as a daemon renders it, in a JSON string. */
 static void daemon_report(struct buf *out) {
         static const int64_t left[] = { 3, 7 };
         const struct daemon_report r = { .claim = SOME_UID,
@@ -69,7 +69,7 @@ static void daemon_report(struct buf *out) {
         buf_done(&text);
 }
 
-/* What daemons and kubelet plugins report on their own Pods. */
+/* The reports of daemons and kubelet plugins on their own Pods. */
 static void reports(bool patch, struct buf *out) {
         buf_adds(out, "'annotations':{");
         if (patch && draw_chance(20)) {
@@ -107,10 +107,10 @@ static void metadata(enum kind k, bool patch, struct buf *out) {
         if (draw_chance(patch ? 40 : 20) && k != K_EVENT && k != K_NAMESPACE)
                 finalizers(patch, out);
         if (draw_chance(2) && k != K_SET && k != K_TEMPLATE)
-                buf_adds(out, "'nobody':'knows',"); /* an apply with that is answered with 500 */
+                buf_adds(out, "'nobody':'knows',"); /* an apply with it is answered with 500 */
 }
 
-/* ---- what else an object has ---- */
+/* ---- the rest of an object ---- */
 
 static void pod(struct buf *out) {
         buf_addf(out, "'spec':{'containers':[{'name':'c','image':'i%d'}],", number(2));
@@ -179,7 +179,7 @@ static void template(struct buf *out) {
         buf_adds(out, "}");
 }
 
-/* A kubelet plugin's, of a Node that may not exist: the owner is not looked up. */
+/* A ResourceSlice of a kubelet plugin. Its Node may not exist: the server does not look the owner up. */
 static void slice(const struct version *was, struct buf *out) {
         const char *node = was && draw_chance(95) ? str_or(was->node, "n0") : NULL;
         char other[8];
@@ -270,7 +270,7 @@ static void conditions(struct buf *out) {
         buf_adds(out, "]");
 }
 
-/* An assignment is active, in one of the states, or in none that there is. */
+/* An assignment is active, has one of the states, or an invalid one. */
 static void assignment(struct buf *out) {
         static const char *const states[] = { FABRIC_RESERVED, FABRIC_LEAVING, FABRIC_ENDING };
         buf_addf(out, "{'node':'n%d','index':%d,'epoch':%d,", number(3), number(20) == 0 ? -1 : number(4),
@@ -447,7 +447,7 @@ static void domain_status(struct buf *out) {
         buf_adds(out, "}");
 }
 
-/* As the scheduler writes it, and only once: what is allocated is not changed. */
+/* An allocation as the scheduler writes it. It is written once, because it is immutable. */
 static void claim_status(const struct version *was, struct buf *out) {
         if (was && (version_deleted(was) || version_str(was, "/status/allocation/devices/results/0/pool"))) {
                 buf_adds(out, draw_chance(50) ? "'status':{'allocation':null,'reservedFor':null}"

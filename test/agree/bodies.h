@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bodies: objects and patches to send, with ' for ". They are such as our programs and those of Kubernetes
- * send, in few variants, so that many meet what is there; a few are invalid. `meta` is the beginning of the
- * metadata's members, "'uid':'...'," or "". */
+/* bodies: objects and patches for requests, with ' instead of ". They are like those of our programs and of
+ * Kubernetes, with few variants, so that many concern existing objects. A few are invalid. `meta` is the
+ * beginning of the metadata's members, "'uid':'...'," or "". */
 #pragma once
 
 #include "../simulate/store.h"
@@ -13,9 +13,9 @@
         { "v1", "v2" }
 #define BODY_DRIVER CD_DRIVER
 
-/* A whole object; `was` (NULL: none) is what has its name. */
+/* A whole object; `was` is the existing object of that name, NULL: none. */
 void bodies_object(enum kind k, const char *ns, const char *name, bool generate, const struct version *was,
                    const char *meta, struct buf *out);
-/* Merge patches. `was` NULL: of what is not there. */
+/* Merge patches. `was` NULL: the object does not exist. */
 void bodies_patch(enum kind k, const struct version *was, const char *meta, struct buf *out);
 void bodies_status(enum kind k, const struct version *was, const char *meta, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulated server takes from the simulation around it: here its time is ours, and nothing is drawn.
+/* The functions that the simulated server needs from the simulation: the time is real, and nothing is random.
  */
 #include <time.h>
 

@@ -21,7 +21,7 @@ struct side {
         struct buf *out;
 };
 
-/* ---- what the simulated server may lack ---- */
+/* ---- members that the simulated server may lack ---- */
 
 static struct rule {
         char *kind, *path;
@@ -76,7 +76,7 @@ static bool path_matches(const char *pattern, const char *path) {
 }
 
 static bool may_lack(const struct side *s) {
-        /* An item of a list is an object like others. */
+        /* The path within an item of a list is that of an object. */
         const char *path = s->path;
         if (s->what == COMPARE_LIST && str_starts(path, "items.") && strchr(path + 6, '.'))
                 path = strchr(path + 6, '.') + 1;
@@ -150,7 +150,7 @@ static bool same_text(struct side *s, const char *sim, const char *real) {
         return streq(sim, real);
 }
 
-/* What nobody compares. */
+/* Members that are not compared. */
 static bool is_ignored(const struct side *s) {
         return is_meta(s, "managedFields") ||
                (streq(s->kind, "Status") && (streq(s->path, "message") || streq(s->path, "details.causes")));

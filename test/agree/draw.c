@@ -13,18 +13,18 @@
 #include "bodies.h"
 #include "pairs.h"
 
-/* NO_TIME_S: a watch that is ended before. */
+/* NO_TIME_S: for a watch that is closed earlier. */
 enum { WORDS = 7, MOST_OBJECTS = 14, WRONG_PERCENT = 4, NO_TIME_S = 600 };
 
 static struct form {
         char text[FORM_MAX];
         char words[WORDS][FORM_MAX];
-        enum kind k; /* K_COUNT: of a group */
+        enum kind k; /* K_COUNT: a group */
         bool covered;
 } * forms;
 static size_t n_forms, cap_forms;
 
-/* Lists that go on. */
+/* Lists with a continuation. */
 static struct {
         char *path, *token;
         char form[FORM_MAX]; /* of a request for the next page */
@@ -35,7 +35,7 @@ static bool direct;
 
 enum word { VERB, RESOURCE, SPACE, BODY, ACCEPT, QUERY, CONDITIONS };
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 static uint64_t state;
 
@@ -88,21 +88,21 @@ static int add_form(struct str line, const char *left_out, struct err *e) {
         while (rest.n && n < WORDS && str_next_field(&rest, ' ', &word))
                 snprintf(f.words[n++], FORM_MAX, "%.*s", (int)word.n, word.p);
         if (n != WORDS)
-                return err_set(e, ERR_INVALID, 0, "no form: %s", f.text);
+                return err_set(e, ERR_INVALID, 0, "not a form: %s", f.text);
         for (size_t i = 0; i < n_forms; i++)
                 if (streq(forms[i].text, f.text))
                         return 0;
         if (is_left_out(f.words[RESOURCE], left_out))
                 return 0;
         if (!str_starts(f.words[RESOURCE], "apis/") && !find_resource(f.words[RESOURCE], &f.k))
-                return err_set(e, ERR_INVALID, 0, "a form of a resource that the simulation lacks: %s",
+                return err_set(e, ERR_INVALID, 0, "the simulation does not have the resource of the form: %s",
                                f.text);
         GROW(forms, n_forms, cap_forms);
         forms[n_forms++] = f;
         return 0;
 }
 
-/* The first word of a query is in its place when the words are sorted. */
+/* The words of a query are sorted, so "continue" is the first. */
 static void form_of_next_page(const char *form, char ret[FORM_MAX]) {
         struct str rest = str_from(form), word;
         struct buf b = BUF_INIT(FORM_MAX - 1);
@@ -113,7 +113,7 @@ static void form_of_next_page(const char *form, char ret[FORM_MAX]) {
         buf_done(&b);
 }
 
-/* Each list in pages goes on when there are enough objects, which no test has. */
+/* A list in pages has a continuation if there are enough objects, which no unit test has. */
 static int add_forms(struct str line, const char *left_out, struct err *e) {
         char next[FORM_MAX];
         _cleanup_(freep) char *form = xstrndup(line.p, line.n);
@@ -155,7 +155,7 @@ void draw_done(void) {
         free(forms);
 }
 
-/* "name" of a list of words, or "name=value". */
+/* The list of words has "name", or "name=value". */
 static bool has_word(const char *list, const char *name, char *ret_value, size_t n) {
         struct str rest = str_from(list), word, key;
         while (rest.n && str_next_field(&rest, ',', &word)) {
@@ -169,7 +169,7 @@ static bool has_word(const char *list, const char *name, char *ret_value, size_t
         return false;
 }
 
-/* ---- lists that go on ---- */
+/* ---- continuations of lists ---- */
 
 static void forget_token(size_t i) {
         free(going[i].path);
@@ -204,7 +204,7 @@ void draw_note_answer(const struct request *r, const char *path, yyjson_val *ans
                 note_token(form, first, token);
 }
 
-/* ---- whom it is about ---- */
+/* ---- the object of a request ---- */
 
 static const struct version *some(enum kind k) {
         return store_count(k) ? store_nth(k, draw_below(store_count(k))) : NULL;
@@ -212,10 +212,10 @@ static const struct version *some(enum kind k) {
 
 struct about {
         char ns[64], name[256];
-        const struct version *v; /* NULL: it is not there */
+        const struct version *v; /* NULL: it does not exist */
 };
 
-/* Mostly one that is there. */
+/* Usually an existing object. */
 static void choose(enum kind k, bool fresh, struct about *a) {
         static const char *const spaces[] = DRAW_SPACES;
         const struct version *v = draw_chance(fresh ? 15 : 90) ? some(k) : NULL;
@@ -253,7 +253,7 @@ static void add_label_term(const char *key, struct str shape, struct buf *out) {
                 buf_addf(out, "%s%%3D%s", str_eq(shape, STR("key!=value")) ? "%21" : "", ONE_OF(values));
 }
 
-/* A shape of several terms, as "key+key!=value", has another key in each. */
+/* A shape with several terms, as "key+key!=value", has another key in each term. */
 static void add_label_selector(const char *shape, struct buf *out) {
         static const char *const keys[] = BODY_LABELS;
         struct str rest = str_from(shape), term;
@@ -283,14 +283,14 @@ static void add_field_selector(enum kind k, const char *shape, struct buf *out) 
         }
 }
 
-/* From a list, or from an event, of the last few of the kind. Of others it is not known which they are for
- * the real server. */
+/* The version of a list, or of one of the last few events of the kind. For others the version of the real
+ * server is unknown. */
 static int64_t version_to_watch(enum kind k) {
         enum { RECENT = 20, FEW = 40 };
         const struct change *c;
         size_t n = store_history(k, &c);
         if (draw_chance(4))
-                return 1; /* long forgotten */
+                return 1; /* compacted long ago */
         if (listed[k] && draw_chance(40) && (n < FEW || listed[k] >= c[n - FEW].rv))
                 return listed[k];
         int64_t rv = n ? c[n - 1 - draw_below(n < RECENT ? n : RECENT)].rv : 0;
@@ -320,7 +320,7 @@ static void add_term(const struct form *f, struct str term, struct buf *out) {
                 buf_adds(out, value);
 }
 
-/* The first page of a list of pages is of another form than the rest. */
+/* The first page of a list has another form than the other pages. */
 static bool add_token(const struct form *f, struct buf *out) {
         for (size_t i = 0; i < n_going; i++)
                 if (streq(going[i].form, f->text)) {
@@ -378,7 +378,7 @@ static void add_body(const struct form *f, const struct about *a, struct buf *ou
                 bodies_object(f->k, a->ns, a->name,
                               has_word(f->words[CONDITIONS], "generateName", NULL, 0) && !a->v, a->v,
                               buf_str(&meta), &b);
-        /* As C text has it; no value has either sign in it. */
+        /* The text has ' instead of "; no value contains either. */
         for (const char *p = buf_str(&b); *p; p++) {
                 if (*p == ',' && (p[1] == '}' || p[1] == ']'))
                         continue;
@@ -455,7 +455,7 @@ static void make(const struct form *f, struct request *r) {
         buf_done(&body);
 }
 
-/* What no program of ours should send, but what is answered with a status that they know. */
+/* Requests that our programs should not send, but whose answers have a status that they handle. */
 static void spoil(struct request *r) {
         enum { TOO_LARGE = (3 << 20) + 4096 };
         bool body = r->body != NULL;
@@ -520,7 +520,8 @@ static void spoil(struct request *r) {
         }
 }
 
-/* Reads would be most, and a list waits until the real server's cache is sure to be current. */
+/* Fewer reads: otherwise most requests would be reads, and a list waits until the real server's cache is
+ * current. */
 static bool is_write(const struct form *f) {
         return !streq(f->words[VERB], "get") && !streq(f->words[VERB], "list") &&
                !streq(f->words[VERB], "watch");

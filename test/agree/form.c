@@ -66,7 +66,7 @@ static const char *operator_of(struct str key, bool valued) {
         return key.n && key.p[key.n - 1] == '!' ? "!=value" : "=value";
 }
 
-/* "key", "key=value" or "key!=value" of a label selector, "a+b" of a field selector: which values is another
+/* "key", "key=value" or "key!=value" of a label selector, "a+b" of a field selector: the values do not
  * matter. */
 static void add_selector(struct str value, bool fields, struct buf *out) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(4096);
@@ -160,7 +160,7 @@ static void add_conditions(const char *verb, struct str body, struct buf *out) {
         yyjson_doc_free(doc);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole form ---- */
 
 static const char *verb_of(const char *method, const char *content_type, const struct path *p) {
         static const char *const verbs[][2] = { { "POST", "create" },

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* form: what kind of request a request is: all of it but the names and values that differ each time.
+/* form: the form of a request: everything except the names and values, which differ each time.
  *
  * A form is a line of seven words:
  *
  *     watch resourceslices.resource.k8s.io - - json allowWatchBookmarks=true,fieldSelector=spec.driver,... -
  *
- * verb; resource, group and subresource; "ns" where the path has a namespace; content type of the body; what
- * is accepted; query keys, with the fields and the shape of selectors; preconditions in the body. The version
- * of the API is left out. "-" stands for nothing. */
+ * These are the verb; the resource, group and subresource; "ns" if the path has a namespace; the content type
+ * of the body; the accepted type; the query keys, with the fields and the shape of selectors; and the
+ * preconditions in the body. The API version is omitted. "-" means none. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +16,6 @@
 
 enum { FORM_MAX = 512 };
 
-/* False: the path is none of Kubernetes'. */
+/* False: the path is not one of the Kubernetes API. */
 bool form_of(const char *method, const char *path, const char *content_type, const char *accept,
              struct str body, char ret[FORM_MAX]);

@@ -81,7 +81,7 @@ struct pairs {
 };
 static struct pairs writes, marks;
 
-/* The first that is not before `sim`. */
+/* The first pair that is not before `sim`. */
 static size_t place(const struct pairs *p, int64_t sim) {
         size_t low = 0, high = p->n;
         while (low < high) {

@@ -83,8 +83,8 @@ static int ask_once(struct real *r, const struct real_request *q, struct buf *ou
         return a.status;
 }
 
-/* A server that refuses a request without reading its body may end the stream before all of its answer is
- * here. */
+/* A server that refuses a request without reading its body may end the stream before the whole answer has
+ * arrived. */
 int real_ask(struct real *r, const struct real_request *q, struct buf *out, struct err *e) {
         bool refused = true;
         int status = -1;
@@ -139,7 +139,7 @@ static void on_late(void *u) {
         *(bool *)u = true;
 }
 
-/* Lets the loop run until `is` says yes. */
+/* Runs the loop until `is` returns true. */
 static bool wait_until(struct real_watch *w, unsigned ms, bool (*is)(const struct real_watch *w)) {
         struct loop_timer timer;
         bool late = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record: which forms of requests the programs send. Linked into test programs, around http_start(); with
- * RECORD_FORMS=FILE each form is added to that file, once a process. See ./collect. */
+/* record: records the forms of requests that the programs send. It is linked into test programs and wraps
+ * http_start(). With RECORD_FORMS=FILE each process adds each form to that file once. See ./collect. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

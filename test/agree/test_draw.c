@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agree/draw: each form of the lists is drawn, and the simulated server understands what is drawn. The real
- * server is not needed: a list or a body that is not kept up with the programs is found before `make agree`.
- */
+/* agree/draw: each form of the lists is drawn, and the simulated server understands it. No real server is
+ * necessary. So an outdated list or body is found before `make agree`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +16,11 @@
 #include "model/daemon_report.h"
 #include "pairs.h"
 
-/* A list's next page is drawn only if there is one. */
+/* The next page of a list is drawn only if it exists. */
 enum { REQUESTS = 60000 };
 #define REPORT "/metadata/annotations/imex.resource.nvidia.com~1report"
 
-static const char *folder; /* of the lists */
+static const char *folder; /* the folder of the lists */
 
 static void load(void) {
         static const char *const lists[] = { "forms", "others" };
@@ -56,7 +55,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* As the simulated server's client would have it. */
+/* The text as a client of the simulated server sends it. */
 static void remove_marks(char *text) {
         char *to = text;
         for (const char *p = text; *p; p++)
@@ -72,7 +71,7 @@ static int answer(const struct request *r, struct buf *out) {
         if (!r->watch)
                 status = server_answer(&q, "agree", str_or(r->body, ""), out);
         else if (server_refuses_watch(&q))
-                fail_msg("%s is no watch", r->path);
+                fail_msg("%s is not a watch", r->path);
         asked_done(&q);
         return status;
 }
@@ -110,7 +109,7 @@ static void each_form_of_the_lists_is_drawn(void **state) {
         fail_msg("not drawn:\n%s", buf_str(&b));
 }
 
-/* How many objects of the kind have a string there. */
+/* The number of objects of the kind that have a string at the path. */
 static size_t count(enum kind k, const char *path) {
         size_t n = 0;
         for (size_t i = 0; i < store_count(k); i++)
@@ -118,7 +117,7 @@ static size_t count(enum kind k, const char *path) {
         return n;
 }
 
-static void what_the_programs_write_reaches_the_store(void **state) {
+static void members_that_programs_write_are_stored(void **state) {
         static const struct {
                 enum kind k;
                 const char *path;
@@ -165,7 +164,7 @@ static void a_daemons_report_is_stored_as_the_daemon_renders_it(void **state) {
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_form_of_the_lists_is_drawn),
-                cmocka_unit_test(what_the_programs_write_reaches_the_store),
+                cmocka_unit_test(members_that_programs_write_are_stored),
                 cmocka_unit_test(a_daemons_report_is_stored_as_the_daemon_renders_it),
         };
         if (argc != 2)

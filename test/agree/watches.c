@@ -11,8 +11,8 @@
 #include "compare.h"
 #include "pairs.h"
 
-/* WAIT_MS: for an event that the simulated server has told. SLACK_MS: around the time at which a watch ends.
- */
+/* WAIT_MS: the wait for an event that the simulated server has sent. SLACK_MS: the tolerance of the time at
+ * which a watch ends. */
 enum { MOST = 12, TIMED_MS = 60000, WAIT_MS = 10000, SLACK_MS = 1500, HEAD_MS = 10000 };
 
 struct both {
@@ -22,8 +22,8 @@ struct both {
         char *text;
         uv_loop_t *loop;
         uint64_t begun_ms, ends_ms;
-        struct buf told; /* by the simulated server, and not yet by the other */
-        int64_t reached; /* version of the real server's last event or bookmark */
+        struct buf told; /* events of the simulated server that the real one has not sent yet */
+        int64_t reached; /* the version of the real server's last event or bookmark */
         bool over;       /* an error ended it */
 };
 static struct both *all[MOST];
@@ -62,7 +62,7 @@ bool watches_full(void) {
         return n_all == MOST;
 }
 
-/* ---- what they tell ---- */
+/* ---- events ---- */
 
 static int64_t version_in(yyjson_val *event) {
         const char *rv = yyjson_get_str(yyjson_ptr_get(event, "/object/metadata/resourceVersion"));
@@ -73,7 +73,7 @@ static yyjson_doc *parsed(struct str line) {
         return yyjson_read(line.p, line.n, 0);
 }
 
-/* It says that nothing will come up to its version that has not. What else is in its object, nobody reads. */
+/* A bookmark states that all events up to its version were sent. Clients read nothing else of its object. */
 static void look_at_bookmark(struct both *w, yyjson_val *real, struct buf *out) {
         static const char *const members[] = { "/object/kind", "/object/apiVersion" };
         struct buf b = BUF_INIT(4096);
@@ -85,7 +85,7 @@ static void look_at_bookmark(struct both *w, yyjson_val *real, struct buf *out) 
         watch_bookmark(w->sim, &b);
         yyjson_doc *sim = parsed((struct str){ b.p, b.n });
         if (!sim)
-                buf_adds(out, "  a bookmark that the simulated server does not send\n");
+                buf_adds(out, "  the simulated server does not send this bookmark\n");
         for (size_t i = 0; sim && i < ARRAY_LEN(members); i++) {
                 const char *a = yyjson_get_str(yyjson_ptr_get(yyjson_doc_get_root(sim), members[i])),
                            *x = yyjson_get_str(yyjson_ptr_get(real, members[i]));
@@ -150,7 +150,7 @@ static void settle(struct both *w, struct buf *out) {
                 if (real)
                         compare_events(w, yyjson_doc_get_root(sim), yyjson_doc_get_root(real), out);
                 else if (!is_over(w))
-                        buf_addf(out, "  an event that the real server does not send: %.*s\n", (int)line.n,
+                        buf_addf(out, "  the real server does not send the event: %.*s\n", (int)line.n,
                                  line.p);
                 yyjson_doc_free(sim);
                 yyjson_doc_free(real);
@@ -161,7 +161,7 @@ static void settle(struct both *w, struct buf *out) {
         yyjson_doc *more = w->over ? NULL : next_real(w, 0, out);
         if (more) {
                 _cleanup_(freep) char *json = yyjson_write(more, 0, NULL);
-                buf_addf(out, "  an event that the simulated server does not send: %s\n", json);
+                buf_addf(out, "  the simulated server does not send the event: %s\n", json);
                 w->over = true;
         }
         yyjson_doc_free(more);
@@ -174,7 +174,8 @@ static void settle(struct both *w, struct buf *out) {
         }
 }
 
-/* One that has to make room: those that are to end by themselves go last. MOST: there is room. */
+/* The watch to close when all places are used; watches that will end by themselves are closed last. MOST: a
+ * place is free. */
 static size_t oldest_of_all(void) {
         size_t timed = MOST;
         for (size_t i = 0; n_all == MOST && i < n_all; i++) {

@@ -51,8 +51,7 @@ struct search {
         const struct search_limits *l;
         FILE *out;
         struct list hashes, parents; /* an entry for each state */
-        struct list n_edges,
-                edges;      /* for each state, the number of its continuations without faults, and these */
+        struct list n_edges, edges;  /* the continuations without faults of each state, and their number */
         struct list served; /* an entry for each state */
         uint32_t *table;    /* states by their hash; NOBODY: empty */
         size_t table_size;
