@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.so.1: there to be found, mounted and loaded. */
+/* libcuda.so.1: can be found, mounted and loaded, and has no functions. */
 __attribute__((visibility("default"))) int cuDriverGetVersion(int *version);
 
 int cuDriverGetVersion(int *version) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvidia-imex-ctl: asks the command service of nvidia-imex.
+/* nvidia-imex-ctl: queries the command service of nvidia-imex.
  *
- * -N asks every node of the list itself, at its own command port, as the real tool does: a node whose command
- * service is bound to an address that others cannot reach is UNAVAILABLE with a row of I although its
- * sessions are fine. And as with the real tool a daemon that takes the question and never answers makes it
- * wait for ever: callers need a time limit of their own. */
+ * -N queries every node of the list at its own command port, as the real tool does. So a node whose command
+ * service is bound to an address that others cannot reach is UNAVAILABLE with a row of I, although its
+ * sessions work. As the real tool, it waits forever for a daemon that accepts the query and never answers:
+ * callers need their own time-out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ struct options {
         const char *config, *unix_path, *ip;
         uint16_t port;
         char mode;
-        int timeout_ms; /* -1: none */
+        int timeout_ms; /* -1: no time-out */
         bool json, hostname;
 };
 
@@ -49,7 +49,7 @@ static void load_config(const struct options *o, struct conf *c) {
 
 /* ---- one connection ---- */
 
-/* A socket that is connecting, or -1 with errno. */
+/* Returns a connecting socket, or -1 with errno. */
 static int start(const struct sockaddr_storage *to, socklen_t n) {
         int fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -74,7 +74,7 @@ static bool unix_address(const char *path, struct sockaddr_storage *ret, socklen
         return true;
 }
 
-/* Where the local daemon listens, by its configuration. */
+/* The address of the local daemon, from its configuration. */
 static bool local_address(const struct conf *c, struct sockaddr_storage *ret, socklen_t *ret_n) {
         long port = conf_number(c, "IMEX_CMD_PORT", 0);
         const char *path = conf_text(c, "IMEX_CMD_UNIX_DOMAIN_PATH", "");
@@ -167,7 +167,7 @@ struct row {
         char *text;
         size_t n_text;
         char status[32], version[64], host[256];
-        char *letters; /* of n nodes, or NULL */
+        char *letters; /* for n nodes, or NULL */
 };
 
 static bool parse_row(struct row *r, size_t id, size_t n) {
@@ -187,7 +187,7 @@ static bool parse_row(struct row *r, size_t id, size_t n) {
         return false;
 }
 
-/* Brings one connection forward. */
+/* Makes the next step of one connection. */
 static void advance(struct row *r, short events, size_t id, size_t n) {
         char *end;
         ssize_t got;
@@ -223,7 +223,7 @@ static void advance(struct row *r, short events, size_t id, size_t n) {
         r->fd = -1;
 }
 
-/* Connecting is given up after a while; an answer is waited for without limit. */
+/* The connection has a time-out, but the answer has none. */
 static void ask_all(struct row *rows, size_t n) {
         struct pollfd *polls = calloc(n, sizeof(*polls));
         int64_t give_up = now_ms() + CONNECT_MS;
@@ -367,7 +367,7 @@ static const char *letter_word(char c) {
         }
 }
 
-/* Node names hold no character that JSON would escape: the node file is checked when it is read. Host names
+/* Node names contain no character that JSON escapes: the node file is checked when it is read. Host names
  * come from a daemon. */
 static void print_json_text(const char *text) {
         putchar('"');

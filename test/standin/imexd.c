@@ -52,8 +52,8 @@ static bool status_parse(const char *text, size_t n, enum status *ret) {
         return false;
 }
 
-/* STATUS_SEQUENCE=INITIALIZING:300,WAITING_FOR_PEERS:500 counts from the start; when it is over the truth is
- * told. */
+/* STATUS_SEQUENCE=INITIALIZING:300,WAITING_FOR_PEERS:500 counts from the start. After its end the true status
+ * is reported. */
 static bool in_sequence(const struct imexd *d, const char *sequence, enum status *ret, int64_t *ret_until) {
         int64_t at = d->started_at;
 
@@ -62,7 +62,7 @@ static bool in_sequence(const struct imexd *d, const char *sequence, enum status
                 bool known = status_parse(sequence, n, ret);
 
                 if (!known || sequence[n] != ':')
-                        return known; /* without a time: for ever */
+                        return known; /* without a time: forever */
                 at += strtol(sequence + n + 1, NULL, 10);
                 if (imexd_now() < at) {
                         *ret_until = at;
@@ -108,9 +108,9 @@ void imexd_fail(struct imexd *d, const char *format, ...) {
 
 /* ---- start-up ---- */
 
-/* The real daemon gets one session from the kernel driver of the node. Here a lock on the program's own inode
- * plays the driver: each node has its own copy of the program, and all containers of the node see that copy.
- */
+/* The real daemon gets one session from the kernel driver of the node. Here a lock on the program's inode
+ * replaces the driver: each node has its own copy of the program, and all containers of the node see that
+ * copy. */
 static void allocate_session(struct imexd *d) {
         struct conf knobs;
         char path[64];
@@ -123,7 +123,7 @@ static void allocate_session(struct imexd *d) {
         required = conf_number(&knobs, "REQUIRE_CAP", 0) != 0;
         conf_done(&knobs);
         snprintf(path, sizeof(path), "/dev/nvidia-caps/nvidia-cap%ld", minor);
-        /* Only looked at: without a driver behind the number it cannot be opened. */
+        /* Only checks its existence: without a driver it cannot be opened. */
         if (required && (lstat(path, &st) < 0 || !S_ISCHR(st.st_mode)))
                 imexd_fail(d, "Failed to open the fabric-imex-mgmt capability %s: %s", path,
                            errno ? strerror(errno) : "not a character device");
@@ -335,7 +335,8 @@ static void run(struct imexd *d) {
                 }
                 peer_timers(d, now);
                 command_notify(d);
-                /* Who is killed while it stops has not ended in order: what it remembers stays as it was. */
+                /* A process that is killed while it stops has not ended cleanly: persist.dat stays the same.
+                 */
                 if (d->stop_at && d->stop_at <= now) {
                         persist_close(d);
                         d->stop = true;
@@ -345,7 +346,7 @@ static void run(struct imexd *d) {
         }
 }
 
-/* Returns in the child; the parent stays until the child has started and ends with its result. */
+/* Returns in the child. The parent waits until the child has started, and exits with its result. */
 static void daemonize(struct imexd *d) {
         int ends[2];
         char byte;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imexd: the inside of the nvidia-imex stand-in. One thread runs everything in an epoll loop; a second one
- * only resolves names.
+/* imexd: the parts of the nvidia-imex stand-in. One thread runs an epoll loop, and a second one resolves
+ * names.
  *
  *   imexd.c          start-up, signals, timers, the loop
  *   imexd_log.c      log lines in the real daemon's form
@@ -26,7 +26,7 @@ struct imexd;
 /* ---- events ---- */
 
 struct source {
-        int fd; /* -1 when closed: an event that was already fetched for it is then dropped */
+        int fd; /* -1: closed; an event that was already fetched for it is dropped */
         void (*ready)(struct imexd *d, struct source *s, uint32_t events);
 };
 
@@ -51,10 +51,11 @@ void stream_close(struct stream *s);
 void stream_write(struct imexd *d, struct stream *s, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void stream_flush(struct imexd *d, struct stream *s);
-/* Reads what is there. False when the other side is gone (lines may still be taken) or the socket failed. */
+/* Reads available data. False if the other side has closed the connection or the socket failed; complete
+ * lines may still be taken. */
 bool stream_fill(struct stream *s);
-/* Takes the next whole line, without its end, or returns false. A line that does not fit closes the stream.
- */
+/* Takes the next complete line, without its end, or returns false. A line that does not fit closes the
+ * stream. */
 bool stream_line(struct stream *s, char line[static STREAM_LINE]);
 
 /* ---- states ---- */
@@ -70,7 +71,7 @@ enum status {
         STATUS_UNAVAILABLE,
 };
 
-/* What a node knows of its outgoing connection to another; the letters and words of nvidia-imex-ctl. */
+/* The state of a node's outgoing connection to another, with the letters and words of nvidia-imex-ctl. */
 enum link {
         LINK_INVALID,
         LINK_NEVER_CONNECTED,
@@ -86,17 +87,16 @@ struct peer {
         struct stream stream;
         enum { PEER_IDLE, PEER_CONNECTING, PEER_GREETING, PEER_UP } phase;
         enum link link;
-        bool blocked;      /* it had another node list once: for the life of this process */
-        struct addr addr;  /* where we are connected to, or trying */
-        uint64_t instance; /* of the daemon we last spoke to */
-        unsigned failures; /* in a row, for the back-off */
+        bool blocked;      /* it once had another node list; never reset in this process */
+        struct addr addr;  /* the address of the connection or the attempt */
+        uint64_t instance; /* of the daemon that last answered */
+        unsigned failures; /* consecutive failures, for the back-off */
         unsigned attempts;
         unsigned times_connected;
         int64_t retry_at, timeout_at, grace_at;
 };
 
-/* An incoming connection. It is held while its sender's id does not (yet) resolve to the address it comes
- * from. */
+/* An incoming connection. It is HELD while the id of the sender does not resolve to the sender's address. */
 struct inlet {
         struct stream stream;
         struct inlet *next;
@@ -115,8 +115,8 @@ struct command {
 };
 
 struct importers {
-        bool *node;    /* importers now, by id */
-        bool *awaited; /* importers of the run before, that have not come back yet */
+        bool *node;    /* the present importers, by id */
+        bool *awaited; /* importers of the previous run that have not connected again */
         size_t n_awaited;
 };
 
@@ -125,19 +125,19 @@ struct imexd {
         struct source signals, resolved, server, command_tcp, command_unix;
         struct conf config;
         bool no_gpu;
-        char version[64]; /* what peers and nvidia-imex-ctl are told */
+        char version[64]; /* reported to peers and to nvidia-imex-ctl */
         struct nodes nodes;
         ssize_t own; /* own id, -1 until it is known */
         struct addr own_addr;
         uint64_t instance;
-        struct peer *peers; /* one a node, itself included */
+        struct peer *peers; /* one for each node, including itself */
         struct inlet *inlets;
         struct command *commands;
         struct importers importers;
         enum status status, shown;
         int session_lock;
         int64_t started_at, begin_at, crash_at, stop_at, last_restart;
-        uint64_t generation; /* of name resolution: an answer to an older question is dropped */
+        uint64_t generation; /* of name resolution: answers of an older generation are dropped */
         size_t unresolved;
         int ready_pipe; /* to the parent that waits for a daemonized child, or -1 */
         bool stop;
@@ -154,38 +154,38 @@ enum log_level { LOG_CRITICAL = 1, LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_VERBOSE
 
 void log_open(const struct conf *config);
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Lets go of the terminal, except where the log goes to it. */
+/* Detaches from the terminal, unless the log is written to it. */
 void log_detach(void);
-/* Writes out the lines kept in memory, verbose ones included (SIGHUP). */
+/* Writes the lines in memory to the log, including the verbose ones (SIGHUP). */
 void log_dump(void);
 
 /* ---- parts ---- */
 
 int64_t imexd_now(void);
 const char *imexd_status_name(enum status s);
-/* What the command service reports: the true status, unless a knob lies about it. `ret_until` is when that
+/* The status that the command service reports: the true one, unless a knob replaces it. `ret_until`: when it
  * may change by itself. */
 enum status imexd_status(struct imexd *d, int64_t *ret_until);
-/* Re-examines what start-up waits for; call after any change of connections. */
+/* Checks whether the start-up can continue. Call it after each change of connections. */
 void imexd_progress(struct imexd *d);
-/* While the own id is unknown: node `id` has been looked up. */
+/* Call it when node `id` was resolved and the own id is still unknown. */
 void imexd_resolved_own(struct imexd *d, size_t id);
-/* Logs, tells the peers and exits. */
+/* Logs the text, notifies the peers, and exits. */
 _Noreturn void imexd_fail(struct imexd *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* 0, or -1 with the reason in `why`. */
+/* Returns 0, or -1 with the reason in `why`. */
 int config_check(struct imexd *d, const char *path, char *why, size_t n_why);
 
 void resolve_start(struct imexd *d);
-/* Asks for all names of the node list; answers arrive one by one in the order of the list. */
+/* Resolves all names of the node list. The answers arrive one by one, in the order of the list. */
 void resolve_all(struct imexd *d);
 void resolve_one(struct imexd *d, size_t id);
 
 void peer_listen(struct imexd *d);
 void peer_start_all(struct imexd *d);
-/* SIGUSR1: all outgoing connections anew, to the addresses that names have by then. */
+/* SIGUSR1: restarts all outgoing connections, with the present addresses of the names. */
 void peer_restart_all(struct imexd *d);
-/* The addresses of a node were looked up. */
+/* Call it when the addresses of a node were resolved. */
 void peer_resolved(struct imexd *d, size_t id);
 void peer_say_goodbye(struct imexd *d);
 void peer_timers(struct imexd *d, int64_t now);
@@ -194,11 +194,11 @@ char peer_letter(enum link link);
 
 void command_listen(struct imexd *d);
 void command_notify(struct imexd *d);
-/* Frees what was closed in this turn. */
+/* Both free the connections that were closed in this turn. */
 void command_sweep(struct imexd *d);
 void peer_sweep(struct imexd *d);
 
 void persist_load(struct imexd *d);
-/* An importer came (again) or left cleanly. */
+/* An importer has connected, or has left cleanly. */
 void persist_importer(struct imexd *d, size_t id, bool present);
 void persist_close(struct imexd *d);

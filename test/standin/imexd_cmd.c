@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command service: a line in, a line out.
+/* The command service: it answers a line with a line.
  *     STATUS     -> READY
  *     SUBSCRIBE  -> the status now, and again at every change
  *     ROW        -> ROW <id> <status> <version> <host name> <letters of the outgoing connections, in the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration file. Stricter than anyone promised about the real daemon: an unknown key or a value of
- * the wrong kind ends the start, because it can only be a mistake of the one who wrote the file. */
+/* The configuration file. The check is stricter than that of the real daemon, as far as known: an unknown key
+ * or a value of the wrong type ends the start, because it can only be a mistake in the file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions between nodes. Every node dials every node of its list, itself included, so a pair has two
- * connections, and what nvidia-imex-ctl shows as row A, column B is A's outgoing one.
+/* Sessions between nodes. Every node connects to every node of its list, including itself, so a pair has two
+ * connections. nvidia-imex-ctl shows the outgoing connection of A to B in row A, column B.
  *
- * A session is lines of text. The caller says
+ * A session consists of lines of text. The caller sends
  *     HELLO 1 <version> <hash of node list> <own id> <id it wants> <instance>
- * and is answered
+ * and the other side answers
  *     WELCOME <id> <version> <instance>     or     REFUSED <VERSION|MAP|ID> <why>
- * and either side says "BYE <id>" before it goes for good. */
+ * Either side sends "BYE <id>" before it ends for good. */
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
@@ -33,7 +33,7 @@ static const char *text_of(const struct imexd *d, size_t id) {
         return d->nodes.v[id].text;
 }
 
-/* A dead host must be noticed without any traffic of ours. */
+/* Keep-alive: a dead host must be noticed without traffic. */
 static void tune(int fd) {
         const int on = 1, idle = 10, every = 5, times = 2, unacked_ms = 20000;
 
@@ -110,7 +110,7 @@ static void dial(struct imexd *d, struct peer *p) {
                 return;
         }
         tune(fd);
-        /* The other side knows us by this address, so it must be the one that we come from. */
+        /* The other side identifies this node by its address, so the connection must come from it. */
         if (d->own_addr.family == p->addr.family)
                 (void)bind(fd, (struct sockaddr *)&from, addr_fill(&d->own_addr, 0, d->interface, &from));
         if (connect(fd, (struct sockaddr *)&to, n_to) < 0 && errno != EINPROGRESS) {
@@ -190,7 +190,7 @@ static void refused(struct imexd *d, struct peer *p, const char *line) {
 static void left(struct imexd *d, size_t id) {
         struct peer *p = &d->peers[id];
 
-        /* It is said on both connections of the pair; the second one finds the work done. */
+        /* The peer sends BYE on both connections of the pair; the second one has no effect. */
         if (p->link == LINK_DISCONNECTED && p->phase == PEER_IDLE)
                 return;
         log_line(LOG_INFO, "Received notification of shutdown from node %zu - %s", id, text_of(d, id));
@@ -220,7 +220,7 @@ static void outgoing(struct imexd *d, struct source *s, uint32_t events) {
                         failed(d, p, strerror(error));
                         return;
                 }
-                /* An event fetched for this peer's socket before, in the same turn. */
+                /* An event that was fetched for this peer's socket earlier in the same turn. */
                 if (getpeername(s->fd, (struct sockaddr *)&who, &n_who) < 0)
                         return;
                 p->phase = PEER_GREETING;
@@ -279,7 +279,7 @@ static void admit(struct imexd *d, struct inlet *in) {
         if (in->id != (size_t)d->own)
                 persist_importer(d, in->id, true);
         if (p->link == LINK_VERSION_MISMATCH) {
-                /* It must have been restarted, and agrees with us now. */
+                /* The peer must have restarted, and now has the same list. */
                 p->link = LINK_NEVER_CONNECTED;
                 dial(d, p);
         }
@@ -312,8 +312,7 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 return;
         }
         if (hash != d->nodes.hash) {
-                /* Ids mean nothing across different lists; only the address tells whose connection this is.
-                 */
+                /* With different lists an id has no meaning; only the address identifies the peer. */
                 for (size_t i = 0; i < d->nodes.n; i++)
                         if (i != (size_t)d->own && node_has(&d->nodes.v[i], &in->addr))
                                 disable(d, i, LINK_MAP_MISMATCH);
@@ -352,7 +351,7 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 refuse(d, in, "ID", why);
                 return;
         }
-        /* It may be new and our own hosts file a moment behind; the next look-up of names decides. */
+        /* It may be new, and our own hosts file not updated yet; the next name resolution decides. */
         log_line(LOG_WARNING,
                  "Node %zu - %s connects from %s, which is not its address here. Waiting for SIGUSR1", from,
                  text_of(d, from), addr_show(&in->addr, shown));
@@ -423,7 +422,7 @@ void peer_listen(struct imexd *d) {
 }
 
 void peer_start_all(struct imexd *d) {
-        /* The rest of the list is still being resolved; peer_resolved dials it. */
+        /* The rest of the list is still being resolved; peer_resolved() connects to it. */
         for (size_t i = 0; i <= (size_t)d->own; i++)
                 dial(d, &d->peers[i]);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* persist.dat: who had imported memory from this node, so that a run after a crash can wait for them.
+/* persist.dat: the nodes that had imported memory from this node, so that it can wait for them after a crash.
  *
- * Nobody imports anything without GPUs; with the knob IMPORTERS=1 every node that is connected counts as an
- * importer. */
+ * Without GPUs no node imports memory. With the knob IMPORTERS=1 every connected node counts as an importer.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,8 +92,8 @@ void persist_importer(struct imexd *d, size_t id, bool present) {
         save(d);
 }
 
-/* Whoever is told that we go has nothing of ours any more. Those who did not come back cannot be told, and
- * are outstanding for the next run, too. */
+/* A peer that receives our BYE no longer imports from us. Importers that have not connected again do not
+ * receive it, and the next run must wait for them, too. */
 void persist_close(struct imexd *d) {
         if (!d->importers.node)
                 return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names are looked up in a thread of their own, because an unknown one may take seconds and the command
- * service must answer meanwhile. */
+/* Names are resolved in a separate thread, because an unknown name may take seconds, and the command service
+ * must answer in the meantime. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 struct question {
         struct question *next;
-        const char *text; /* of the node list, which never changes */
+        const char *text; /* points into the node list, which never changes */
         size_t id;
         uint64_t generation;
         struct addr addrs[NODE_MAX_ADDRS];

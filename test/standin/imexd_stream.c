@@ -57,7 +57,7 @@ void stream_flush(struct imexd *d, struct stream *s) {
                         return;
                 }
                 if (n < 0) {
-                        /* The reader notices the broken connection and draws the conclusions. */
+                        /* The reader notices and handles the broken connection. */
                         s->n_out = 0;
                         break;
                 }

@@ -14,7 +14,7 @@ static int fail(const char *file, const char *what) {
         return 1;
 }
 
-/* Whether a later argument names the same key. */
+/* A later argument has the same key. */
 static bool replaced(const char *key, size_t n_key, char **argv, int argc) {
         for (int i = 0; i < argc; i++)
                 if (!strncmp(argv[i], key, n_key) && argv[i][n_key] == '=')

@@ -2,12 +2,12 @@
 /* libnvidia-ml.so.1: the part of NVML that a driver management program calls.
  *
  * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf
- * beside the library, which is read again by every initialisation, so that a test can change a live node. As
- * in the real library, initialisations are counted and anything else before the first or after the last fails
- * with NVML_ERROR_UNINITIALIZED.
+ * beside the library. Every initialization reads it again, so a test can change a running node. As in the
+ * real library, initializations are counted, and all other calls before the first or after the last shutdown
+ * fail with NVML_ERROR_UNINITIALIZED.
  *
- * In a container, which has the library without the file, the facts are those of the library's extended
- * attribute, and there are only those GPUs whose device nodes are. */
+ * A container has the library without the file. There the facts come from the library's extended attribute,
+ * and only GPUs whose device nodes exist are shown. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,11 +62,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
 static struct conf conf;
 static struct device devices[MAX_GPUS];
-static char folder[PATH_MAX]; /* of the library */
+static char folder[PATH_MAX]; /* the folder of the library */
 static bool contained;
-static unsigned shown[MAX_GPUS], n_shown; /* the GPUs that there are, by their place among all */
+static unsigned shown[MAX_GPUS], n_shown; /* the numbers of the visible GPUs */
 
-/* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
+/* The key of the GPU ("GPU1_CLIQUE_ID") takes precedence over that of the node ("CLIQUE_ID"). */
 const char *gpu_text(unsigned gpu, const char *key, const char *otherwise) {
         char own[64];
 
@@ -101,7 +101,7 @@ static void look(void) {
                         shown[n_shown++] = i;
 }
 
-/* What the container's copy of the library carries with it. */
+/* The extended attribute of the container's copy of the library. */
 static void load_attribute(const char *library) {
         char *text = calloc(1, 4097);
 
@@ -142,7 +142,7 @@ void nvml_crash(void) {
         raise(SIGSEGV);
 }
 
-/* A line a session, when it begins and when it ends, where a test has put a file for it. */
+/* Writes a line when a session begins and when it ends, if a test has created the file for it. */
 static void record(const char *what) {
         char path[PATH_MAX + 32];
         FILE *f;
@@ -154,7 +154,7 @@ static void record(const char *what) {
         }
 }
 
-/* What a test wants of one call: to fail, to hang, to crash, on all GPUs or on one. */
+/* A test can make a call fail, hang or crash, on all GPUs or on one. */
 nvmlReturn_t injected(unsigned gpu, const char *call) {
         char key[96];
 
@@ -337,8 +337,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
                               name, length);
 }
 
-/* Stable over restarts and different on every node: derived from the node's key, which the cluster scripts
- * set. */
+/* A UUID that stays the same over restarts and differs on every node: it is derived from the node's key,
+ * which the cluster scripts set. */
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
         nvmlReturn_t bad = is_mig(device) ? NVML_SUCCESS : check(device, uuid);
@@ -398,8 +398,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int *mode)
         return bad;
 }
 
-/* The 16 bytes of a UUID in text form; anything else is the zero UUID, which the real library reports where
- * there is no cluster. */
+/* Converts a UUID in text form to 16 bytes. Any other text gives the zero UUID, which the real library
+ * reports without a cluster. */
 static void parse_uuid(const char *text, unsigned char out[16]) {
         size_t digits = 0;
 
@@ -457,7 +457,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, struct fabr
         info->clique_id = facts.clique_id;
         info->state = facts.state;
         info->health_mask = (unsigned)gpu_number(device->index, "HEALTH_MASK", 0);
-        if (newest) /* A version 2 caller's struct ends before this field. */
+        if (newest) /* The struct of a version 2 caller ends before this field. */
                 info->health_summary = (unsigned char)gpu_number(device->index, "HEALTH_SUMMARY", 0);
         return NVML_SUCCESS;
 }

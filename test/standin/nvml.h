@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the NVML stand-in share. */
+/* Shared by the parts of the NVML stand-in. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,22 +29,22 @@ typedef struct device *nvmlDevice_t;
 
 #define NVML_VERSIONED(type, number) ((unsigned)(sizeof(type) | ((number) << 24U)))
 
-/* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
+/* The key of the GPU ("GPU1_CLIQUE_ID") takes precedence over that of the node ("CLIQUE_ID"). */
 const char *gpu_text(unsigned gpu, const char *key, const char *otherwise);
 long gpu_number(unsigned gpu, const char *key, long otherwise);
-/* Whether the device node of this name and number is there; outside of a container all of them are. */
+/* The device node of this name and number exists. Outside of containers all of them do. */
 bool in_sight(const char *node, unsigned number);
 nvmlReturn_t put_text(const char *text, char *out, unsigned length);
 
-/* Where the library is. */
+/* The folder of the library. */
 const char *nvml_folder(void);
 nvmlDevice_t nvml_device(unsigned gpu);
 void nvml_crash(void);
 nvmlReturn_t injected(unsigned gpu, const char *call);
-/* What every call on a device checks first. */
+/* Checks that every call on a device makes first. */
 nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call);
 #define check(device, out) check_call((device), (out), __func__)
 
-/* nvml_mig.c: handles of MIG devices are none of a GPU's. */
+/* nvml_mig.c: MIG devices have their own handles. */
 bool is_mig(nvmlDevice_t device);
 nvmlReturn_t mig_uuid(nvmlDevice_t device, char *uuid, unsigned length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml-client LIBRARY [CALLS]: prints what the library says about every GPU; for nvml.bats. CALLS is a string
- * of i (init), n (init without GPUs), s (shutdown), f (facts), v (facts by the versioned fabric call), b (the
- * same with a bad version), w (wait for a line on stdin). */
+/* nvml-client LIBRARY [CALLS]: prints what the library returns for every GPU; for nvml.bats. CALLS is a
+ * string of i (init), n (init without GPUs), s (shutdown), f (facts), v (facts by the versioned fabric call),
+ * b (the same with a bad version), w (wait for a line on stdin). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

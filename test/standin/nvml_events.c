@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: a line of libnvidia-ml.events beside the library is one, from the moment on that a set is made.
+/* Events: each line that is added to libnvidia-ml.events beside the library, after an event set was created,
+ * is an event.
  *
  *     0 xid 79          of GPU 0
  *     0 xid 31 2 0      of compute instance 0 of its GPU instance 2
- *     error 15          what the call that waits answers
- *     hang              it never answers
+ *     error 15          the result of the waiting call
+ *     hang              the waiting call never returns
  *     crash
  *
- * EVENT_WAIT_MAX_MS ends a wait earlier than whoever waits wants it. */
+ * EVENT_WAIT_MAX_MS ends a wait before the caller's time-out. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -30,8 +31,8 @@ struct event_data {
 };
 struct event_set {
         bool watched[MAX_GPUS];
-        long since[MAX_GPUS]; /* what is before it in the file happened before the GPU was registered */
-        long at;              /* in the file */
+        long since[MAX_GPUS]; /* lines before this offset are older than the registration of the GPU */
+        long at;              /* the offset in the file */
         int notify;
 };
 
@@ -93,7 +94,7 @@ EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long 
         return bad;
 }
 
-/* -1: nothing has happened. */
+/* -1: no event. */
 static int next(struct event_set *set, struct event_data *data) {
         unsigned gpu, gi = UINT32_MAX, ci = UINT32_MAX;
         unsigned long long xid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML says of a GPU beside its name, its place and its fabric. */
+/* Facts of a GPU, except its name, its place and its fabric. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct memory *
         if (bad)
                 return bad;
         if (!memory(device))
-                return NVML_ERROR_NOT_SUPPORTED; /* as on GPUs that share the host's memory */
+                return NVML_ERROR_NOT_SUPPORTED; /* as on GPUs that share the memory of the host */
         *info = (struct memory){ .total = memory(device), .free = memory(device) };
         return NVML_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG devices: GPU<i>_MIG="3g@0 1g+me@4 1c.2g@5" says which there are on a GPU, in the order of their
- * instances, each as its profile and where its memory begins; GPU<i>_MIG_MODE=1 is MIG mode without any. The
- * numbers of a profile are those of a Hopper, its memory a part of the GPU's. */
+/* MIG devices: GPU<i>_MIG="3g@0 1g+me@4 1c.2g@5" lists those of a GPU, in the order of their instances: each
+ * is a profile and the start of its memory. GPU<i>_MIG_MODE=1 is MIG mode without devices. The numbers of a
+ * profile are those of a Hopper GPU; its memory is a part of the GPU's. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "nvml.h"
 
 enum { SLOTS = 8, GI_FIRST = 1 };
-/* The minor number of the device by which a GPU instance is used; that of its compute instance follows. */
+/* The minor number of a GPU instance's device; that of its compute instance is the next one. */
 #define CAPABILITY(gpu, gi) (1 + 64 * (gpu) + 8 * (gi))
 
 static const struct profile {
@@ -29,7 +29,7 @@ static const struct {
         unsigned slices, id;
 } compute[] = { { 1, 0 }, { 2, 1 }, { 3, 2 }, { 4, 3 }, { 7, 4 }, { 8, 5 }, { 6, 6 }, { 5, 8 } };
 
-/* nvmlGpuInstanceInfo_t, nvmlComputeInstanceInfo_t and what is said of profiles */
+/* nvmlGpuInstanceInfo_t, nvmlComputeInstanceInfo_t and the structs of profiles */
 struct gi_info {
         nvmlDevice_t device;
         unsigned id, profile_id, start, size;
@@ -54,7 +54,7 @@ struct ci_profile {
 
 /* The device, its GPU instance and its compute instance have one handle. */
 struct mig {
-        struct device device; /* first: handles of devices are these, too; its index is the GPU's */
+        struct device device; /* first: a handle is a device, too; the index is that of the GPU */
         nvmlDevice_t gpu;
         unsigned slot, start, compute_slices;
         const struct profile *profile;
@@ -76,7 +76,7 @@ static const struct profile *find(const char *name, size_t n) {
         return NULL;
 }
 
-/* The device in a slot of a GPU, from its line. */
+/* The MIG device with this number on a GPU, from the configuration. */
 static struct mig *fill(nvmlDevice_t gpu, unsigned slot) {
         const char *text = gpu_text(gpu->index, "MIG", "");
         struct mig *m = &migs[gpu->index][slot];
@@ -223,7 +223,7 @@ EXPORT nvmlReturn_t nvmlComputeInstanceGetInfo_v2(void *instance, struct ci_info
 }
 
 static void describe(nvmlDevice_t device, const struct profile *p, struct gi_profile *ret) {
-        /* Some of it is the driver's own. */
+        /* The driver uses a part of it. */
         unsigned long long all = (unsigned long long)gpu_number(device->index, "MEMORY_MIB", 189471);
 
         *ret = (struct gi_profile){ p->id,

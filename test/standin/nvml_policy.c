@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be set of a GPU: its compute mode, and its time slice, for which NVML has no public call
- * (nvidia-smi has a way of its own, and so has ours).
+/* Settings of a GPU: its compute mode, and its time slice. NVML has no public call for the time slice;
+ * nvidia-smi uses a private one, and so does the stand-in.
  *
- * Each setting that is taken is a line of libnvidia-ml.policies beside the library ("GPU-... timeslice 1").
- * The real driver keeps them in the kernel, and wants CAP_SYS_ADMIN of whoever sets them, whether its files
- * are mounted read-only or not. So does this: who may, writes through a mount of his own. */
+ * Each accepted setting is a line of libnvidia-ml.policies beside the library ("GPU-... timeslice 1"). The
+ * real driver keeps settings in the kernel, and requires CAP_SYS_ADMIN, whether its files are mounted
+ * read-only or not. The stand-in requires it, too, and writes the file through its own mount. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -27,7 +27,7 @@ static int open_policies(void) {
         return fd;
 }
 
-/* Each has four values. */
+/* Each setting has four values. */
 static nvmlReturn_t set(nvmlDevice_t device, const char *call, const char *what, unsigned value) {
         char uuid[96];
         nvmlReturn_t bad = check_call(device, device, call);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvidia-smi: --version answers from the same file as the NVML stand-in; init checks of GPU software call it
- * and look at its exit code. All else asks NVML, as libnvidia-ml.so.1 is found by the loader: in a container
- * it fails where the loader has not been told of the driver's folder.
+/* nvidia-smi: --version reads the file of the NVML stand-in; init checks of GPU software call it and check
+ * its exit code. Everything else uses NVML, with the libnvidia-ml.so.1 that the loader finds. In a container
+ * it fails if the loader does not know the driver's folder.
  *
  *     nvidia-smi -L                                        the GPUs and MIG devices that NVML shows
  *     nvidia-smi -i GPU -c MODE                            a compute mode, by name or number
  *     nvidia-smi compute-policy -i GPU --set-timeslice N   0 to 3
  *
- * GPU is a UUID or an index. Options and exit codes are those of the manual page nvidia-smi(1); what it says
- * where a GPU has no time slices is quoted in kubernetes-sigs/dra-driver-nvidia-gpu, issue 41. */
+ * GPU is a UUID or an index. Options and exit codes are those of the manual page nvidia-smi(1). The message
+ * for a GPU without time slices is quoted in kubernetes-sigs/dra-driver-nvidia-gpu, issue 41. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 typedef void *device_t;
 
-/* Its exit codes; those of NVML's errors are their numbers. */
+/* Exit codes. An NVML error exits with its number. */
 enum { EXIT_BAD_ARGUMENT = 2, EXIT_NOT_FOUND = 6 };
 
 static struct {
@@ -95,7 +95,7 @@ static _Noreturn void bad_usage(void) {
         exit(EXIT_BAD_ARGUMENT);
 }
 
-/* Of four. */
+/* One of four values. */
 static bool is_number(const char *text) {
         return *text >= '0' && *text <= '3' && !text[1];
 }
