@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Daemons on pretended nodes go from one domain to the next on the addresses that they have, with a stand-in that never forgives a
-# foreign node list. Needs root, jq, curl, python3, STANDIN_BUILD and DAEMON; the test plays the controller.
+# Daemons on simulated nodes change from one domain to the next with the same addresses. The stand-in of IMEX blocks a peer with another
+# node list for good. Needs root, jq, curl, python3, STANDIN_BUILD and DAEMON. The test acts as the controller.
 
 load nodes.bash
 
@@ -11,7 +11,7 @@ setup_file() {
         nodes_up
         ip -n "$NET" link set lo up
         ip -n "$NET" addr add 198.18.77.1/24 dev br0
-        # As in the daemons' pods: an outgoing connection shall not have the port of the command service.
+        # As in the daemons' pods: an outgoing connection must not get the port of the command service.
         for k in 0 1 2; do ip netns exec "$NET-$k" sysctl -qw net.ipv4.ip_local_reserved_ports=50005; done
 }
 
@@ -57,7 +57,7 @@ start_daemon() {
 
 uid_of() { printf 'd0000000-0000-4000-8000-%012d' "$1"; }
 
-# on_node NODE EPOCH [hidden|leaving]: its assignment, with its number as index.
+# on_node NODE EPOCH [hidden|leaving]: the assignment of the node, with the node's number as index.
 on_node() {
         local ip state=''
         ip=$([ "${3:-}" ] || ip_of "$1")
@@ -84,13 +84,13 @@ ready_in() { # NODE DOMAIN
 
 has_left() { jq -re '."imex.resource.nvidia.com/report" | fromjson | .left' "$DIR/pod-daemon-$1.json" 2> /dev/null | grep -qw -- "$2"; }
 
-# link NODE DOMAIN OTHER: what the IMEX of a node says of its connection to another.
+# link NODE DOMAIN OTHER: the state of the connection to another node, as the IMEX of a node reports it.
 link() { on "$1" "$DIR/$1/bin/nvidia-imex-ctl" -c "$DIR/$1/imexd/$(uid_of "$2")/imexd.cfg" -N -j | jq -r ".nodes[\"$1\"].connections[\"$3\"].status"; }
 
 mismatch() { grep -qi 'map mismatch' "$DIR"/[012]/log; }
 
-# hand_over PORT STEP: domain after domain on all three nodes, one node after the other; of each the port is STEP further. Epochs of
-# domain D: 10 * D + node.
+# hand_over PORT STEP: runs domain after domain on all three nodes, one node after the other. The port of each domain is STEP higher. Epochs
+# of domain D: 10 * D + node.
 hand_over() {
         local d n m from port=$1 step=$2
         publish "$(domain 1 "$port" "$(on_node 0 10),$(on_node 1 11),$(on_node 2 12)")"
@@ -120,20 +120,20 @@ hand_over() {
         done
 }
 
-# failure: nodes change their IMEX domain one after the other -> no IMEX meets a foreign node list
-@test "domains follow each other on the same nodes, one node after the other: no IMEX meets a foreign node list" {
+# failure: nodes change their IMEX domain one after the other -> no IMEX meets a peer with another node list
+@test "nodes change their domain one after the other: no IMEX meets a peer with another node list" {
         hand_over 28001 1
         if mismatch; then false; fi
 }
 
-# Who stays in the old domain dials the node that has left it, and is blocked there for as long as that domain lives; what a port of
-# its own for each domain prevents. The new domain is whole all the same, because it gets no address too early.
-# failure: all IMEX domains use one port -> each new one is complete
-@test "with one port for all domains each new domain is complete" {
+# A node that is still in the old domain connects to the node that has left it, and is blocked there as long as the old domain exists.
+# Separate ports for the domains prevent that. The new domain is still complete, because it gets no address too early.
+# failure: all IMEX domains use the same port -> each new one is complete
+@test "each new domain is complete, even if all domains use the same port" {
         hand_over 28001 0
 }
 
-@test "an address that is published too early blocks the pair, as long as both domains have one port" {
+@test "an address that is published too early blocks the pair, if both domains use the same port" {
         publish "$(domain 1 28001 "$(on_node 0 10),$(on_node 1 11)")"
         eventually is CONNECTED link 0 1 1
         publish "$(domain 1 28001 "$(on_node 1 11),$(on_node 0 10 leaving)")" "$(domain 2 28001 "$(on_node 0 20),$(on_node 1 21)")"
@@ -157,8 +157,8 @@ hand_over() {
         if mismatch; then false; fi
 }
 
-# failure: IMEX takes long to stop and to start -> the daemon waits for both, and runs one
-@test "a daemon whose IMEX takes long to stop and to start waits for both, and has one at a time" {
+# failure: IMEX takes long to stop and to start -> the daemon waits for both, and runs one IMEX at a time
+@test "a daemon waits for an IMEX that takes long to stop and to start, and runs one at a time" {
         knob 0 STOP_DELAY_MS=1500 START_DELAY_MS=700
         publish "$(domain 1 28001 "$(on_node 0 10)")"
         eventually ready_in 0 1 10
@@ -168,7 +168,7 @@ hand_over() {
         [ ! -e "$DIR/0/imexd/$(uid_of 1)" ]
 }
 
-# claim NODE DOMAIN prepared|gone: what the kubelet plugin shows the daemon of a claim.
+# claim NODE DOMAIN prepared|gone: the files by which the kubelet plugin shows the daemon a claim.
 claim() {
         local uid=e0000000-0000-4000-8000-00000000000$1
         local note=$DIR/$1/imexd/$(uid_of "$2")/grants/$uid cdi=$DIR/$1/cdi/k8s.compute-domain.nvidia.com-claim_$uid.yaml
@@ -184,7 +184,7 @@ terminates() { [ "$(jq -r .terminating "$DIR/$1/imexd/$(uid_of "$2")/state.json"
 
 has_ended() { [ ! -e "/proc/${PID[$1]}/exe" ]; }
 
-@test "a daemon that gets SIGTERM under a prepared claim writes that down, keeps its peers, and ends with the claim" {
+@test "a daemon that gets SIGTERM while a claim is prepared records it, keeps its peers, and ends with the claim" {
         publish "$(domain 1 28001 "$(on_node 0 10),$(on_node 1 11)")"
         eventually ready_in 0 1 10
         eventually is CONNECTED link 1 1 0
@@ -198,6 +198,6 @@ has_ended() { [ ! -e "/proc/${PID[$1]}/exe" ]; }
         if grep -q 'IMEX stops' "$DIR/0/log"; then false; fi
         claim 0 1 gone
         eventually has_ended 0
-        terminates 0 1 # until the plugin removes the file with the claim of the daemon
+        terminates 0 1 # until the plugin removes the file of the daemon claim
         [ "$(jq -r .ready "$DIR/0/imexd/$(uid_of 1)/state.json")" = false ]
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""fabric-server ADDRESS PORT FOLDER: as much of an API server as daemons need: one ComputeDomainFabric, which PUT /fabric replaces,
-and their own Pods, whose annotations are kept in FOLDER/pod-NAME.json, and of which it lists none."""
+"""fabric-server ADDRESS PORT FOLDER: the part of an API server that daemons need. It has one ComputeDomainFabric, which PUT /fabric replaces,
+and the daemons' Pods, whose annotations are in FOLDER/pod-NAME.json. It lists no Pods."""
 import json
 import os
 import sys

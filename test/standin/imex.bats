@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nvidia-imex and nvidia-imex-ctl stand-ins, on four pretended nodes. Needs root, jq and STANDIN_BUILD.
+# The nvidia-imex and nvidia-imex-ctl stand-ins, on four simulated nodes. Needs root, jq and STANDIN_BUILD.
 
 load nodes.bash
 
@@ -25,7 +25,7 @@ teardown() {
         done
 }
 
-# form N: the first N nodes, by address.
+# form N: forms a domain of the first N nodes, by address.
 form() {
         local k
         for ((k = 0; k < $1; k++)); do
@@ -38,7 +38,7 @@ form() {
         done
 }
 
-# names K N: list of N names; slot I of the hosts file is written by the caller.
+# names K N: writes a list of N names. The caller writes the hosts file.
 names() {
         list "$1" $(for ((i = 0; i < $2; i++)); do printf 'cd-slot-%04d\n' "$i"; done)
 }
@@ -50,7 +50,7 @@ names() {
         [ "$status" -ne 0 ]
 }
 
-@test "three nodes form a domain, every connection is up, the log reads like the real one" {
+@test "three nodes form a domain: every connection is up, and the log has the real format" {
         form 3
         [ "$(ctl 1 -q 2>&1; echo x)" = $'READY\nx' ]
         log_has 1 "Identified this node as ID 1, using bind IP of '198.18.77.11', and network interface of eth0"
@@ -83,11 +83,11 @@ names() {
         jq -e '.status == "UP" and (.timestamp | test("^[0-9]+/[0-9]+/[0-9]{4} [0-9:]{8}\\.[0-9]{3}$")) and (.nodes | length) == 2' <<< "$output"
         jq -e '.nodes["1"] | .status == "READY" and .host == "198.18.77.11" and .version == "580.95.05" and .hostName != "N/A"' <<< "$output"
         jq -e '.nodes["1"].connections["0"] == {"host": "198.18.77.10", "status": "CONNECTED", "changed": true}' <<< "$output"
-        # DCGM takes the last "status".
+        # DCGM uses the last "status".
         [ "$(grep -o '"status":"[A-Z_]*"' <<< "$output" | tail -1)" = '"status":"UP"' ]
 }
 
-@test "a node is ready at once and alone, its absent peers make the domain DEGRADED" {
+@test "a node is ready at once without its peers, and absent peers make the domain DEGRADED" {
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         imex 0
         eventually is READY ctl 0 -q
@@ -99,7 +99,7 @@ names() {
         ctl 0 -N -j | jq -e '.nodes["1"] | .hostName == "N/A" and .version == "" and .connections["0"].status == "INVALID"'
 }
 
-@test "back-off is the slow one of the real daemon unless a knob shortens it" {
+@test "the back-off is as slow as that of the real daemon, unless a knob shortens it" {
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         list 1 "$(ip_of 0)" "$(ip_of 1)"
         imex 0
@@ -111,7 +111,7 @@ names() {
         eventually is CONNECTED state 0 1
 }
 
-@test "names are looked up at the start and at SIGUSR1 only, and a peer is let in when its name is known" {
+@test "names are resolved only at the start and at SIGUSR1, and a peer is accepted when its name is known" {
         names 0 4
         names 1 4
         hosts 0 "$(ip_of 0) cd-slot-0000"
@@ -138,7 +138,7 @@ names() {
         names 1 3
         hosts 1 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001"
         sed -i 's/^LOG_LEVEL=4$/LOG_LEVEL=5/' "$DIR/0/imexd.cfg"
-        # The last name of the list has been looked up so often.
+        # The last name of the list has been resolved this often.
         looked_up() { [ "$(grep -c 'Failed to resolve node 2' "$DIR/0/log")" -eq "$1" ]; }
         imex 0
         imex 1
@@ -156,7 +156,7 @@ names() {
         [ "$(grep -c 'Received SIGUSR1' "$DIR/0/log")" -eq 2 ]
 }
 
-@test "a peer that moved to another address is found again by SIGUSR1" {
+@test "after SIGUSR1 the daemon connects to a peer with a new address" {
         names 0 2
         names 1 2
         hosts 0 "$(ip_of 0) cd-slot-0000" "$(ip_of 2) cd-slot-0001"
@@ -188,7 +188,7 @@ names() {
         [ "$(grep -c 'Identified this node as ID 0' "$DIR/0/log")" -eq 1 ]
 }
 
-@test "different node lists: communication is disabled until both sides have stopped at one time" {
+@test "different node lists disable communication until both sides have been stopped at the same time" {
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         list 1 "$(ip_of 0)" "$(ip_of 1)" "$(ip_of 2)"
         knob 0 RECONNECT_MS=50
@@ -205,7 +205,7 @@ names() {
         imex 1
         eventually is NODE_MAP_MISMATCH state 1 0
         [ "$(state 0 1)" = NODE_MAP_MISMATCH ]
-        # The one that remembered goes, but by now the other one does.
+        # The side that remembered it stops, but by now the other side remembers it.
         kill -TERM "${PID[0]}"
         wait "${PID[0]}"
         imex 0
@@ -217,7 +217,7 @@ names() {
         eventually is UP domain 0
 }
 
-@test "a daemon that is shutting down still has its session, its port and its node list" {
+@test "a daemon that shuts down still has its session, its port and its node list" {
         knob 0 STOP_DELAY_MS=1500
         form 2
         kill -TERM "${PID[0]}"
@@ -230,7 +230,7 @@ names() {
         wait "${PID[0]}"
 }
 
-@test "the same nodes in another order are another list" {
+@test "the same nodes in another order are a different list" {
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         list 1 "$(ip_of 1)" "$(ip_of 0)"
         imex 0
@@ -241,7 +241,7 @@ names() {
         eventually kicked
 }
 
-@test "different versions: communication is disabled" {
+@test "different versions disable communication" {
         knob 1 VERSION=570.172.08
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         list 1 "$(ip_of 0)" "$(ip_of 1)"
@@ -258,7 +258,7 @@ names() {
         local k
         for k in 0 1 2; do names "$k" 3; done
         hosts 0 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001" "$(ip_of 2) cd-slot-0002"
-        # Nodes 1 and 2 believe they are each other.
+        # Nodes 1 and 2 have each other's index.
         hosts 1 "$(ip_of 0) cd-slot-0000" "$(ip_of 2) cd-slot-0001" "$(ip_of 1) cd-slot-0002"
         hosts 2 "$(ip_of 0) cd-slot-0000" "$(ip_of 2) cd-slot-0001" "$(ip_of 1) cd-slot-0002"
         for k in 0 1 2; do
@@ -273,7 +273,7 @@ names() {
         [ "$(domain 0)" = DEGRADED ]
 }
 
-@test "two daemons with one id: the second is refused" {
+@test "the second of two daemons with the same id is refused" {
         names 0 2
         names 1 2
         names 2 2
@@ -290,7 +290,7 @@ names() {
         on 2 "$DIR/2/bin/nvidia-imex-ctl" -i "$(ip_of 2)" 50005 -q
 }
 
-@test "no line matches an interface: the daemon does not start" {
+@test "the daemon does not start if no line matches an interface" {
         list 0 "$(ip_of 1)" "$(ip_of 2)"
         imex_fails 0 "No matching network interface found for any IP addresses in the node configuration file $DIR/0/nodes.cfg"
         names 0 2
@@ -315,7 +315,7 @@ names() {
         imex_fails 0 "Failed to open node configuration file"
 }
 
-@test "unused slots at an address that answers nobody stay unconnected and are refused by nobody" {
+@test "unused slots with an address that never answers stay unconnected and cause no refusal" {
         local k
         for k in 0 1; do
                 names "$k" 4
@@ -331,13 +331,13 @@ names() {
         [ "$(cat "$DIR/0/log" "$DIR/1/log" | grep -c '\[ERROR\]')" -eq 0 ]
 }
 
-@test "with RERESOLVE every attempt looks its name up again" {
+@test "with RERESOLVE every attempt resolves the name again" {
         names 0 2
         names 1 2
         hosts 0 "$(ip_of 0) cd-slot-0000"
         hosts 1 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001"
         knob 0 RECONNECT_MS=50 RERESOLVE=1
-        # Whichever of the two listens first.
+        # Either of the two may listen first.
         knob 1 RECONNECT_MS=50
         imex 0
         imex 1
@@ -394,7 +394,7 @@ names() {
         eventually is READY ctl 0 -q
 }
 
-@test "the capability device is asked for when a knob wants it, --nogpu needs none" {
+@test "the capability device is required if a knob requires it, and --nogpu needs none" {
         list 0 "$(ip_of 0)"
         knob 0 REQUIRE_CAP=1 CAP_MINOR=987
         imex_fails 0 "Failed to open the fabric-imex-mgmt capability /dev/nvidia-caps/nvidia-cap987"
@@ -403,7 +403,7 @@ names() {
         ctl 0 -N -j | jq -e '.nodes["0"].version == "NO_GPU"'
 }
 
-@test "SIGTERM: exit 0, and the others see the node as disconnected" {
+@test "on SIGTERM the daemon exits with 0, and the others see the node as disconnected" {
         form 3
         kill -TERM "${PID[2]}"
         wait "${PID[2]}"
@@ -416,7 +416,7 @@ names() {
         [ "$status" -ne 0 ] && [[ $output == *UNAVAILABLE* ]]
 }
 
-@test "SIGKILL: the others recover, and connect again to the new instance" {
+@test "after SIGKILL the others recover, and connect to the new instance" {
         form 2
         kill -9 "${PID[1]}"
         eventually is RECOVERING state 0 1
@@ -470,7 +470,7 @@ names() {
         eventually kicked
 }
 
-@test "an orderly end while it waits forgets nobody who is still awaited" {
+@test "a daemon that is stopped while it waits still waits for the same nodes at the next start" {
         knob 0 IMPORTERS=1
         form 3
         knob 2 RECONNECT_MS=
@@ -507,7 +507,7 @@ names() {
         eventually is READY ctl 1 -q
 }
 
-@test "-N asks every node itself: a command service out of reach is UNAVAILABLE though sessions are up" {
+@test "-N queries every node itself: an unreachable command service is UNAVAILABLE although sessions are up" {
         cfg 1 IMEX_CMD_BIND_INTERFACE_IP=127.0.0.1
         local k
         for k in 0 1; do
@@ -548,7 +548,7 @@ names() {
         [ "$status" -ne 124 ]
 }
 
-@test "knobs: status, hang, deafness, delay, crash, refusal" {
+@test "knobs: status, hang, ignored SIGTERM, delay, crash, refusal" {
         list 0 "$(ip_of 0)"
         knob 0 START_DELAY_MS=2000
         imex 0
@@ -588,7 +588,7 @@ imex_once() { on "$1" "$DIR/$1/bin/nvidia-imex" -c "$DIR/$1/imexd.cfg"; }
         eventually log_has 0 "[VERBOSE]"
 }
 
-@test "DAEMONIZE=1 returns when the daemon has started, or fails as it fails" {
+@test "with DAEMONIZE=1 the program returns when the daemon has started, or fails with it" {
         list 0 "$(ip_of 0)"
         cfg 0 DAEMONIZE=1 "LOG_FILE_NAME=$DIR/0/own.log"
         run imex_once 0
@@ -603,7 +603,7 @@ imex_once() { on "$1" "$DIR/$1/bin/nvidia-imex" -c "$DIR/$1/imexd.cfg"; }
         [ "$status" -ne 0 ]
 }
 
-@test "strangers at the ports do no harm" {
+@test "unknown clients at the ports do no harm" {
         list 0 "$(ip_of 0)"
         imex 0
         eventually is READY ctl 0 -q

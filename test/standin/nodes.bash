@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Pretended nodes for the tests: a network namespace each, joined by a bridge; own hosts file, own copy of the programs, own /run.
+# Simulated nodes for the tests: each has a network namespace, connected by a bridge, and its own hosts file, copy of the programs and /run.
 # Needs STANDIN_BUILD. Node K (from 0) has the addresses 198.18.77.(10+K) and fd77::1K.
 
 NODES=4
@@ -9,7 +9,7 @@ ip_of() { echo "198.18.77.$((10 + $1))"; }
 nodes_up() {
         local k
         NET=st$$
-        # Files made in a namespace of its own would vanish with it; this folder is seen by all.
+        # Files in a separate mount namespace would disappear with it. All nodes see this folder.
         DIR=$(mktemp -d /tmp/standin.XXXXXX)
         ip netns add "$NET"
         ip -n "$NET" link add br0 type bridge
@@ -36,7 +36,7 @@ nodes_down() {
         rm -rf "$DIR"
 }
 
-# Fresh files for every test: programs (their inode is the session lock and holds the knobs), configuration, hosts, /run.
+# New files for every test: programs (their inode is the session lock and has the knobs), configuration, hosts, /run.
 nodes_reset() {
         local k d p
         for ((k = 0; k < NODES; k++)); do
@@ -111,7 +111,7 @@ imex() {
         PID[$k]=$!
 }
 
-# imex_fails K PATTERN [ARGUMENT]...: the daemon ends by itself, unsuccessfully, and says why.
+# imex_fails K PATTERN [ARGUMENT]...: the daemon ends by itself with an error that matches PATTERN.
 imex_fails() {
         enter "$1"
         run timeout 10 "${ENTER[@]}" "$DIR/$1/bin/nvidia-imex" -c "$DIR/$1/imexd.cfg" "${@:3}"
@@ -124,7 +124,7 @@ ctl() {
         on "$k" "$DIR/$k/bin/nvidia-imex-ctl" -c "$DIR/$k/imexd.cfg" "$@"
 }
 
-# state K OTHER: what node K says of its connection to another.
+# state K OTHER: the state of the connection to another node, as node K reports it.
 state() {
         ctl "$1" -N -j | jq -r ".nodes[\"$1\"].connections[\"$2\"].status"
 }
@@ -133,7 +133,7 @@ domain() { ctl "$1" -N -j | jq -r .status; }
 
 log_has() { grep -qF -- "$2" "$DIR/$1/log"; }
 
-# Until the command succeeds, 30 s at most; there is nothing to be notified by.
+# Repeats the command until it succeeds, for at most 30 s. Nothing notifies of the change.
 eventually() {
         local end=$((SECONDS + 30))
         until "$@"; do
@@ -148,7 +148,7 @@ is() {
         [ "$("$@" 2> /dev/null)" = "$want" ]
 }
 
-# Whatever runs on the nodes, also what a failed test lost sight of.
+# Ends all processes on the nodes, also those of a failed test.
 stop_all() {
         local k
         for ((k = 0; k < NODES; k++)); do

@@ -15,7 +15,7 @@ client() {
         "$STANDIN_BUILD/nvml-client" "$DIR/libnvidia-ml.so.1" "$@"
 }
 
-@test "facts come from the file beside the library, a GPU's own key wins" {
+@test "facts come from the file beside the library, and a GPU's own key takes precedence" {
         printf '%s\n' 'DRIVER_VERSION=575.57.08' 'GPU_COUNT=2' 'CLUSTER_UUID=2df84740-d3cb-b5ce-4e7e-98352b5a71b5' CLIQUE_ID=2 FABRIC_STATE=3 \
                 'GPU_NAME="NVIDIA GB200"' 'GPU1_CLIQUE_ID=5' 'GPU1_FABRIC_STATE=1' 'GPU1_NAME="NVIDIA DGX Display"' > "$CONF"
         run client nfs
@@ -34,7 +34,7 @@ client() {
         [[ $output == *"fabric The provided version is invalid/unsupported"* ]]
 }
 
-@test "the file is read again at every init, of a running process too" {
+@test "every init reads the file again, also in a running process" {
         mkfifo "$DIR/go"
         echo CLIQUE_ID=1 > "$CONF"
         client ifwfswif < "$DIR/go" > "$DIR/out" 3>&- &
@@ -91,10 +91,10 @@ client() {
         [[ $output == *"NVIDIA-SMI version  : 575.57.08"* ]]
 }
 
-# smi ARGUMENT...: the program, to which the loader is told of the library.
+# smi ARGUMENT...: runs the program with the library in the path of the loader.
 smi() { LD_LIBRARY_PATH=$DIR run "$STANDIN_BUILD/nvidia-smi" "$@"; }
 
-@test "nvidia-smi sets a compute mode and a time slice, of the GPU that is named, and root may where the driver is read-only" {
+@test "nvidia-smi sets the compute mode and the time slice of one GPU, and root may do it if the driver is mounted read-only" {
         printf '%s\n' GPU_COUNT=2 GPU0_UUID=GPU-a GPU1_UUID=GPU-b > "$CONF"
         smi -i GPU-b -c DEFAULT
         [ "$status" -eq 0 ]
@@ -107,13 +107,13 @@ smi() { LD_LIBRARY_PATH=$DIR run "$STANDIN_BUILD/nvidia-smi" "$@"; }
         umount "$DIR"
         [ "$status" -eq 0 ]
         [ "$(paste -sd, "$DIR/libnvidia-ml.policies")" = "GPU-b compute-mode 0,GPU-a timeslice 3,GPU-b timeslice 1" ]
-        # Who is root and nothing else may not.
+        # Root without capabilities may not.
         LD_LIBRARY_PATH=$DIR run setpriv --bounding-set=-all --inh-caps=-all "$STANDIN_BUILD/nvidia-smi" compute-policy -i GPU-b --set-timeslice 1
         [ "$status" -eq 4 ]
         [[ $output == *"Insufficient Permissions"* ]]
 }
 
-@test "nvidia-smi refuses what it does not know, in no file, with the exit codes of its manual" {
+@test "nvidia-smi refuses unknown arguments with the exit codes of its manual, and writes no file" {
         printf '%s\n' GPU_COUNT=1 GPU0_UUID=GPU-a GPU0_FAIL_standinSetTimeSlice=3 > "$CONF"
         local arguments
         for arguments in "-i GPU-a -c SHARED" "-i GPU-a -c 4" "-c DEFAULT" "-i GPU-a" "compute-policy -i GPU-a" "compute-policy -i GPU-a --set-timeslice 4" \

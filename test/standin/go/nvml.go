@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A stand-in of NVML as others write theirs: in Go, as a C library, with the threads and signal handlers of its
-// runtime, some of the functions only, and a goroutine that outlives each session.
+// A stand-in of NVML like those of other projects: in Go, as a C library, with the threads and signal
+// handlers of its runtime, only some of the functions, and a goroutine that outlives each session.
 package main
 
 /*
