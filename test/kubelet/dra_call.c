@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dra_call: asks a kubelet plugin what a kubelet asks it, once, so that a test can kill the plugin at any
- * moment without a kubelet that holds back its next try; and plays the IMEX daemon whose state file a
- * prepared channel waits for.
+/* dra_call: makes one call of a kubelet to a plugin. So a test can kill the plugin at any moment, and does
+ * not wait for a kubelet's next retry. It also acts as the daemon whose state file a Prepare of a channel
+ * waits for.
  *
- *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     done, and printed, or refused, and why
- *     dra-call SOCKET register                                 tells a registration socket that all is well
- *     dra-call ready FOLDER CLAIM_UID ASSIGNMENT               writes the READY of the daemon with this
- * claim, and holds it until it is ended
+ *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID
+ *         makes the call, and prints the devices or the error
+ *     dra-call SOCKET register
+ *         reports a successful registration to a registration socket
+ *     dra-call ready FOLDER CLAIM_UID ASSIGNMENT
+ *         writes READY as the daemon with this claim, and holds the lock until the process ends
  *
- * DRA_TIMEOUT is how long the plugin may take for a call, as gRPC writes it; 45S, as a kubelet has it.
+ * DRA_TIMEOUT is the time-out of a call in the format of gRPC; the default is the kubelet's 45S.
  *
- * Exits with 0: done; 1: refused; 2: the plugin is not there. */
+ * Exit status: 0: success; 1: the plugin returned an error; 2: the plugin cannot be reached. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +53,7 @@ static bool talk(int fd, struct h2_client *c, const struct h2_call *call) {
         return true;
 }
 
-/* The reply of one call to the server on this socket is for `show`. */
+/* Calls the server on this socket, and passes the reply to `show`. */
 static int call_once(const char *socket_path, const char *method, const uint8_t *packed, size_t n,
                      int (*show)(struct str reply)) {
         int fd = connect_to(socket_path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill_at: preloaded into a program, ends it as kill -9 does before its n-th call of some names, counted over
- * all of its threads: strace counts for each thread by itself, and the first to come would hide the others.
+/* kill_at: a preloaded library that kills its program (as kill -9) before the n-th call of certain functions,
+ * counted over all threads. strace counts each thread separately, so the first thread would hide the others.
  *
  *     LD_PRELOAD=libkill-at.so KILL_AT=7 KILL_CALLS=,rename,renameat,    PROGRAM
  *
- * Children are not watched, and do not inherit it. */
+ * Child processes are not counted, and do not inherit it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static char calls[200]; /* ",a,b,"; "" until the program begins */
+static char calls[200]; /* ",a,b,"; "" until the constructor has run */
 static atomic_long left;
 static pid_t self;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build folder in which one object is replaced by a changed one, and the tests are run that are linked with it."""
+"""A build folder in which one object is replaced by a changed one, to run the tests that are linked with it."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ ENV = {
     "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:symbolize=0",
     "UBSAN_OPTIONS": "halt_on_error=1",
     "CMOCKA_TEST_ABORT": "1",  # The first failure ends the test.
-    # A tenth of those that `make unit` runs.
+    # A tenth of the histories of `make unit`.
     "HISTORIES": "500",
     "CHANNELS_HISTORIES": "1000",
 }
@@ -34,7 +34,7 @@ class Build:
             subprocess.run(["meson", "setup", str(self.folder), *SETUP], cwd=self.root, check=True)
         shutil.rmtree(self.folder / "mutants", ignore_errors=True)
         self.links = {}
-        self.seconds = {}  # of the tests, unchanged
+        self.seconds = {}  # duration of each test without a change
         self.tests = {t["name"]: t for t in self.read("meson-info/intro-tests.json")}
         self.commands = {}
         for command in self.read("compile_commands.json"):
@@ -48,7 +48,7 @@ class Build:
         return os.path.relpath(self.tests[test]["cmd"][0], self.folder)
 
     def prepare(self, names):
-        """Builds the tests, and runs them as they are: they have to pass."""
+        """Builds the tests, and runs them without a change: they must pass."""
         ninja = ["ninja", "-C", str(self.folder)]
         targets = [self.target(name) for name in names]
         subprocess.run([*ninja, "-j", os.environ.get("JOBS", "1"), *targets], stdout=subprocess.DEVNULL, check=True)
@@ -57,7 +57,7 @@ class Build:
             self.links[name] = shlex.split(command.stdout.splitlines()[-1])
             began = time.monotonic()
             if not self.passes(name, self.folder / target, self.folder, LIMIT_S):
-                raise SystemExit(f"{name} fails, or takes more than {LIMIT_S} s, with the code as it is")
+                raise SystemExit(f"{name} fails, or takes more than {LIMIT_S} s, without a change of the code")
             self.seconds[name] = time.monotonic() - began
 
     def clang_args(self, path):
@@ -65,7 +65,7 @@ class Build:
         return [*kept, os.path.relpath(self.root / path, self.folder)]
 
     def compile(self, path, text, out, plain=False):
-        """Compiles a text in the place of a source file; plain: optimized, and without what names a line or column."""
+        """Compiles a text instead of a source file; plain: optimized, and without anything that depends on lines or columns."""
         args = self.commands[path]
         where = args.index("-o")
         flags = [arg for arg in args[args.index("cc") + 1 : where] if not arg.startswith(("-M", "-W", "src/"))]
@@ -77,7 +77,7 @@ class Build:
         subprocess.run(["cc", "-w", *flags, "-iquote", folder, "-o", str(out), "-c", str(source)], cwd=self.folder, check=True)
 
     def link(self, test, objects, out):
-        """The changed object comes first, so that the linker takes none of the same functions from a library."""
+        """The changed object is the first, so the linker takes none of its functions from a library."""
         args = list(self.links[test])
         where = args.index("-o")
         args[where : where + 2] = ["-o", str(out), str(objects)]
@@ -101,7 +101,7 @@ class Build:
             child.wait()
 
     def survives(self, path, text, tests, scratch):
-        """Whether all tests pass with this text in the place of the source file, and its object is another one."""
+        """True if all tests pass with this text instead of the source file."""
         scratch.mkdir(parents=True)
         try:
             self.compile(path, text, scratch / "changed.o")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what can be changed in a C file: conditions to negate and bounds to move by one, as clang sees them.
+"""Finds possible changes in a C file: conditions to negate and bounds to move by one, in clang's syntax tree.
 
-Conditions are those of if, while, do, for and ?:, operands of && || and !, and comparisons wherever they stand. Bounds
-are those of < <= > >=, and integer literals that == and != compare with. What a macro's body holds is left out, and so
-is all of BUG_ON, which checks the code and is not part of what it does.
+Conditions are those of if, while, do, for and ?:, operands of && || and !, and all comparisons. Bounds are those of
+< <= > >=, and integer literals that == and != compare with. The bodies of macros are omitted, and so is BUG_ON, which
+only checks the code.
 """
 import dataclasses
 import json
@@ -11,7 +11,7 @@ import re
 import subprocess
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-# `a + 1 < b` and not `a < b - 1`, which is something else where b is an unsigned 0.
+# `a + 1 < b` and not `a < b - 1`, which differs if b is an unsigned 0.
 MOVED = {
     "<": ("{a} <= {b}", "({a}) + 1 < {b}"),
     "<=": ("{a} < {b}", "{a} <= ({b}) + 1"),
@@ -28,10 +28,10 @@ class Mutant:
     old: str
     new: str
     line: int
-    nth: int  # of those in the function that read the same
+    nth: int  # number among the mutants of the function with the same text
 
     def name(self):
-        """Remains the same when lines are added elsewhere."""
+        """The name does not change when lines are added elsewhere."""
         again = f" ({self.nth})" if self.nth > 1 else ""
         return f"{self.function}: {squeeze(self.old)} -> {squeeze(self.new)}{again}"
 
@@ -75,7 +75,7 @@ class Finder:
         self.found = {}  # (begin, end, new): function
 
     def token(self, loc):
-        """(offset, length, offset of the macro whose argument it is) of a token of this file; None elsewhere."""
+        """(offset, length, offset of the macro whose argument it is) of a token of this file; None for other files."""
         macro = None
         if "spellingLoc" in loc:
             if in_macro_body(loc):
@@ -88,7 +88,7 @@ class Finder:
         return loc["offset"], loc["tokLen"], macro
 
     def extent(self, node):
-        """(begin, end) of an expression's text; None where it is not in one piece of this file."""
+        """(begin, end) of an expression's text; None if the text is not one piece of this file."""
         ends = node["range"]
         first, last = self.token(ends["begin"]), self.token(ends["end"])
         if not first or not last or first[2] != last[2]:
@@ -121,7 +121,7 @@ class Finder:
 
     def negate(self, node):
         node = bare(node)
-        while is_not(node):  # What is negated inside is negated outside, too.
+        while is_not(node):  # A negated operand makes the same mutant as the whole expression.
             node = bare(node["inner"][0])
         if node.get("kind") == "BinaryOperator" and node["opcode"] in (*COMPARISONS, "&&", "||"):
             ends = self.operands(node)
@@ -150,7 +150,7 @@ class Finder:
         if kind == "BinaryOperator":
             if node["opcode"] in COMPARISONS:
                 return [node]
-            # Of a && b && c each operand and the whole, not a && b.
+            # In a && b && c: each operand and the whole, not a && b.
             parts = [operand for operand in inner if operand.get("opcode") != node["opcode"]]
             return parts if node["opcode"] in ("&&", "||") else []
         if kind == "ConditionalOperator":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files beside this one that people read and write: targets, scores and survivors."""
+"""The text files of this folder: targets, scores and survivors."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
@@ -26,18 +26,18 @@ def scores():
 
 def write_score(path, killed, of):
     known = {**scores(), path: (killed, of)}
-    head = "# The file, its mutants that a test killed, and all of its mutants: RECORD=yes make mutate writes it.\n"
+    head = "# File, number of mutants that a test killed, number of all mutants. RECORD=yes make mutate writes it.\n"
     (HERE / "scores").write_text(head + "".join(f"{p} {k} {n}\n" for p, (k, n) in sorted(known.items())))
 
 
 def reasons():
-    """{(source file, name of the mutant): why it survives}. A line names a file and a mutant, indented ones below are the reason."""
+    """{(source file, name of the mutant): reason why it survives}. A line has the file and the mutant, the indented lines below have the reason."""
     found = {}
     key = None
     for line in lines("survivors"):
         if line.startswith("\t"):
             if key is None:
-                raise SystemExit(f"survivors: a reason for nothing: {line.strip()}")
+                raise SystemExit(f"survivors: a reason without a mutant: {line.strip()}")
             found[key] = (found[key] + " " + line.strip()).strip()
         else:
             key = tuple(line.split(" ", 1))
