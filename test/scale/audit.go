@@ -39,7 +39,7 @@ func (r *request) write() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// An audit reads what controllers asked of the server, from the server's own log: it is written before a request is answered.
+// An audit reads the controllers' requests from the server's audit log, which is written before a request is answered.
 type audit struct {
 	path string
 }
@@ -50,7 +50,7 @@ func (a *audit) position() int64 {
 	return s.Size()
 }
 
-// each calls back for every answered request from one of the addresses between two positions; a watch counts when it begins.
+// each calls back for every answered request from one of the addresses between two positions. A watch counts at its beginning.
 func (a *audit) each(from, to int64, addresses []string, f func(r *request)) {
 	file, err := os.Open(a.path)
 	check(err, a.path)

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// A controller is the program as the chart would run it: its command, its environment, its identity; in a network of its own, whose address
-// tells its requests in the audit log, and whose counters what it reads. One that ends by itself is started again, as a kubelet would.
+// A controller is the program as the chart runs it: with the same command, environment and identity. It has its own network: the address
+// identifies its requests in the audit log, and the counters show the bytes that it reads. If it ends by itself, it is restarted, as by a
+// kubelet.
 type controller struct {
 	name, address string
 	begin         func() *exec.Cmd
@@ -24,17 +25,17 @@ type controller struct {
 	mu            sync.Mutex
 	changed       *sync.Cond
 	pid           int
-	spent         float64              // CPU seconds of its processes that have ended
-	said          map[string]time.Time // when it logged this first
+	spent         float64              // CPU seconds of its ended processes
+	said          map[string]time.Time // when it first logged this
 	lost          int                  // how often it lost the lease
 	ending, ended bool
 }
 
 type usage struct {
-	CPU     float64 // seconds, of user and system
+	CPU     float64 // seconds, user and system
 	Dirty   int     // private dirty, KB
 	Peak    int     // VmHWM, KB
-	Read    int64   // bytes that its network has received
+	Read    int64   // received bytes of its network
 	Written int64
 }
 
@@ -62,7 +63,7 @@ func startController(name, namespace, address, program, kubeconfig, log string, 
 	return c
 }
 
-// process starts one process of it and follows what it logs to the end.
+// process starts a process and reads its log until it ends.
 func (c *controller) process() {
 	command := c.begin()
 	out, err := command.StderrPipe()
@@ -88,7 +89,7 @@ func (c *controller) process() {
 		defer c.mu.Unlock()
 		c.spent += (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
 		if !c.ending {
-			say("%s ended by itself (%v) and is started again: see %s", c.name, command.ProcessState, c.log.Name())
+			say("%s ended by itself (%v) and restarts: see %s", c.name, command.ProcessState, c.log.Name())
 			c.process()
 			return
 		}
@@ -109,7 +110,7 @@ func (c *controller) mark(what string) {
 	c.changed.Broadcast()
 }
 
-// says waits until it has logged this, and returns when.
+// says waits until the controller has logged this, and returns the time.
 func (c *controller) says(what string, limit time.Duration) time.Time {
 	over := time.Now().Add(limit)
 	tick := time.AfterFunc(limit, c.changed.Broadcast)
@@ -121,7 +122,7 @@ func (c *controller) says(what string, limit time.Duration) time.Time {
 			return at
 		}
 		if c.ended || time.Now().After(over) {
-			fail("%s does not say %q within %v (it has ended: %v)", c.name, what, limit, c.ended)
+			fail("%s does not log %q within %v (it has ended: %v)", c.name, what, limit, c.ended)
 		}
 		c.changed.Wait()
 	}
@@ -151,7 +152,7 @@ func field(path, name string) int {
 	return 0
 }
 
-// cpu is what its processes have used, in seconds.
+// cpu returns the CPU seconds of its processes.
 func (c *controller) cpu() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +182,8 @@ func (c *controller) usage() usage {
 	return u
 }
 
-// idle waits until it has had next to nothing to do for six seconds, which is longer than it waits itself until it gives memory back. There
-// is no event for that.
+// idle waits until the controller has been almost idle for six seconds. That is longer than the controller waits before it returns memory.
+// There is no event for that.
 func (c *controller) idle() usage {
 	const still = 24
 	var cpu [still + 1]float64

@@ -20,12 +20,12 @@ import (
 const (
 	plainJSON  = "application/json"
 	mergePatch = "application/merge-patch+json"
-	// The server then sends of each object no more than its metadata.
+	// The server then sends only the metadata of each object.
 	metadataOnly = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 )
 
-// A client is one identity on so many connections of HTTP/1.1, each of which carries one request at a time: the quickest way that there is
-// to an API server of one machine.
+// A client has one identity and several connections of HTTP/1.1, with one request at a time on each: the fastest way to use an API server
+// on the same machine.
 type client struct {
 	base, token string
 	http        *http.Client
@@ -61,17 +61,17 @@ func (c *client) start(method, path, content, accept string, body []byte) (*http
 	return c.http.Do(request)
 }
 
-// later waits as long as a server wants that has no time, or whose storage has only begun; false: it did answer.
+// later waits if the server is overloaded, or its storage has just started. False: the server has answered.
 func later(answer *http.Response) bool {
 	if answer.StatusCode != http.StatusTooManyRequests {
 		return false
 	}
 	answer.Body.Close()
-	time.Sleep(time.Second) // what its Retry-After says
+	time.Sleep(time.Second) // the usual Retry-After
 	return true
 }
 
-// do sends one request and reads its whole answer into `into` (nil: it is thrown away). A server that says "later" is asked again then.
+// do sends one request and reads the whole answer into `into` (nil: it is dropped). If the server asks to retry later, do retries.
 func (c *client) do(method, path, content string, body []byte, into any) error {
 	for {
 		answer, err := c.start(method, path, content, plainJSON, body)
@@ -102,7 +102,7 @@ func (c *client) patch(path string, body any) error {
 	return c.do("PATCH", path, mergePatch, encode(body), nil)
 }
 
-// remove deletes at once, without a grace period; what is gone already is fine.
+// remove deletes an object at once, without a grace period. It is no error if the object does not exist.
 func (c *client) remove(path string) error {
 	err := c.do("DELETE", path, plainJSON, encode(dict{"gracePeriodSeconds": 0}), nil)
 	if err != nil && strings.Contains(err.Error(), ": 404 ") {
@@ -131,7 +131,7 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// follow watches a collection that is empty yet, for ever, and calls back for each change in the order of the server.
+// follow watches a collection that is empty at first, forever. It calls back for each change, in the order of the server.
 func (c *client) follow(path, accept string, changed func(kind string, object []byte)) {
 	var head listed
 	check(c.get(path+"?limit=1", &head), path)
@@ -150,7 +150,7 @@ func (c *client) follow(path, accept string, changed func(kind string, object []
 			for {
 				line, err := lines.ReadBytes('\n')
 				if err != nil {
-					break // the server ends each watch after its time: on from where it stood
+					break // the server ends each watch after its time-out: continue at the same version
 				}
 				var e event
 				var version listed
@@ -169,7 +169,7 @@ func (c *client) follow(path, accept string, changed func(kind string, object []
 	}()
 }
 
-// each calls f for 0..n-1, so many at a time, and says how far it is when that takes long. It returns the seconds that it took.
+// each calls f for 0..n-1, atOnce at a time, and prints the progress if it takes long. It returns the duration in seconds.
 func each(what string, n, atOnce int, f func(i int) error) float64 {
 	begin, told := time.Now(), time.Now()
 	var mu sync.Mutex

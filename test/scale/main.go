@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// scale measures our controller against a real API server in a cluster whose nodes are pretended (test/scale/run makes the cluster):
+// scale measures our controller with a real API server in a cluster with simulated nodes. test/scale/run creates the cluster:
 //
-//	scale run --nodes N --out FILE ...   all steps with so many nodes; what was measured goes into the file, as JSON
-//	scale table FILE...                  the table of several of them
+//	scale run --nodes N --out FILE ...   runs all steps with N nodes, and writes the results to the file, as JSON
+//	scale table FILE...                  prints a table of several results
 //
-// It writes what kubelets, the plugins, the scheduler and the daemons would write, starts controllers as the chart would, and waits by watches.
+// It makes the writes of kubelets, plugins, the scheduler and the daemons, starts controllers with the settings of the chart, and waits
+// with watches.
 package main
 
 import (
@@ -35,7 +36,7 @@ func check(err error, what string) {
 	}
 }
 
-// A result is what was measured with one number of nodes: figures by name, and counts of requests by phase, then by verb and resource.
+// A result has the measurements with one number of nodes: figures by name, and counts of requests by phase, then by verb and resource.
 type result struct {
 	Nodes    int
 	Figures  map[string]float64
@@ -44,7 +45,7 @@ type result struct {
 
 type bench struct {
 	nodes, atOnce int
-	admin, ours   *client // the cluster's owner; the controllers' identity
+	admin, ours   *client // the identities of the cluster's admin and of the controllers
 	w             *world
 	p             *player
 	log           audit
@@ -61,13 +62,13 @@ type bench struct {
 
 func (b *bench) set(name string, value float64) { b.result.Figures[name] = value }
 
-// phase ends what was going on and counts its requests under a name.
+// phase ends the present phase, and records the counts of its requests under a name.
 func (b *bench) phase(name string) {
 	to := b.log.position()
 	counts := map[string]int{}
 	b.log.each(b.from, to, b.addresses, func(r *request) {
 		if r.Object != nil && r.Object.Resource == "leases" {
-			return // by time, not by work
+			return // they depend on time, not on work
 		}
 		what := r.what()
 		if r.Status != nil && r.Status.Code >= 400 {
@@ -83,7 +84,7 @@ func (b *bench) phase(name string) {
 	b.save()
 }
 
-// save writes what there is so far: whoever has no time for the rest has that.
+// save writes the present results, so that an aborted run has some.
 func (b *bench) save() {
 	b.result.Figures["leases lost"] = 0
 	for _, c := range b.live {
@@ -94,7 +95,7 @@ func (b *bench) save() {
 	check(os.WriteFile(b.out, encode(b.result), 0o644), b.out)
 }
 
-// start starts the controller of a network, which has the same Pod's name each time, as a container that is restarted.
+// start starts the controller of a network. The Pod's name is the same each time, as with a restarted container.
 func (b *bench) start(k int) *controller {
 	name := fmt.Sprintf("compute-domains-controller-%d", k)
 	c := startController(name, fmt.Sprintf("%s-%d", b.network, k), b.addresses[k], b.program, b.kubeconfig,
@@ -103,7 +104,7 @@ func (b *bench) start(k int) *controller {
 	return c
 }
 
-// since notes what a controller used and read between two moments.
+// since records the CPU time and the read bytes of a controller between two moments.
 func (b *bench) since(name string, before, after usage) {
 	b.set(name+": CPU s", after.CPU-before.CPU)
 	b.set(name+": MB read", float64(after.Read-before.Read)/1e6)
@@ -132,7 +133,7 @@ func (b *bench) domain(name string) string {
 	return made.Metadata.UID
 }
 
-// claims makes the claims of nodes first..first+n-1, of which each `size` have a domain; they bring no node in until they are allocated.
+// claims creates the claims of nodes first..first+n-1. Each `size` of them have the same domain. No node joins until they are allocated.
 func (b *bench) claims(first, n, size int, uids []string) {
 	each("claims", n, b.atOnce, func(i int) error {
 		return b.admin.create(claimsPath, aClaim(nodeName(first+i), "channel", "compute-domain-default-channel.nvidia.com",
@@ -148,7 +149,7 @@ func (b *bench) allocate(first, n, size int, uids []string) float64 {
 	})
 }
 
-// labelled waits until each domain has its nodes labelled, assigned until they have assignments, readied until it is Ready.
+// labelled waits until all nodes of each domain have labels, assigned until they have assignments, readied until each domain is Ready.
 func (b *bench) labelled(uids []string, size int) time.Time {
 	return b.w.until("all nodes labelled", time.Hour, func() bool {
 		return all(uids, func(uid string) bool { return len(b.w.carriers[uid]) == size })
@@ -174,8 +175,8 @@ func all(uids []string, holds func(uid string) bool) bool {
 	return true
 }
 
-// remove ends the workloads of nodes and deletes the domains, and waits until nothing is left of them. It returns the seconds from the first
-// request, and from the last one.
+// remove deletes the workloads' claims and the domains, and waits until nothing is left. It returns the seconds from the first and from the
+// last request.
 func (b *bench) remove(first, n int, names, uids []string) (float64, float64) {
 	begin := time.Now()
 	each("claims", n, b.atOnce, func(i int) error { return b.admin.remove(claimsPath + "/" + nodeName(first+i)) })
@@ -190,12 +191,13 @@ func (b *bench) remove(first, n int, names, uids []string) (float64, float64) {
 	return end.Sub(begin).Seconds(), end.Sub(asked).Seconds()
 }
 
-// adopted waits until the controller has done what a new ComputeDomain gets before any claim.
+// adopted waits until the controller has added the finalizer to a new ComputeDomain.
 func (b *bench) adopted(uid string, limit time.Duration) {
 	b.w.until("finalizer of a new domain", limit, func() bool { return len(b.w.domains[uid].Metadata.Finalizers) > 0 })
 }
 
-// The first start: all nodes get the labels of their clique and of the daemons, and each partition its object. Then the daemons come.
+// The first start: all nodes get the labels of their clique and of the daemons, and each partition gets its fabric object. Then the daemons
+// start.
 func (b *bench) firstStart() *controller {
 	say("%d nodes: the controller starts for the first time", b.nodes)
 	a := b.start(0)
@@ -210,7 +212,7 @@ func (b *bench) firstStart() *controller {
 	b.set("nodes and slices: peak MB", float64(u.Peak)/1000)
 	b.since("first start", usage{}, u)
 	b.phase("first start")
-	say("%d nodes: their daemons come", b.nodes)
+	say("%d nodes: their daemons start", b.nodes)
 	before, begin := a.usage(), time.Now()
 	b.p.hold(false)
 	end = b.w.until("daemons", time.Hour, func() bool { return b.w.reported == b.nodes })
@@ -222,9 +224,9 @@ func (b *bench) firstStart() *controller {
 	return a
 }
 
-// What a Node costs the controller that changes and concerns nobody, as when its kubelet reports.
+// The cost of a change of a Node that does not concern the controller, such as a report of its kubelet.
 func (b *bench) foreign(a *controller, n int) {
-	say("%d nodes: %d changes of Nodes that concern nobody", b.nodes, n)
+	say("%d nodes: %d changes of Nodes that do not concern the controller", b.nodes, n)
 	before := a.idle()
 	each("changes", n, b.atOnce, func(i int) error {
 		return b.admin.patch(nodesPath+"/"+nodeName(i), dict{"metadata": dict{"annotations": dict{"example.com/changed": "yes"}}})
@@ -235,7 +237,7 @@ func (b *bench) foreign(a *controller, n int) {
 	b.phase("foreign changes")
 }
 
-// The bar: the label patches of a formation, sent by this program under the controllers' identity while there is none, and taken back.
+// The bar: this program makes the label patches of a formation with the controllers' identity while no controller runs, and reverts them.
 func (b *bench) bar(n int) {
 	say("%d nodes: %d label patches by the load program itself", b.nodes, n)
 	label := func(value any) float64 {
@@ -247,8 +249,8 @@ func (b *bench) bar(n int) {
 	label(nil)
 }
 
-// One large domain. The controller ends before the claims are allocated, so that it has all of them when it leads again, and daemons report
-// when it has written everything: so its own time is seen alone.
+// One large domain. To measure only the controller's time, it ends before the claims are allocated, so it sees all of them when it leads
+// again, and daemons report after it has written everything.
 func (b *bench) large(a *controller, n int) *controller {
 	say("%d nodes: a domain of %d forms", b.nodes, n)
 	uids := []string{b.domain("large")}
@@ -275,7 +277,7 @@ func (b *bench) large(a *controller, n int) *controller {
 	b.set("large domain: first report to Ready s", ready.Sub(daemons).Seconds())
 	b.since("large domain formed", before, a.idle())
 	b.phase("large domain: Ready")
-	say("%d nodes: the domain of %d goes", b.nodes, n)
+	say("%d nodes: the domain of %d is deleted", b.nodes, n)
 	before = a.usage()
 	whole, rest := b.remove(0, n, []string{"large"}, uids)
 	b.set("large domain: deletion s", whole)
@@ -285,7 +287,7 @@ func (b *bench) large(a *controller, n int) *controller {
 	return a
 }
 
-// Many domains of ten, claims and daemons all at their own pace.
+// Many domains of ten nodes, with claims and daemons without delays.
 func (b *bench) many(a *controller) ([]string, []string) {
 	const size = 10
 	n := b.nodes / size
@@ -316,7 +318,7 @@ func (b *bench) many(a *controller) ([]string, []string) {
 	return names, uids
 }
 
-// A second controller comes when all is there, and takes over when the first is killed.
+// A second controller starts when all objects exist, and takes over when the first one is killed.
 func (b *bench) failover(a *controller) *controller {
 	say("%d nodes: a second controller starts", b.nodes)
 	s := b.start(1)
@@ -351,7 +353,7 @@ func (b *bench) failover(a *controller) *controller {
 	b.set("failover: lease to first write s", first.Sub(acquired).Seconds())
 	b.phase("failover")
 	check(b.admin.remove(domainsPath+"/late"), "ComputeDomain")
-	b.w.until("late domain gone", time.Minute, func() bool { _, there := b.w.domains[late]; return !there })
+	b.w.until("late domain deleted", time.Minute, func() bool { _, there := b.w.domains[late]; return !there })
 	return s
 }
 
@@ -364,7 +366,7 @@ func (b *bench) run() {
 	a = b.large(a, large)
 	names, uids := b.many(a)
 	s := b.failover(a)
-	say("%d nodes: all domains go", b.nodes)
+	say("%d nodes: all domains are deleted", b.nodes)
 	before := s.usage()
 	whole, rest := b.remove(0, len(uids)*10, names, uids)
 	b.set("many domains: deletion s", whole)
@@ -377,7 +379,7 @@ func (b *bench) run() {
 	b.save()
 }
 
-// terminated counts the watches, of anybody, that the API server has ended because events could not be handed over quickly enough.
+// terminated counts the watches of all clients that the API server has ended because they were too slow.
 func (b *bench) terminated() {
 	answer, err := b.admin.start("GET", "/metrics", plainJSON, "text/plain", nil)
 	check(err, "metrics of the API server")
@@ -395,8 +397,8 @@ func (b *bench) terminated() {
 
 func runCommand(arguments []string) {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
-	nodes := flags.Int("nodes", 100, "how many")
-	out := flags.String("out", "", "file for what was measured")
+	nodes := flags.Int("nodes", 100, "number of nodes")
+	out := flags.String("out", "", "file for the results")
 	server := flags.String("server", "", "URL of the API server")
 	pki := flags.String("pki", "", "folder with ca.crt, admin.crt and admin.key")
 	token := flags.String("token", "", "file with the token of the controllers' service account")
@@ -405,11 +407,11 @@ func runCommand(arguments []string) {
 	auditLog := flags.String("audit-log", "", "the API server's audit log")
 	dir := flags.String("dir", "", "folder for logs")
 	network := flags.String("network", "", "beginning of the names of the controllers' network namespaces")
-	addresses := flags.String("addresses", "", "their addresses, by comma")
+	addresses := flags.String("addresses", "", "their addresses, separated by commas")
 	flags.Parse(arguments)
 	text, err := os.ReadFile(*token)
 	check(err, "token")
-	const atOnce = 32 // as many requests as our controller has under way for Nodes
+	const atOnce = 32 // the number of concurrent requests of our controller for Nodes
 	b := &bench{nodes: *nodes, atOnce: atOnce, w: newWorld(), program: *program, kubeconfig: *kubeconfig, dir: *dir, network: *network, out: *out,
 		log: audit{*auditLog}, addresses: strings.Split(*addresses, ","),
 		admin:  newClient(*server, *pki+"/ca.crt", *pki+"/admin.crt", *pki+"/admin.key", "", 2*atOnce),
@@ -422,7 +424,7 @@ func runCommand(arguments []string) {
 	b.run()
 }
 
-// environment is what the chart's Deployment gives its container; names of pods are ours to make up.
+// environment returns the environment of the chart's Deployment. The names of pods are set elsewhere.
 func environment(c *client) []string {
 	var deployment struct {
 		Spec struct {

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// The player is the DaemonSet controller, the claims' controller, the scheduler, the kubelets and the daemons: a node that gets the daemons' label
-// gets a daemon Pod with its claim, which runs and has an address at once. The daemon reports READY in each assignment, and what it has left, at
-// once too. What concerns one node happens in its order.
+// The player simulates the DaemonSet controller, the claims' controller, the scheduler, the kubelets and the daemons. A node that gets the
+// daemons' label gets a daemon's Pod with its claim, which runs and has an address at once. The daemon reports READY in each assignment,
+// and the epochs that it has left, at once, too. The events of one node happen in their order.
 type player struct {
 	c     *client
 	w     *world
 	lanes []*lane
-	index map[string]int // of each node, from which its address is made
+	index map[string]int // the number of each node, of which its address is made
 }
 
 type lane struct {
@@ -48,7 +48,7 @@ func newPlayer(c *client, w *world, nodes, atOnce int) *player {
 	return p
 }
 
-// hold keeps daemons from starting and from reporting until it is called with false, so that what our controller does alone can be seen.
+// hold prevents daemons from starting and reporting until it is called with false, to measure the controller alone.
 func (p *player) hold(held bool) {
 	for _, l := range p.lanes {
 		l.mu.Lock()
@@ -60,7 +60,7 @@ func (p *player) hold(held bool) {
 
 func (p *player) look(node string) {
 	if _, known := p.index[node]; !known {
-		return // the last rack is not full
+		return // the last rack may not be full
 	}
 	h := fnv.New32a()
 	h.Write([]byte(node))
@@ -88,14 +88,14 @@ func (p *player) play(l *lane) {
 	}
 }
 
-// compare makes of a node's daemon what its label and its fabric say. No node loses the label here.
+// compare updates a node's daemon according to the label and the fabric object. No node loses the label here.
 func (p *player) compare(l *lane, node string) {
 	clique := cliqueOf(p.index[node])
 	p.w.mu.Lock()
 	set, wanted, now := p.w.set, p.w.withDaemon[node], p.w.stands(clique, node)
 	p.w.mu.Unlock()
 	if !wanted || set.Metadata.UID == "" || now.fabric == "" {
-		return // what is missing brings the node here again
+		return // the node is compared again when the missing object exists
 	}
 	pod := l.pods[node]
 	if pod == nil {
@@ -112,7 +112,7 @@ func (p *player) compare(l *lane, node string) {
 	pod.reported = now
 }
 
-// concerns: what others in the fabric do changes no report.
+// concerns: changes of other nodes in the fabric object change no report.
 func concerns(was, is standing) bool {
 	was.epoch = is.epoch
 	return was != is
@@ -159,8 +159,8 @@ func (p *player) begin(set setObject, node string) *daemonPod {
 	return pod
 }
 
-// The daemon's peers are all connected from the first: it reports once in an assignment, and again when its domain has grown, which costs more
-// than in reality, where they gather what changed.
+// All peers of a daemon are connected from the beginning. The daemon reports once in an assignment, and again when its domain has grown.
+// That costs more than in reality, where daemons combine such changes.
 func (p *player) report(pod *daemonPod, clique string, now standing) {
 	prefix, a := "imex.resource.nvidia.com/", now.active
 	report := dict{"claimUID": pod.claim, "bootID": bootID, "fabricUID": now.fabric, "ready": a.domain != "", "left": now.leaving,

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The rows of the table. A bar is for 10,000 nodes.
+// The rows of the table. Bars apply to 10,000 nodes.
 var rows = []struct{ name, bar string }{
 	{"KB of a Node", "20"},
 	{"load: Nodes and slices s", ""},
@@ -104,7 +104,7 @@ func table(files []string) {
 		}
 		line(append(cells, row.bar)...)
 	}
-	fmt.Println("\nRequests of the controllers to the API server, without leases:")
+	fmt.Println("\nRequests of the controllers to the API server, without those for leases:")
 	for _, phase := range phases {
 		var verbs []string
 		for _, r := range results {

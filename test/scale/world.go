@@ -42,8 +42,8 @@ func nodeName(i int) string { return fmt.Sprintf("gb200-rack-%04d-node-%05d", i/
 func cliqueOf(i int) string { return fmt.Sprintf("%s.%d", fabric, i/rack) }
 func address(i int) string  { return fmt.Sprintf("10.%d.%d.%d", 64+i/62500, i/250%250, 2+i%250) }
 
-// aNode is the text of a Node as a kubelet of a GPU machine writes it, 20 KB with what the server adds: 50 images with two names each (the
-// most that a kubelet reports), labels of feature discovery, conditions. @NODE@ stands for the name.
+// aNode is the text of a Node as the kubelet of a GPU machine writes it, 20 KB with the server's fields: 50 images with two names each (the
+// most that a kubelet reports), labels of feature discovery, and conditions. @NODE@ is replaced by the name.
 func aNode() string {
 	labels := dict{
 		"kubernetes.io/hostname": "@NODE@", "kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64", "beta.kubernetes.io/os": "linux",
@@ -167,15 +167,15 @@ type setObject struct {
 	} `json:"spec"`
 }
 
-// An assignment is a node's place in a domain, as the fabric's object says.
+// An assignment is that of a node in a domain, in the fabric object.
 type assignment struct {
 	domain       string
 	index, epoch int64
 	members      int
 }
 
-// A standing is what a daemon has to know of its fabric: the object's UID, what it asks, the node's active assignment, and the epochs that the
-// node is to leave, "3,7".
+// A standing has the facts of the fabric object that a daemon needs: the object's UID, its epoch and recount, the node's active assignment,
+// and the epochs that the node must leave, "3,7".
 type standing struct {
 	fabric         string
 	epoch, recount int64
@@ -183,19 +183,19 @@ type standing struct {
 	leaving        string
 }
 
-// The world is what the watches have shown, and counts of it by which to wait.
+// The world has the objects of the watches, and counts of them to wait for.
 type world struct {
 	mu           sync.Mutex
 	changed      *sync.Cond
-	gpuLabels    int                        // nodes with the clique's label
-	daemonLabels int                        // nodes with the daemons' label
-	label        map[string]string          // node to the domain that it carries
-	carriers     map[string]map[string]bool // domain to the nodes that carry it
+	gpuLabels    int                        // nodes with the label of their clique
+	daemonLabels int                        // nodes with the label of the daemons
+	label        map[string]string          // node to the domain of its label
+	carriers     map[string]map[string]bool // domain to the nodes with its label
 	fabrics      map[string]fabricObject    // by clique
-	active       map[string]int             // domain to how many active assignments it has
-	listed       map[string]int             // domain to how many assignments it has, of whatever state
+	active       map[string]int             // domain to the number of its active assignments
+	listed       map[string]int             // domain to the number of its assignments in any state
 	domains      map[string]domainObject
-	set          setObject // of the daemons
+	set          setObject // the daemons' DaemonSet
 	reported     int       // daemons that have reported
 	onNode       func(node string)
 	withClique   map[string]bool
@@ -282,7 +282,7 @@ func (w *world) nodeChanged(m meta, gone bool) {
 	}
 }
 
-// counted notes whether a node has something, and returns whether that is new.
+// counted records whether a node has something, and returns true if that has changed.
 func counted(of map[string]bool, node string, has bool, count *int) bool {
 	if of[node] == has {
 		return false
@@ -321,7 +321,7 @@ func (w *world) fabricChanged(o fabricObject, gone bool) {
 	}
 }
 
-// stands is called with the world locked.
+// The caller of stands has locked the world.
 func (w *world) stands(clique, node string) standing {
 	f := w.fabrics[clique]
 	s := standing{fabric: f.Metadata.UID, epoch: f.Epoch, recount: f.Recount}
@@ -339,7 +339,7 @@ func (w *world) stands(clique, node string) standing {
 	return s
 }
 
-// until waits for a condition of the world and returns the time at which it was seen to hold.
+// until waits for a condition of the world, and returns the time when it became true.
 func (w *world) until(what string, limit time.Duration, holds func() bool) time.Time {
 	over := time.Now().Add(limit)
 	tick := time.AfterFunc(limit, func() { w.changed.Broadcast() })
