@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements share: Jobs with and without a ComputeDomain, watches, the audit log, memory, tables.
+"""Shared by the measurements: Jobs with and without a ComputeDomain, watches, the audit log, memory, tables.
 
-Every duration is compared with the same Job without any claim in the same run, in turns, because machines are noisy: the ratio counts."""
+Each duration is compared with that of the same Job without claims in the same run, in turns, because machines are noisy: the ratio counts."""
 
 import argparse
 import collections
@@ -28,7 +28,7 @@ STATE, READY = "imex.resource.nvidia.com/state", "imex.resource.nvidia.com/ready
 def job(name, nodes, template=None):
     pod = {
         "restartPolicy": "Never",
-        # With 0 the API server forgets a pod before the kubelet has let go of its claim, and the next one on that node waits.
+        # With 0 the API server deletes a pod before the kubelet has unprepared its claim, and the next pod on that node waits.
         "terminationGracePeriodSeconds": 1,
         "containers": [{
             "name": "worker", "image": IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "3600"],
@@ -69,7 +69,7 @@ def is_daemon(o):
 
 
 def assigned(fabrics):
-    """(fabric, epoch) of each assignment of a ComputeDomain; the domain that stands for a whole fabric keeps its own."""
+    """(fabric object, epoch) of each assignment of a ComputeDomain, without those of standing domains."""
     return [(f["metadata"]["name"], a["epoch"]) for f in fabrics for d in f.get("domains") or [] if d["owner"].get("kind") != "ComputeDomainFabric"
             for a in d.get("assignments") or []]
 
@@ -129,8 +129,8 @@ class Bench:
         return f"{kind}-{self.serial}"
 
     def form(self, nodes, with_domain, standing=None):
-        """Seconds from the first request until all pods are Running, and the name, to be removed by the caller. `standing` names a
-        ComputeDomain that is there already, for the pods to get into."""
+        """Seconds from the first request until all pods are Running, and the name, which the caller removes. `standing` is the name of an
+        existing ComputeDomain for the pods."""
         name = self.name("domain" if with_domain else "standing" if standing else "plain")
         self.marks.clear()
         self.seen.clear()
@@ -147,24 +147,24 @@ class Bench:
         return self.pods.wait(lambda _: sum(map(running, self.of(name))) == nodes, 240, f"{name} on {nodes} nodes")
 
     def wait_daemons(self, state, count):
-        """So many daemons are in that state."""
+        """Waits until `count` daemons are in that state."""
         self.ours.wait(lambda pods: sum(is_daemon(p) and annotations(p).get(STATE) == state for p in pods) >= count, 120, f"{count} daemons {state}")
 
     def wait_status(self, name, nodes):
-        """The ComputeDomain reports all of them as ready."""
+        """Waits until the ComputeDomain reports all nodes as ready."""
         self.domains.wait(lambda ds: any(d["metadata"]["name"] == name and d.get("status", {}).get("nodesReady") == nodes for d in ds), 60,
                           "status complete")
 
     def remove(self, name, with_domain):
-        """Seconds until nothing of it is left: pods, claims, and with a domain its object, assignments and labels."""
+        """Seconds until nothing is left: pods, claims, and with a domain its object, assignments and labels."""
         start = time.monotonic()
         self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         if with_domain:
             self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
         self.pods.wait(lambda _: not self.of(name), 120, "pods gone")
-        self.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims gone")
+        self.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims deleted")
         if with_domain:
-            self.domains.wait(lambda all_: not any(d["metadata"]["name"] == name for d in all_), 120, "ComputeDomain gone")
+            self.domains.wait(lambda all_: not any(d["metadata"]["name"] == name for d in all_), 120, "ComputeDomain deleted")
             self.fabrics.wait(lambda fabrics: not assigned(fabrics), 120, "assignments gone")
             self.nodes.wait(lambda ns: not any(UID_LABEL in labels(n) for n in ns), 60, "labels gone")
         return time.monotonic() - start
@@ -184,7 +184,7 @@ class Bench:
         return took
 
     def ready_channels(self, count):
-        """Pods one after the other that get the channel of a domain that stands already: by admin access, since channel-0 itself is taken.
+        """Starts pods one after the other that get the channel of an existing domain, with admin access, because channel-0 is in use.
         Returns the beginning of their claims' names."""
         _, _, name = self.form(2, True)
         k = self.k
@@ -205,7 +205,7 @@ class Bench:
             self.pods.wait(lambda pods: any(p["metadata"]["name"] == f"ready-{i}" and running(p) for p in pods), 60, f"pod ready-{i}")
             k.delete(f"/api/v1/namespaces/{NS}/pods/ready-{i}")
         k.delete(f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaimtemplates/ready")
-        self.pods.wait(lambda pods: not any(p["metadata"]["name"].startswith("ready-") for p in pods), 60, "ready pods gone")
+        self.pods.wait(lambda pods: not any(p["metadata"]["name"].startswith("ready-") for p in pods), 60, "ready pods deleted")
         self.remove(name, True)
         return f"{NS}/ready-"
 
@@ -215,7 +215,7 @@ class Bench:
         return next(n for (_, n) in self.ours.objects if holder.startswith(n))
 
     def join_without_leader(self, kill):
-        """A pod joins at the moment its leading controller is killed."""
+        """A pod joins at the moment when the leading controller is killed."""
         leader = self.leader()
         kill(leader)
         seconds, _, name = self.form(2, True)
@@ -224,7 +224,7 @@ class Bench:
 
 
 def processes(programs):
-    """{program: [pid]}; the names share their first fifteen characters, so /proc/PID/comm does not tell them apart."""
+    """{program: [pid]}. The first fifteen characters of the names are equal, so /proc/PID/comm does not distinguish them."""
     found = collections.defaultdict(list)
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
@@ -249,7 +249,7 @@ def cpu_seconds(pid):
 
 
 class Audit:
-    """Our own API traffic, from the API server's audit log."""
+    """The requests of our programs, from the API server's audit log."""
 
     def __init__(self, path):
         self.path = path
@@ -272,7 +272,7 @@ class Audit:
                 yield user.rsplit(":", 1)[1], e["verb"], ref.get("resource", ""), ref.get("subresource", ""), e.get("responseStatus", {}).get("code")
 
     def writes(self, since):
-        """{(who, resource): count}, Events and Leases apart, and the number of conflicts."""
+        """{(program, resource): count} without Events and Leases, and the number of conflicts."""
         counts, conflicts = collections.Counter(), 0
         for who, verb, resource, sub, code in self.requests(since):
             if verb not in ("create", "update", "patch", "delete") or resource in ("events", "leases"):
@@ -298,7 +298,7 @@ def quartiles(values, form="{:.2f}"):
 
 
 def compared(plain, other):
-    """Seconds of plain Jobs and of others, in turns, and the ratio of each to the plain one beside it."""
+    """The seconds of plain Jobs and of others, in turns, and the ratio of each to its plain one."""
     return f"{quartiles(other)} s; plain {quartiles(plain)} s; ratio {quartiles([o / p for o, p in zip(other, plain)])}"
 
 
@@ -308,7 +308,7 @@ def percentile(values, p):
 
 
 def prepare_times(kubectl, claims):
-    """Milliseconds inside the plugin, without the claim's GET and without waiting, for each claim whose name begins so (from the plugins' logs)."""
+    """Milliseconds inside the plugin, without the claim's GET and without waits, for each claim whose name begins with `claims` (from the plugins' logs)."""
     text = subprocess.run([kubectl, "-n", DRIVER_NS, "logs", "-l", "app=compute-domain-kubelet-plugin", "-c", "compute-domains", "--tail=-1", "--ignore-errors"],
                           capture_output=True, text=True, check=True).stdout
     times = []
@@ -320,7 +320,7 @@ def prepare_times(kubectl, claims):
 
 
 def three_writes(folder):
-    """The yardstick: milliseconds for three atomic writes (write, fsync, rename, fsync of the folder) on the plugin's disk."""
+    """For comparison: milliseconds for three atomic writes (write, fsync, rename, fsync of the folder) on the plugin's disk."""
     times = []
     for _ in range(50):
         start = time.monotonic()
@@ -356,13 +356,13 @@ def arguments(description, pairs):
     p.add_argument("--audit-log", required=True)
     p.add_argument("--pairs", type=int, default=pairs)
     p.add_argument("--sizes", default="2,12")
-    p.add_argument("--output", help="appends the table there as Markdown too")
+    p.add_argument("--output", help="file to which the table is appended as Markdown")
     return p
 
 
 def begin(a, kind=Bench, with_domain=True):
-    """A Bench, or what is made of it, on the cluster that the arguments name, after one formation, or plain Job, that is not measured; its Audit;
-    the sizes to measure."""
+    """Returns a Bench, or a class that is based on it, on the cluster of the arguments, after one formation or plain Job that is not measured; its
+    Audit; and the sizes to measure."""
     log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
     k = Cluster(a.kubectl)
     own_namespace(k)
@@ -374,7 +374,7 @@ def begin(a, kind=Bench, with_domain=True):
 
 
 def publish(lines, path):
-    """Prints them, with an empty line below, and appends them to a file, if one is wanted."""
+    """Prints the lines and an empty line, and appends them to a file, if there is one."""
     text = "\n".join(lines) + "\n\n"
     print(text, end="")
     if path:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures host-managed IMEX with a channel of its own for each ComputeDomain (imex.isolation=channel) against plain pods on the test
-cluster and appends one table.
+"""Compares host-managed IMEX with assigned channels (imex.isolation=channel) with plain pods on the test cluster, and appends a table.
 
-As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the hosts' IMEX, the
-image and the chart are set up by ./run, which calls this."""
+As in bench.py, each duration is compared with that of the same Job without claims in the same run, in turns. ./run sets up the cluster,
+the hosts' IMEX, the image and the chart, and calls this program."""
 
 import statistics
 import threading
@@ -16,7 +15,7 @@ ASSIGNED = 100
 
 
 def spread_job(name, nodes, template):
-    """One pod a node, beside whatever else is there: without GPUs, of which a second pod on a node would get none."""
+    """One pod on each node, beside other pods. It uses no GPU, because a second pod on a node would get none."""
     body = job(name, nodes, template)
     pod = body["spec"]["template"]["spec"]
     pod["containers"][0]["resources"].pop("limits")
@@ -26,7 +25,7 @@ def spread_job(name, nodes, template):
 
 
 class Channels:
-    """Jobs of ComputeDomains that stand and have no channel yet, and when the fabric's object names one."""
+    """Jobs of existing ComputeDomains without a channel, and the time when the fabric object lists one."""
 
     def __init__(self, bench):
         self.bench, self.k = bench, bench.k
@@ -41,7 +40,7 @@ class Channels:
             self.known.notify_all()
 
     def stand(self):
-        """A ComputeDomain with its claim template: name and UID."""
+        """Creates a ComputeDomain with its claim template; returns name and UID."""
         name = self.bench.name("own")
         uid = self.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(name))["metadata"]["uid"]
         self.templates.wait(lambda ts: any(t["metadata"]["name"] == name for t in ts), 30, f"claim template of {name}")
@@ -57,7 +56,7 @@ class Channels:
         return self.bench.pods.wait(lambda pods: sum(running(p) for p in mine(pods)) == nodes, 240, f"{name} on {nodes} nodes")
 
     def start(self, nodes, template):
-        """Seconds until one pod a node runs, and the Job's name."""
+        """Seconds until one pod on each node runs, and the Job's name."""
         start = time.monotonic()
         name = self.launch(nodes, template)
         return self.wait_running(name, nodes) - start, name
@@ -79,16 +78,16 @@ class Channels:
     def clear(self, jobs):
         for name in jobs:
             self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
-        self.bench.pods.wait(lambda pods: not any(p["metadata"].get("labels", {}).get("bench") in jobs for p in pods), 120, "pods gone")
-        self.bench.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims gone")
+        self.bench.pods.wait(lambda pods: not any(p["metadata"].get("labels", {}).get("bench") in jobs for p in pods), 120, "pods deleted")
+        self.bench.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims deleted")
 
     def drop(self, name):
         self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
-        self.bench.domains.wait(lambda ds: not any(d["metadata"]["name"] == name for d in ds), 60, f"{name} gone")
+        self.bench.domains.wait(lambda ds: not any(d["metadata"]["name"] == name for d in ds), 60, f"{name} deleted")
 
     def assignment(self, trips):
-        """Milliseconds from a watch's word that the first claim of a ComputeDomain is allocated to that of its channel, as a node has both,
-        and of a round trip that begins with it: a starting pod keeps the machine as busy for one as for the other."""
+        """Milliseconds from the watch event of the first allocated claim of a ComputeDomain to the watch event of its channel, as a node sees
+        both, and of a round trip that begins at the same time: the start of a pod loads the machine in the same way for both."""
         name, uid = self.stand()
         self.bench.marks.clear()
         self.bench.seen.clear()
@@ -106,7 +105,7 @@ class Channels:
 
 
 class Trips:
-    """From a write to the word of a watch of it."""
+    """Measures the time from a write to its watch event."""
 
     def __init__(self, k):
         self.k, self.path, self.n, self.arrivals = k, f"/api/v1/namespaces/{NS}/configmaps", 0, {}
@@ -114,11 +113,11 @@ class Trips:
         self.seen = Watch(k, self.path, lambda kind, o, arrived: self.arrivals.setdefault((o.get("data") or {}).get("n"), arrived))
 
     def go(self):
-        """Milliseconds of one."""
+        """Milliseconds of one write."""
         self.n += 1
         start = time.monotonic()
         self.k.patch(f"{self.path}/trip", {"data": {"n": str(self.n)}})
-        self.seen.wait(lambda _: str(self.n) in self.arrivals, 30, "the watch of a write")
+        self.seen.wait(lambda _: str(self.n) in self.arrivals, 30, "the watch event of a write")
         return (self.arrivals[str(self.n)] - start) * 1000
 
     def end(self):
@@ -147,14 +146,14 @@ def main():
     round_trips.end()
     row("channel, host: claim allocated to channel id known at the node: p50 / p99", f"{percentile(took, .5):.1f} / {percentile(took, .99):.1f} ms",
         f"p50 <= 30, p99 <= {3 * percentile(trips, .99):.1f} ms",
-        f"{len(took)} ComputeDomains; a write and the watch's word of it at the same moment: p50 {percentile(trips, .5):.1f}, p99 {percentile(trips, .99):.1f} ms")
+        f"{len(took)} ComputeDomains; a write and its watch event at the same time: p50 {percentile(trips, .5):.1f}, p99 {percentile(trips, .99):.1f} ms")
 
     name, _ = channels.stand()
     writes = {}
     for n in sizes:
         since = audit.position()
         _, jobs = channels.start(n, name)
-        # The plugins' reports come together for a second.
+        # The plugins collect their reports for a second.
         time.sleep(2)
         writes[n], conflicts = audit.writes(since)
         for (who, resource), v in sorted(writes[n].items()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time by cgroups, so that children count that have ended: of each process of the control plane, of kubelets and container runtimes, and of
-our Pods on each node, with the nvidia-imex that their daemons run."""
+"""CPU time by cgroups, so that ended children count: of each process of the control plane, of kubelets and container runtimes, and of our Pods
+on each node, with the nvidia-imex of their daemons."""
 
 import collections
 import glob
@@ -14,8 +14,9 @@ OURS = (CONTROLLERS, PLUGINS, DAEMONS)
 
 
 class Cgroups:
-    """`state` is the folder of the test cluster, whose nodes have cgroups of its name. Each process of the control plane gets one until leave().
-    With cgroup v1, kubelets and container runtimes are only in the hierarchy that finds processes, and get into this one here."""
+    """`state` is the folder of the test cluster; the cgroups of its nodes have the same name. Each process of the control plane gets a cgroup
+    until leave(). With cgroup v1, kubelets and container runtimes are only in the hierarchy by which processes are found, and are moved into
+    this one."""
 
     def __init__(self, state):
         self.state, self.root = state, hierarchy()
@@ -47,7 +48,7 @@ class Cgroups:
         return int(fields["usage_usec"]) / 1e6
 
     def pods(self):
-        """{UID: its cgroup} of all nodes."""
+        """{UID of a Pod: its cgroup} of all nodes."""
         found = {}
         for depth in ("", "*/"):
             for path in glob.glob(os.path.join(self.top, "node-*", "kubepods", depth + "pod*")):
@@ -76,7 +77,7 @@ def move(pidfile, folder):
 
 
 def used(before, after):
-    """{part: seconds} between two readings. What a Pod used that has ended meanwhile cannot be known."""
+    """{part: seconds} between two readings. The CPU time of a Pod that has ended in the meantime is unknown."""
     lost = [f"{part}: {which}" for part, list_ in before.items() for which in list_ if which not in after[part]]
     if lost:
         raise RuntimeError(f"ended while CPU time was measured: {', '.join(lost)}")
@@ -84,7 +85,7 @@ def used(before, after):
 
 
 def hierarchy():
-    """Where cgroups account for CPU time: the hierarchy of v2, or that of cpuacct."""
+    """The cgroup hierarchy that accounts for CPU time: that of v2, or cpuacct."""
     if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
         return "/sys/fs/cgroup"
     for line in open("/proc/mounts"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures driver-managed ComputeDomains, whose IMEX the daemon of each node runs, against plain pods on the test cluster and appends a table.
+"""Compares driver-managed ComputeDomains with plain pods on the test cluster, and appends a table.
 
-Each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the image and the chart are set up by ./run,
-which calls this and has the list of figures."""
+Each duration is compared with that of the same Job without claims in the same run, in turns. ./run sets up the cluster, the image and the chart,
+calls this program, and lists the figures."""
 
 import collections
 import os
@@ -16,9 +16,9 @@ from bench import (CD_GROUP, CONTROLLER, DAEMON, NS, OURS, PLUGIN, arguments, be
 from cpu import CONTROL_PLANE, NODES, Cgroups, used
 from cpu import OURS as OUR_PARTS
 
-# Seconds that nvidia-imex takes to start, for domains that follow each other on the same nodes.
+# Seconds that nvidia-imex needs to start, for consecutive domains on the same nodes.
 STARTS = (0, 1, 5)
-# Seconds after a formation until all is written that it causes: the label of a Node, which is for people, comes three seconds later.
+# Seconds after a formation until all its writes are done: the label of a Node, which is for people, is written three seconds later.
 WRITTEN_S = 5
 
 
@@ -35,7 +35,7 @@ class Default:
         self.b.wait_daemons("IDLE", self.sizes[-1])
 
     def start(self):
-        """From free nodes to pods that run, and back."""
+        """From free nodes to running pods, and until nothing is left."""
         for n in self.sizes:
             runs, lines = [], []
             for i in range(self.a.pairs):
@@ -46,7 +46,7 @@ class Default:
                 gone = self.b.remove(name, True)
                 runs.append((plain, formed, plain_gone, gone))
                 self.b.log(f"{n} nodes, pair {i + 1} of {self.a.pairs}: plain {plain:.2f} s, domain {formed:.2f} s, ratio {formed / plain:.2f}; "
-                           f"gone after {plain_gone:.2f} and {gone:.2f} s")
+                           f"deleted after {plain_gone:.2f} and {gone:.2f} s")
             plain, formed, plain_gone, gone = zip(*runs)
             self.row(f"{n} free nodes: apply to all pods Running", compared(plain, formed), "ratio <= 1.15" if n == 2 else "ratio: goal 1.25", self.in_turns)
             self.row(f"{n} nodes: until nothing is left, beyond the plain Job", f"{quartiles([d - p for p, d in zip(plain_gone, gone)])} s",
@@ -54,7 +54,7 @@ class Default:
             self.timelines[n] = sorted(lines, key=lambda line: line[0])[len(lines) // 2][1]
 
     def chain(self):
-        """Domains that follow each other on the same nodes."""
+        """Consecutive domains on the same nodes."""
         for seconds in STARTS:
             self.knob(f"START_DELAY_MS={seconds * 1000 or ''}")
             for n in self.sizes:
@@ -69,7 +69,7 @@ class Default:
         subprocess.run([*self.a.knob.split(), pair], check=True)
 
     def cpu(self):
-        """Of a formation of all nodes, children included."""
+        """CPU time of a formation of all nodes, including children."""
         n, cgroups, found = self.sizes[-1], Cgroups(self.a.state), collections.defaultdict(list)
         try:
             for i in range(self.a.pairs):
@@ -95,11 +95,11 @@ class Default:
 
     @staticmethod
     def cpu_text(pairs):
-        """What was used, and what of it the part would not have used at rest."""
+        """The used CPU time, and the part of it beyond that of the idle program."""
         return f"{quartiles([gross for gross, _ in pairs])} s, {statistics.median(net for _, net in pairs):.2f} s beyond rest"
 
     def cpu_while(self, cgroups, action):
-        """(({part: seconds}, seconds that passed), what the action returned)"""
+        """(({part: seconds}, passed seconds), result of the action)"""
         before, began = cgroups.read(list(self.b.ours.objects.values())), time.monotonic()
         result = action()
         after = cgroups.read(list(self.b.ours.objects.values()))
@@ -113,7 +113,7 @@ class Default:
         return name
 
     def writes(self):
-        """Of ours to the API server, without Events and Leases."""
+        """Writes of our programs to the API server, without Events and Leases."""
         writes, conflicts = {}, 0
         for n in self.sizes:
             self.idle()
@@ -132,12 +132,12 @@ class Default:
         pods = [sum(v for (_, r), v in writes[n].items() if r == "pods") for n in (self.sizes[0], self.sizes[-1])]
         span = max(1, self.sizes[-1] - self.sizes[0])
         self.row(f"API writes per joining node until the domain is Ready, ({self.sizes[-1]} - {self.sizes[0]} nodes) / {span}: its Pod",
-                 f"{(pods[1] - pods[0]) / span:.2f}", "<= 1", f"{conflicts} conflicts; the Node's label comes 3 s later")
+                 f"{(pods[1] - pods[0]) / span:.2f}", "<= 1", f"{conflicts} conflicts; the Node's label is written 3 s later")
         self.row(f"API writes that {self.sizes[-1]} joining nodes share: fabrics, ComputeDomains, other objects", f"{many - pods[1]}", "a burst",
                  f"{many} writes in all; with {self.sizes[0]} nodes {few}")
 
     def memory(self):
-        """Private dirty memory at rest and in a domain, and what else programs cost that only wait."""
+        """Private dirty memory of idle programs and in a domain, and the CPU time of idle programs."""
         n = self.sizes[-1]
         self.idle()
         time.sleep(self.a.settle)
@@ -162,19 +162,19 @@ class Default:
         self.row(f"private dirty memory of {DAEMON} {when}, worst of {len(sizes)}", f"{max(sizes):.2f} MB", bar + " MB")
 
     def prepare(self):
-        """Inside the plugin."""
+        """Prepare inside the plugin."""
         ready = prepare_times(self.a.kubectl, self.b.ready_channels(30))
         yard = three_writes(self.a.state)
         self.row("ready channel, Prepare inside the plugin without the claim's GET: p50 / p99", f"{percentile(ready, .5):.2f} / {percentile(ready, .99):.2f} ms",
                  f"p50 <= 5, p99 <= {2 * percentile(yard, .99):.1f} ms",
                  f"{len(ready)} claims; three atomic writes here: p50 {percentile(yard, .5):.2f}, p99 {percentile(yard, .99):.2f} ms")
         busy = prepare_times(self.a.kubectl, f"{NS}/domain-")
-        self.row("the same for channels of domains that formed meanwhile", f"{percentile(busy, .5):.2f} / {percentile(busy, .99):.2f} ms", "", f"{len(busy)} claims")
+        self.row("the same for channels of domains during their formation", f"{percentile(busy, .5):.2f} / {percentile(busy, .99):.2f} ms", "", f"{len(busy)} claims")
 
     def failover(self):
         killed = [self.b.join_without_leader(lambda pod: subprocess.run([*self.a.kill_pod.split(), pod], check=True)) for _ in range(3)]
-        self.row("2 nodes with the leading controller killed at the start, three times running", " / ".join(f"{seconds:.2f} s" for seconds in killed), "",
-                 "after the first time the kubelet holds the restarted container back, and the lease has to expire")
+        self.row("2 nodes with the leading controller killed at the start, three times in a row", " / ".join(f"{seconds:.2f} s" for seconds in killed), "",
+                 "after the first time the kubelet delays the restart of the container, and the lease must expire")
 
     def lines(self):
         out = table(self.rows)
@@ -191,14 +191,14 @@ FIGURES = ("start", "cpu", "chain", "writes", "memory", "prepare", "failover")
 def main():
     p = arguments(__doc__, 11)
     p.add_argument("--state", required=True, help="the folder of the test cluster")
-    p.add_argument("--knob", required=True, help="a command that changes how nvidia-imex behaves on all nodes: KEY=VALUE")
-    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod named by its last argument")
-    p.add_argument("--settle", type=int, default=30, help="seconds until memory is measured")
-    p.add_argument("--figures", default=" ".join(FIGURES), help="which of: " + " ".join(FIGURES))
+    p.add_argument("--knob", required=True, help="a command that sets a knob of nvidia-imex on all nodes: KEY=VALUE")
+    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod of its last argument")
+    p.add_argument("--settle", type=int, default=30, help="seconds before memory is measured")
+    p.add_argument("--figures", default=" ".join(FIGURES), help="some of: " + " ".join(FIGURES))
     a = p.parse_args()
     wanted = a.figures.split()
     if unknown := set(wanted) - set(FIGURES):
-        p.error(f"there is no figure {', '.join(sorted(unknown))}: there are {', '.join(FIGURES)}")
+        p.error(f"unknown figures {', '.join(sorted(unknown))}: choose among {', '.join(FIGURES)}")
     bench, audit, sizes = begin(a)
     default = Default(bench, audit, sizes, a)
     for figure in (f for f in FIGURES if f in wanted):

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU plugin costs on its node, as rows of a table: how long it takes from its start to the slice at
- * the API server, claims (gpus_claims.c), the slice (gpus_slice.c), what it takes when nothing happens, and
- * the hooks of a container (gpus_hooks.c). The API server is in this process and answers at once, and NVML is
- * the stand-in, so this is the plugin's own share. As root, on a machine that does nothing else:
+/* Measures the GPU plugin on its node, and prints rows of a table: the time from its start to the slice at
+ * the API server, claims (gpus_claims.c), the slice (gpus_slice.c), the idle plugin, and the hooks of a
+ * container (gpus_hooks.c). The API server is in this process and answers at once, and NVML is the stand-in,
+ * so only the plugin's own share is measured. Run it as root, on a machine that does nothing else:
  *
  *     gpus PROGRAM STANDIN DRA_CALL HOOK
  *
- * with the stand-in of nvidia-smi beside that of NVML. */
+ * The stand-in of nvidia-smi must be in the folder of STANDIN. */
 #include "gpus.h"
 
 #include <stdio.h>
@@ -23,7 +23,8 @@ enum {
         STARTS = 11,
         HELD = 20, /* claims */
         SETTLE_MS = 2000,
-        REST_MS = 34000, /* the plugin looks after its GPUs each 30 s; whoever it asked ends after 10 */
+        REST_MS = 34000, /* the plugin checks its GPUs every 30 s; the process that calls NVML ends after 10 s
+                          */
 };
 
 static struct world_files files;
@@ -112,7 +113,7 @@ static void publication(void **state) {
         start_to_slice(w, "the same, 64 MIG devices", "\"gpu-15-mig-");
 }
 
-/* ---- at rest ---- */
+/* ---- idle ---- */
 
 static double kib_of(pid_t pid, const char *key) {
         _cleanup_(freep) char *path = xasprintf("/proc/%d/smaps_rollup", (int)pid), *text = NULL;
@@ -129,7 +130,7 @@ static void tell_memory(const char *what, pid_t pid, const char *bar, const char
             kib_of(pid, "Pss:") / 1024, kib_of(pid, "Rss:") / 1024);
 }
 
-/* The first child; 0: there is none. */
+/* The first child; 0: none. */
 static pid_t child_of(pid_t pid) {
         _cleanup_(freep) char *path = xasprintf("/proc/%d/task/%d/children", (int)pid, (int)pid),
                               *text = NULL;
@@ -137,7 +138,7 @@ static pid_t child_of(pid_t pid) {
         return file_read(path, 4096, &text, NULL, &e) < 0 ? 0 : (pid_t)strtol(text, NULL, 10);
 }
 
-/* Of all its threads. */
+/* The CPU time of all its threads. */
 static double cpu_ms(pid_t pid) {
         struct timespec t;
         clockid_t clock;
@@ -146,7 +147,7 @@ static double cpu_ms(pid_t pid) {
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* One for each GPU, and the others by admin access, of which a GPU may have many. */
+/* One claim for each GPU. The others have admin access, of which a GPU may have many. */
 static void hold_claims(struct world *w) {
         for (unsigned i = 0; i < HELD; i++) {
                 _cleanup_(freep) char *uid = xasprintf("aaaaaaaa-0000-4000-8000-0000000001%02u", i);
@@ -160,7 +161,7 @@ static void hold_claims(struct world *w) {
         w->results = "";
 }
 
-/* Three nodes at a time, because it takes as long as it takes. */
+/* Three nodes at the same time, because each measurement takes long. */
 static void at_rest(void **state) {
         struct world *w = *state, *many = bench_world(), *watching = bench_world();
         conf_many(many);
@@ -183,7 +184,7 @@ static void at_rest(void **state) {
         pid_t worker = child_of(process_pid(watching->plugin));
         assert_true(worker > 0);
         tell_memory("memory of the process that watches for XIDs (gate NVMLDeviceHealthCheck): the same",
-                    worker, "2 / - / - MB", "without what NVIDIA's library takes");
+                    worker, "2 / - / - MB", "without the memory of NVIDIA's library");
         row("processes in which NVML is called, idle, default gates", "0", "", "%d", child_of(pid) > 0);
         world_end(w);
         world_end(many);

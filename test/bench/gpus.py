@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures pods with a claim of one GPU against plain pods on the test cluster and appends one table.
+"""Compares pods with a claim of one GPU with plain pods on the test cluster, and appends a table.
 
 As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the image and the
 chart with GPUs are set up by ./run, which calls this."""
@@ -21,7 +21,7 @@ def template():
 
 
 def form(bench, nodes, claim):
-    """Seconds until one pod a node runs, and the Job's name, to be removed by the caller."""
+    """Seconds until one pod on each node runs, and the Job's name, which the caller removes."""
     name = bench.name("gpu" if claim else "plain")
     start = time.monotonic()
     bench.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", spread_job(name, nodes, claim))
@@ -32,8 +32,8 @@ def form(bench, nodes, claim):
 
 def main():
     a = arguments(__doc__, 11).parse_args()
-    # Where nodes state nvidia.com/gpu and a device class has that name, too, the scheduler of 1.36 cannot bind a pod that asks for it and has a
-    # claim beside it (docs/how-to/troubleshoot.md).
+    # If nodes have nvidia.com/gpu and a device class has that name, too, the scheduler of 1.36 cannot bind a pod that requests it and has
+    # another claim (docs/how-to/troubleshoot.md).
     bench, _, sizes = begin(a, with_domain=False)
     rows = []
     templates = f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaimtemplates"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepare and Unprepare, beside durable writes of the same moments, and with time slices. Times are the
- * plugin's own, as it logs them. */
+/* Measures Prepare and Unprepare, beside durable writes at the same time, and with time slices. The plugin
+ * measures and logs the times. */
 #include "gpus.h"
 
 #include <fcntl.h>
@@ -29,8 +29,8 @@ static double us_of(const char *line, const char *key) {
         return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-/* Milliseconds inside the plugin, without the claim's GET and without waiting for another claim, of what it
- * says next that it has done. */
+/* The milliseconds inside the plugin for the next operation that it logs, without the claim's GET and without
+ * the wait for another claim. */
 static double inside(struct world *w, const char *done) {
         const char *line = NULL;
         UNTIL(w, (line = strstr(buf_str(&w->says), done)) && strchr(line, '\n'));
@@ -50,7 +50,7 @@ static double unprepared(struct world *w, const char *claim, const char *uid) {
         return inside(w, "\"unprepared claim\"");
 }
 
-/* ---- beside what three durable writes take ---- */
+/* ---- compared with three durable writes ---- */
 
 static void durable_write(const char *folder) {
         static const char block[BLOCK];
@@ -69,7 +69,7 @@ static double three_writes(const char *folder) {
         return (double)(uv_hrtime() - began) / 1e6;
 }
 
-/* Unprepare's times into `back`. */
+/* `back` gets the times of Unprepare. */
 static void prepare(struct world *w, const char *what, const char *results, unsigned most_ms,
                     double back[static CLAIMS]) {
         double ms[CLAIMS], writes[CLAIMS];
@@ -94,7 +94,7 @@ static void add_result(struct buf *b, const char *device, unsigned i) {
                  i ? "," : "", device, i);
 }
 
-/* Seven parts of the ninth GPU, and what the kernel shows of their instances. */
+/* Seven MIG devices of the ninth GPU, and the kernel's files of their instances. */
 static void make_parts(struct world *w) {
         bench_conf(w, BENCH_GPUS, "GPU8_MIG=\"1g@0 1g@1 1g@2 1g@3 1g@4 1g@5 1g@6\"\n");
         for (unsigned gi = 1; gi <= 7; gi++) {
@@ -161,7 +161,7 @@ static void run_smi(struct world *w, const char *const *argv) {
                 uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-/* What the plugin calls for a claim of one GPU, as it calls it. */
+/* The same calls that the plugin makes for a claim of one GPU. */
 static double smi_calls(struct world *w) {
         _cleanup_(freep) char *smi = world_path(w, "root/usr/bin/nvidia-smi");
         uint64_t began = uv_hrtime();
@@ -188,7 +188,7 @@ static void prepare_sliced(struct world *w) {
             percentile(ms, CLAIMS, .5), percentile(ms, CLAIMS, .99));
 }
 
-/* An nvidia-smi that tells that it was called, and ends when it is let go. */
+/* An nvidia-smi that reports its call, and ends when the test releases it. */
 static void slow_smi(struct world *w) {
         _cleanup_(freep) char *fifo = world_path(w, "go");
         _cleanup_(freep) char *text =
@@ -199,7 +199,7 @@ static void slow_smi(struct world *w) {
         tree_put(w->dir, "root/usr/bin/nvidia-smi", text);
 }
 
-/* The other claim's Prepare while nvidia-smi is at work for the first one. */
+/* Prepare of another claim while nvidia-smi runs for the first one. */
 static double beside(struct world *w, int go) {
         _cleanup_(freep) char *hold = world_path(w, "hold"), *called = world_path(w, "called");
         struct answer a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks that a claim's CDI file names, run one after the other on a container, as a runtime does when it
- * starts one. The container is a folder with the libraries of an image, in a mount namespace of ours, and is
- * as new each time. */
+/* Runs the hooks of a claim's CDI file one after the other on a container, as a runtime does at its start.
+ * The container is a folder with the libraries of an image, in our own mount namespace. It is a new one each
+ * time. */
 #include "gpus.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 enum { WARM = 31, COLD = 5, LIBRARIES = 120, LIBRARY_MAX = 4 << 20, CDI_MAX = 1 << 20 };
 
-/* ---- what the CDI file says ---- */
+/* ---- the CDI file ---- */
 
 struct hook {
         const char *name, *path;
@@ -63,7 +63,7 @@ static void read_spec(const struct world *w, struct arena *a, struct spec *ret) 
         struct err e;
         if (file_read(path, CDI_MAX, &text, NULL, &e) < 0)
                 fail_msg("%s", e.msg);
-        const char *json = strchr(text, '\n') + 1; /* behind the comment */
+        const char *json = strchr(text, '\n') + 1; /* after the comment */
         if (jd_decode_text(f_spec, json, strlen(json), false, "", a, ret, &e) < 0)
                 fail_msg("%s", e.msg);
         assert_int_equal(ret->n_devices, 1);
@@ -76,11 +76,11 @@ struct container {
         struct world *w;
         const struct spec *spec;
         char *root, *state;
-        char *triplet; /* where an image has its libraries: "usr/lib/x86_64-linux-gnu" */
-        char *library; /* one of them, which loaders believe */
+        char *triplet; /* the folder of an image's libraries: "usr/lib/x86_64-linux-gnu" */
+        char *library; /* one that loaders accept */
 };
 
-/* Libraries of this machine, as those of an image. */
+/* Libraries of this machine, used as those of an image. */
 static void put_libraries(struct container *c) {
         static const char *const folders[] = { "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu",
                                                "usr/lib64" };
@@ -122,7 +122,7 @@ static void put_files(const struct container *c, const struct edits *e) {
         }
 }
 
-/* But for its libraries, which no hook writes to. */
+/* Everything except the libraries, which no hook changes. */
 static void renew(const struct container *c) {
         static const char *const written[] = { "etc", "usr/lib64" };
         _cleanup_(freep) char *conf = xasprintf("/%s\n", c->triplet);
@@ -149,7 +149,7 @@ static void make_container(struct container *c) {
         tree_put(c->w->dir, "c/tmp/.keep", "");
         put_libraries(c);
         world_put_copy(c->w, c->library, "c/usr/local/cuda/compat/libcuda.so.580.95.05");
-        /* Only what is a mount of its own can become a root. */
+        /* Only a mount point can become a root. */
         assert_int_equal(unshare(CLONE_NEWNS), 0);
         assert_int_equal(mount("", "/", "", MS_PRIVATE | MS_REC, ""), 0);
         assert_int_equal(mount(c->root, c->root, NULL, MS_BIND, NULL), 0);
@@ -191,7 +191,7 @@ static unsigned run_hooks(const struct container *c, const struct edits *e) {
         return (unsigned)e->n_hooks;
 }
 
-/* In the order in which a runtime has them: those of the file, then those of its device. */
+/* In the order of a runtime: those of the file, then those of its device. */
 static double start_ms(const struct container *c, unsigned *ret_hooks) {
         uint64_t began = uv_hrtime();
         *ret_hooks = run_hooks(c, &c->spec->edits);

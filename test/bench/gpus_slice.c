@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slice of 64 MIG devices as text, and compared with what the server has: what each change costs, a taint
- * as well as a device. */
+/* Measures the rendering of a slice of 64 MIG devices, and its comparison with that of the server: the cost
+ * of each change, for a taint as for a device. */
 #include "gpus.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { GPUS = 16, PARTS = 4, ROUNDS = 200, SLICE_MAX = 1 << 20 };
 
-/* So that they have all attributes that there are. */
+/* The devices have all possible attributes. */
 static void put_function(struct world *w, unsigned i) {
         const char *const files[][2] = { { "vendor", "0x10de\n" },
                                          { "class", "0x030200\n" },
@@ -82,8 +82,8 @@ static double cpu_ms(void) {
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* As the publisher does it: once to see whether there is news, once as the body of a request; the server's
- * answer is decoded and compared. */
+/* As the publisher does: it renders the slice to look for a change, and again as the body of a request, and
+ * decodes and compares the server's answer. */
 static void round_of(const struct gpu_devices *d, struct buf *text, struct buf *body) {
         struct own_slice there = { .o.meta = { .name = "00000-gpu.nvidia.com-n0-abcde", .rv = "1" },
                                    .generation = 1 };

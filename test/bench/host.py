@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures host-managed mode, with the hosts' nvidia-imex ready, against plain pods on the test cluster and appends one table.
+"""Compares host-managed IMEX, which is READY, with plain pods on the test cluster, and appends a table.
 
 As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the hosts' IMEX, the
 image and the chart are set up by ./run, which calls this."""
@@ -12,7 +12,7 @@ STANDING = "stands"
 
 
 def healthy(bench, name, status):
-    """Waits until the condition HostIMEXHealthy of a ComputeDomain is `status`: then what a change of its nodes has to cost is written."""
+    """Waits until the condition HostIMEXHealthy of a ComputeDomain is `status`: then all writes that a change of its nodes causes are done."""
     def holds(domains):
         found = next((d for d in domains if d["metadata"]["name"] == name), {})
         return any(c["type"] == "HostIMEXHealthy" and c["status"] == status for c in found.get("status", {}).get("conditions", []))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few lines of Kubernetes API client on the standard library: requests, and watches with the time each event arrived.
+"""A small Kubernetes API client with the standard library: requests, and watches with the arrival time of each event.
 
-kubectl takes a tenth of a second of CPU a call, which on a small machine is as much as what is measured here."""
+A call of kubectl takes a tenth of a second of CPU, which on a small machine is as long as the measured times."""
 
 import base64
 import http.client
@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.parse
 
-# A thread that has an event waits for those that decode others; the usual 5 ms are as long as what is measured.
+# A thread with an event waits for those that decode others. The default of 5 ms is as long as the measured times.
 sys.setswitchinterval(0.0002)
 
 
@@ -51,7 +51,7 @@ class Cluster:
         return {"Authorization": "Bearer " + self.token} if self.token else {}
 
     def request(self, method, path, body=None, content="application/json"):
-        for attempt in (1, 2):  # a kept connection may have been closed by the server meanwhile
+        for attempt in (1, 2):  # the server may have closed a kept connection in the meantime
             conn = getattr(self.local, "conn", None) or self.connect()
             self.local.conn = conn
             try:
@@ -91,9 +91,9 @@ class Cluster:
 
 
 class Watch:
-    """Follows a collection in a thread. `on_event(type, object, arrived)` runs there; wait(condition) sees the objects by name.
-    It lists again after every end of a watch: an API server that was restarted may have forgotten the version to resume from, or
-    serve an etcd that was restored from a backup."""
+    """Watches a collection in a thread. `on_event(type, object, arrived)` runs there; wait(condition) sees the objects by name.
+    It lists again after every end of a watch: a restarted API server may not have the version to resume from, or may serve an
+    etcd that was restored from a backup."""
 
     def __init__(self, cluster, path, on_event=None):
         self.cluster, self.path, self.on_event = cluster, path, on_event
@@ -103,7 +103,7 @@ class Watch:
         self.thread.start()
 
     def list(self):
-        """Takes what is there now and returns what that changed."""
+        """Reads the present objects, and returns the changes."""
         found = self.cluster.get(self.path)
         listed = {(o["metadata"].get("namespace"), o["metadata"]["name"]): o for o in found["items"]}
         with self.changed:
@@ -129,7 +129,7 @@ class Watch:
             try:
                 changes = self.list()
             except (OSError, ValueError, RuntimeError, NotFound, http.client.HTTPException):
-                continue  # not back yet
+                continue  # the server does not answer yet
             with self.changed:
                 for kind, o in changes:
                     self.tell(kind, o, time.monotonic())
@@ -154,7 +154,7 @@ class Watch:
             self.tell(event["type"], o, arrived)
 
     def wait(self, condition, seconds, what):
-        """The time at which condition(list of objects) became true."""
+        """Waits until condition(list of objects) is true, and returns the time."""
         deadline = time.monotonic() + seconds
         with self.changed:
             while not condition(list(self.objects.values())):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures plain pods against plain pods on the test cluster and appends a table: how much two equal Jobs differ on this machine."""
+"""Compares plain pods with plain pods on the test cluster, and appends a table: the difference of two equal Jobs on this machine."""
 
 from bench import arguments, begin, compared, publish, table
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the controller's decisions cost: the controller as it is, its informers, caches, queue and writes,
- * over an API server that is a few functions in this process (the calls of kube_client are wrapped, see
- * meson.build). Processor time counts from the watch event to the decision, and until all is quiet again;
- * memory as private dirty pages, without those of the server. Every node has a daemon that is READY in the
- * domain of its claim, with the assignment that the object of its partition lists.
+/* Measures the controller's decisions: the real controller with its informers, caches, queue and writes, and
+ * an API server of a few functions in this process (the calls of kube_client are wrapped, see meson.build).
+ * CPU time is measured from the watch event to the decision, and until nothing happens any more. Memory is
+ * private dirty pages, without those of the server. Every node has a daemon that is READY in the domain of
+ * its claim, with the assignment of the fabric object.
  *
  *     plan NODES DOMAINS [NODE_BYTES]     defaults: 10000 1 2000 */
 #include <malloc.h>
@@ -34,10 +34,10 @@ static int64_t version = 1000000;
 static uv_loop_t loop;
 static struct controller c;
 static struct config config;
-static uint64_t last_ms; /* of a request or an answer */
+static uint64_t last_ms; /* the time of the last request or answer */
 static size_t n_writes;
 
-/* ---- the server's own memory, which is not counted ---- */
+/* ---- the memory of the server, which does not count ---- */
 
 static char *own;
 static size_t own_used;
@@ -52,7 +52,7 @@ static char *keep(const char *text, size_t n) {
         return p;
 }
 
-/* ---- objects that were written ---- */
+/* ---- stored objects ---- */
 
 struct stored {
         UT_hash_handle hh;
@@ -77,7 +77,7 @@ static struct stored *stored_at(const struct kube_resource *res, const char *ns,
         return s;
 }
 
-/* ---- objects that are made up ---- */
+/* ---- generated objects ---- */
 
 static size_t domain_of(size_t i) {
         return i * n_domains / n_nodes;
@@ -187,7 +187,7 @@ static void make_claim(size_t i, struct buf *b) {
                  daemon ? CD_DAEMON_DOMAIN : cd, daemon ? "Daemon" : "Channel", k, pod);
 }
 
-/* The assignment of a node: its epoch is one more than its place in the partition, which is its index. */
+/* The assignment of a node: its index is its number in the partition, its epoch is one more. */
 static size_t index_of(size_t i) {
         return i % CLIQUE;
 }
@@ -196,7 +196,7 @@ static void infix_of(size_t domain, char ret[static 11]) {
         snprintf(ret, 11, "%010zx", domain);
 }
 
-/* The report of a daemon, as the annotation has it: a JSON string in JSON. */
+/* The report of a daemon, as in the annotation: a JSON string in JSON. */
 static void make_report(size_t i, struct buf *b) {
         char claim[37], cd[37], fabric[37];
         uid_of('4', i, claim);
@@ -251,7 +251,7 @@ static void make_assignment(size_t i, struct buf *b) {
                  node, index_of(i), index_of(i) + 1, claim, i >> 16 & 255, i >> 8 & 255, i & 255);
 }
 
-/* Those of the nodes that are in the domain of the first; returns where the next one begins. */
+/* The assignments of the nodes in the domain of node `first`. Returns the first node of the next domain. */
 static size_t make_fabric_domain(size_t first, size_t end, struct buf *b) {
         char uid[37], infix[11];
         size_t i = first, d = domain_of(first);
@@ -325,8 +325,8 @@ static void make(const struct kube_resource *res, size_t i, struct buf *b) {
                 make_domain(i, b);
 }
 
-/* There are objects of the daemons, and others; nothing here is the Go driver's. A list has its selector as
- * it is, a watch has it encoded in its query. */
+/* There are objects of the daemons, and others; none of the Go driver. The selector of a list is plain, that
+ * of a watch is encoded in its query. */
 enum selection { SELECT_ALL, SELECT_DAEMONS, SELECT_OTHERS };
 
 static enum selection selection_of(const char *selector) {
@@ -474,7 +474,7 @@ static void answer_list(struct kube_call *x) {
         yyjson_doc_free(doc);
 }
 
-/* Patches and applies are merged; a member that the server would set is set. */
+/* Merges patches and applies, and sets members that the server would set. */
 static void answer_write(struct kube_call *x) {
         struct stored *s = stored_at(x->q.res, x->ns, x->name, true);
         struct buf made = BUF_INIT(1 << 20);
@@ -556,7 +556,7 @@ static double cpu_ms(void) {
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* Private dirty pages in KiB, without the server's. */
+/* Private dirty pages in KiB, without those of the server. */
 static size_t dirty_kib(void) {
         char line[256];
         size_t kib = 0;
@@ -588,7 +588,7 @@ static void until_quiet_for(uint64_t ms) {
         while (!TAILQ_EMPTY(&calls) || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + ms);
 }
 
-/* What has been begun is decided, and then done. */
+/* Waits for the decision, and then until nothing happens any more. */
 static void measure(const char *what, double begin) {
         size_t writes = n_writes;
         for (int turn = 0; turn < 3 || work_queue_depth(c.queue); turn++)
@@ -624,7 +624,7 @@ static void steady(void) {
         uid_of('c', n_domains / 2, uid);
         double begin = cpu_ms();
         records_queue_domain(&c, uid);
-        measure("steady: one domain is looked at", begin);
+        measure("steady: one domain is reconciled", begin);
 }
 
 static void on_synced(void *u) {
@@ -672,7 +672,7 @@ int main(int argc, char **argv) {
                 uv_run(&loop, UV_RUN_ONCE);
         printf("%zu nodes of %zu bytes, %zu domains, %zu claims\n", n_nodes, node_bytes, n_domains,
                2 * n_nodes);
-        printf("%-44s %9.2f ms (with making the lists up), peak of resident memory %zu KiB\n",
+        printf("%-44s %9.2f ms (including generation of the lists), peak resident memory %zu KiB\n",
                "caches filled", cpu_ms() - begin, peak_kib());
         size_t synced = dirty_kib() - before;
         begin = cpu_ms();
@@ -688,8 +688,8 @@ int main(int argc, char **argv) {
                 flip(n_nodes / 2, false);
                 flip(n_nodes / 2, true);
         }
-        claim(n_nodes / 2, "DELETED", "one claim goes");
-        claim(n_nodes / 2, "ADDED", "one claim comes");
-        printf("%-44s %9zu KiB in the end\n", "private dirty", dirty_kib() - before);
+        claim(n_nodes / 2, "DELETED", "one claim is deleted");
+        claim(n_nodes / 2, "ADDED", "one claim is created");
+        printf("%-44s %9zu KiB at the end\n", "private dirty", dirty_kib() - before);
         return 0;
 }

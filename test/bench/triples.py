@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures driver-managed against host-managed IMEX on the test cluster and appends a table: what the runner costs beside the claim.
+"""Compares driver-managed with host-managed IMEX on the test cluster, and appends a table: the cost of running IMEX beside that of the claim.
 
 Each triple is a plain Job, a new ComputeDomain whose IMEX the host runs, and one whose IMEX our daemons run. Between the two the driver is
 installed in the other mode, so every half of a triple has a plain Job of its own, and one formation before it that is not measured. Triples
@@ -24,7 +24,7 @@ def half(bench, n):
 
 def main():
     p = arguments(__doc__, 11)
-    p.add_argument("--switch", required=True, help="a command that installs the driver in the mode named by its last argument: host or daemon")
+    p.add_argument("--switch", required=True, help="a command that installs the driver in the mode of its last argument: host or daemon")
     a = p.parse_args()
     now = "daemon"
     bench, _, sizes = begin(a)
