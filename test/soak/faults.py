@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The faults that strike during the soak.
 
-A fault is a generator. It does harm, yields how long that lasts, and repairs what it broke (only the cause: healing is up to the product).
-It yields seconds, or a function that says what it waits for, None when that is there. What it returns is the evidence, such a function too,
-about the part that was struck. A fault that finds nothing to strike returns before it yields."""
+A fault is a generator. It does harm, yields how long that lasts, and removes the cause; the product must heal. It yields seconds, or a function that
+returns a description of what it waits for, and None when the wait has ended. It returns the evidence: such a function, too, about the part that was
+struck. A fault that does not apply returns before it yields."""
 
 import json
 import math
@@ -17,27 +17,27 @@ from kinds import DAEMON, DAEMON_LABEL, DRIVER_NS, NS, UID_LABEL, is_daemon, nam
 from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, JUST_NOW_S, LONG_AGO_S, PLUGIN, TEST, alive, container_ids, containers, node_of, runs
 
 WHOLE = lambda: None  # noqa: E731
-LIST_LIMIT_S = 180  # within which informers list after the API server has served a restored etcd
+LIST_LIMIT_S = 180  # the time in which informers must list after the API server has served a restored etcd
 
 
 class Hit:
-    """One strike: what it may use, and what it reports."""
+    """One strike: its inputs and results."""
 
     def __init__(self, world, rng, workloads, busy, apply):
         self.w, self.k, self.rng, self.workloads = world, world.k, rng, workloads
-        self.what = ""       # for people: what it struck
-        self.affects = None  # names of the workloads that have to be well again; None: all
-        self.result = ""     # what it has found out
-        self.nodes = set()   # nobody else may strike these meanwhile
-        self.busy = busy     # nodes that others strike
-        self.apply = apply   # makes the API server's workloads those of workloads()
+        self.what = ""       # the struck part, for messages
+        self.affects = None  # names of the workloads that must heal; None: all
+        self.result = ""     # an additional result, for the log
+        self.nodes = set()   # no other fault may strike these in the meantime
+        self.busy = busy     # nodes that other faults strike
+        self.apply = apply   # updates the workloads in the API server to those of workloads()
 
     def choose(self, things):
         things = list(things)
         return self.rng.choice(things) if things else None
 
     def free_node(self, spare=False):
-        """A node that nobody strikes. One node's plugin is spared, so that what it holds at the end is that of a long life."""
+        """A node without a fault. The plugin of one node is spared, so that its resources at the end are those of a long life."""
         nodes = sorted(name(n) for n in self.w.all(self.w.nodes) if name(n) not in self.busy)
         node = self.choose(n for n in nodes if not spare or n != f"node-{self.w.n_nodes - 1}")
         if node:
@@ -75,13 +75,13 @@ class Hit:
                 pass
 
     def other_container(self, watch, pod, container=None):
-        """Evidence: the pod is gone, or runs with other containers than now, or with another one of that name."""
+        """Evidence: the pod is deleted, or runs with other containers than now, or with another one of that name."""
         ended = {c.get("containerID") for c in containers(pod) if c["name"] == container}
         before, key = ended or container_ids(pod), (pod["metadata"]["namespace"], name(pod))
 
         def missing():
             now = watch.objects.get(key)
-            return f"{name(pod)} has not been started again" if now and (container_ids(now) & before or not (runs(now) or not alive(now))) else None
+            return f"{name(pod)} has not restarted" if now and (container_ids(now) & before or not (runs(now) or not alive(now))) else None
         return missing
 
     def replaced(self, app, node):
@@ -92,7 +92,7 @@ class Hit:
         return missing
 
     def controller_works(self):
-        """Evidence: somebody has renewed the lease since now, and leads."""
+        """Evidence: a controller has renewed the Lease since now, and leads."""
         before = self.w.lease().get("renewTime")
 
         def missing():
@@ -119,7 +119,7 @@ def controller_killed(h):
 
 # failure: a controller hangs longer than its Lease, among other faults -> the other one leads [soak]
 def controller_hangs(h):
-    """Longer than its lease lasts, at times: the other one leads, and this one must see that it does not any more."""
+    """Sometimes longer than the duration of its Lease: then the other controller leads, and this one must notice that it no longer leads."""
     pod = h.w.leader()
     if not pod:
         return None
@@ -147,7 +147,7 @@ def plugin_killed(h):
 
 
 def gpu_plugin_killed(h):
-    """The other half keeps running."""
+    """The other plugin still runs."""
     pod = h.some_plugin()
     if not pod:
         return None
@@ -166,7 +166,7 @@ def plugin_deleted(h):
 
 
 def plugin_finds_garbage(h):
-    """It is killed, and its checkpoint is not what it was when it comes back."""
+    """The plugin is killed, and its checkpoint is damaged before it restarts."""
     pod = h.some_plugin()
     if not pod:
         return None
@@ -185,7 +185,7 @@ def plugin_finds_garbage(h):
 # failure: the plugin's disk turns read-only, among other faults -> nothing is prepared without a record
 #   [soak]
 def plugin_disk_read_only(h):
-    """As a file system makes itself after an I/O error: nothing can be recorded, so nothing may be prepared."""
+    """As a file system becomes read-only after an I/O error: nothing can be recorded, so nothing may be prepared."""
     pod = h.some_plugin()
     pids = pod and h.w.of_pod(pod, PLUGIN)
     if not pids:
@@ -194,7 +194,7 @@ def plugin_disk_read_only(h):
     folder, there = f"/var/lib/kubelet/plugins/{DRIVER}", ["-N", str(pids[0])]
     subprocess.run(["mount", *there, "--bind", "-o", "ro", folder, folder], check=True, capture_output=True)
     yield h.rng.uniform(1, 20)
-    # Not by umount, which wants to see a /proc there. If it has ended, so have its mounts.
+    # Not with umount, which needs /proc there. If the process has ended, its mounts have, too.
     undone = subprocess.run(["mount", *there, "-o", "remount,bind,rw", folder], capture_output=True, text=True)
     if undone.returncode and os.path.exists(f"/proc/{pids[0]}/ns/mnt"):
         raise RuntimeError(f"{folder} stays read-only on {node_of(pod)}: {undone.stderr.strip()}")
@@ -203,7 +203,7 @@ def plugin_disk_read_only(h):
 
 # failure: a second plugin process runs on a node, among other faults -> all workloads recover [soak]
 def second_plugin(h):
-    """An earlier process that does not go, or a hand that starts another. Who serves the kubelet afterwards is a new one."""
+    """An earlier process that does not end, or one that somebody starts. Afterwards a new process serves the kubelet."""
     pod = h.some_plugin()
     if not pod:
         return None
@@ -225,7 +225,7 @@ def chart_upgraded(h):
     """Every controller and plugin is replaced. A daemon, whose template changes too, is replaced only while it is idle."""
     mark = str(h.rng.randrange(10 ** 9))
     h.what = f"mark {mark}"
-    h.w.chart_mark = mark  # the latest upgrade counts, also for those before it
+    h.w.chart_mark = mark  # the last upgrade counts, also for earlier ones
     h.w.command("helm", "upgrade", "compute-domains", os.path.join(os.path.dirname(TEST), "deploy/chart/compute-domains"), "--namespace", DRIVER_NS,
                 "--reuse-values", "--set", f"logVerbosity={h.rng.randint(1, 4)}", "--set-string",
                 f"controller.podAnnotations.soak=m{mark},kubeletPlugin.podAnnotations.soak=m{mark}")
@@ -248,7 +248,7 @@ def daemon_killed(h):
 
 
 def daemon_deleted(h):
-    """It serves until no claim of its domain is prepared on its node, however long that is, and ends then."""
+    """The daemon serves until no claim of its domain is prepared on its node, however long that takes, and then ends."""
     pod = h.some_daemon()
     if not pod:
         return None
@@ -258,7 +258,7 @@ def daemon_deleted(h):
 
     def missing():
         if key in h.w.ours.objects:
-            return None if h.w.prepared().get(node) else f"{name(pod)} does not end though no claim is prepared on {node}"
+            return None if h.w.prepared().get(node) else f"{name(pod)} does not end although no claim is prepared on {node}"
         return h.replaced("imex-daemon", node)()
     return missing
 
@@ -269,7 +269,7 @@ def imex_again(h, pod, before):
     def missing():
         if key not in h.w.ours.objects or not alive(h.w.ours.objects[key]):
             return None
-        return None if set(h.w.of_pod(pod, "nvidia-imex")) - before else f"nvidia-imex of {name(pod)} has not been started again"
+        return None if set(h.w.of_pod(pod, "nvidia-imex")) - before else f"nvidia-imex of {name(pod)} has not restarted"
     return missing
 
 
@@ -299,7 +299,7 @@ def imex_crashes_in_a_loop(h):
 # ---- Kubernetes ----
 
 def api_server_gone(h):
-    """What a watch could go on from is forgotten at times, so that it has to list again."""
+    """Sometimes the version from which a watch could resume is compacted, so it must list again."""
     h.w.api_up = False
     h.w.command("apiserver", h.rng.choice(["stop", "kill"]))
     h.w.audit.server_ended()
@@ -312,8 +312,7 @@ def api_server_gone(h):
 
 
 def informers_listed(h, before):
-    """Evidence: each informer that watched before, and each that has watched since, has listed within three minutes,
-    unless its pod has ended."""
+    """Evidence: each informer with a watch before or since has listed within three minutes, unless its pod has ended."""
     def missing():
         audit, since = h.w.audit, h.w.audit.watching()
         end = audit.first + LIST_LIMIT_S
@@ -325,7 +324,7 @@ def informers_listed(h, before):
         times = [audit.listed[i] - audit.first for i in before if i[0] in pods and i in audit.listed]
         if not late:
             h.result = f"; {len(times)} of them still run and have listed, the last {max(times, default=0):.1f} s after the API server's first answer"
-        return f"{len(late)} informers have not listed, {late[0]} for one" if late else None
+        return f"{len(late)} informers have not listed, for example {late[0]}" if late else None
     return missing
 
 
@@ -334,17 +333,17 @@ def age_of_backup(world):
 
 
 def ready(world, fault):
-    """Whether a planned fault has what it needs: no backup is made while users do what a backup may not interrupt."""
+    """True if a planned fault can strike. No backup is made during actions of users that a restore must not interrupt."""
     age = age_of_backup(world)
     return bool(world.snapshots) and (age == LONG_AGO_S or age <= world.snapshot_of(age)[0] < 2 * age)
 
 
 # failure: etcd is restored, among other faults -> every informer lists within three minutes [soak]
 def etcd_restored(h):
-    """From a backup of half a minute and, the next time, of ten minutes ago. Sometimes versions then pass those that watches have seen."""
+    """The first backup is half a minute old, the second ten minutes. Sometimes the versions then pass those that watches have seen."""
     age, path = h.w.snapshot_of(age_of_backup(h.w))
     h.w.restores += 1
-    # Pods that are younger than the backup end, and older ones start again, with all that is theirs.
+    # Pods that are younger than the backup end, and older ones restart with all their objects.
     h.nodes = set() if h.w.kind.hosts_run_imex else {name(n) for n in h.w.all(h.w.nodes)}
     newest, watching = h.w.revision(), h.w.audit.watching()
     h.w.api_up = False
@@ -364,7 +363,7 @@ def etcd_restored(h):
 
 
 def pages(h, code):
-    """Somebody answers pods in the server's place, as a load balancer does that has lost its servers; nothing may come of it (World.look_at_claims)."""
+    """Another server answers pods instead of the API server, as a load balancer without its servers. This must have no effect (World.look_at_claims)."""
     h.w.command("front", code)
     yield h.rng.uniform(1, 30)
     h.w.command("front", "off")
@@ -421,7 +420,7 @@ def node_loses_power(h):
 
 # failure: a Node is deleted for good, among other faults -> the others recover, and another may join [soak]
 def node_gone_for_good(h):
-    """Its Node is deleted, and all that was bound to it goes. What joins under its name later is another one."""
+    """The Node is deleted, and everything that was bound to it. Later another node joins with its name."""
     node = h.free_node(spare=True)
     if not node:
         return None
@@ -437,7 +436,7 @@ def node_gone_for_good(h):
 
 
 def pod_deleted(h):
-    """While it runs, or while its claim is being prepared."""
+    """While the pod runs, or while its claim is being prepared."""
     pod = h.choose(sorted((p for p in h.w.all(h.w.pods) if alive(p) and node_of(p)), key=name))
     if not pod:
         return None
@@ -447,7 +446,7 @@ def pod_deleted(h):
     return h.other_container(h.w.pods, pod)
 
 
-# ---- ComputeDomains and what belongs to them ----
+# ---- ComputeDomains and their objects ----
 
 def domain_deleted(h, at_once):
     workload = h.some_workload()
@@ -460,13 +459,13 @@ def domain_deleted(h, at_once):
     h.k.delete(f"{path}/{cd}")
     uid = o["metadata"]["uid"]
     living = lambda: (h.w.domain(cd) or {"metadata": {"uid": None}})["metadata"]["uid"]  # noqa: E731
-    yield lambda: f"ComputeDomain {cd} does not go" if living() == uid else None
+    yield lambda: f"ComputeDomain {cd} is not deleted" if living() == uid else None
     if h.w.kind.makes_domains():
         yield 0 if at_once else h.rng.uniform(0, 5)
         h.k.create(path, {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS}, "spec": o["spec"]})
     else:
-        yield lambda: None if living() else f"ComputeDomain {cd} is not made again"
-    # Pods of a domain that is gone do not belong to the one of the same name: their owner creates them again.
+        yield lambda: None if living() else f"ComputeDomain {cd} is not recreated"
+    # Pods of the deleted domain do not belong to the new one of the same name: their owner recreates them.
     h.affects = {w for w, x in h.workloads().items() if x.cd == cd}
     for pod in h.w.all(h.w.pods):
         if pod["metadata"]["labels"]["workload"] in h.affects:
@@ -483,8 +482,8 @@ def domain_made_again_with_its_name(h):
 
 
 def objects_of_a_domain_deleted(h):
-    """By hand, or of the daemons that serve it: the controller has to create them again, and no IMEX ends. Daemons without their DaemonSet, or
-    on a node without its label, are deleted, and serve until no claim is prepared."""
+    """Somebody deletes objects of the ComputeDomain or of its daemons. The controller must recreate them, and no IMEX ends. Daemons without their
+    DaemonSet, or on a node without its label, are deleted, and serve until no claim is prepared."""
     workload = h.some_workload()
     cd = workload and h.workloads()[workload].cd
     o = cd and h.w.domain(cd)
@@ -506,7 +505,7 @@ def objects_of_a_domain_deleted(h):
 
 
 def label_deleted(h, label, value, returns):
-    """returns: it has to be there again, otherwise that depends on who uses the node meanwhile."""
+    """returns: the label must be restored; otherwise that depends on the use of the node in the meantime."""
     node = h.choose(sorted(name(n) for n in h.w.all(h.w.nodes) if n["metadata"].get("labels", {}).get(label) == value and name(n) not in h.busy))
     if not node:
         return None
@@ -516,12 +515,12 @@ def label_deleted(h, label, value, returns):
 
     def missing():
         now = h.w.nodes.objects.get((None, node))
-        return None if not now or now["metadata"]["labels"].get(label) == value else f"{node} has not got the label {label} again"
+        return None if not now or now["metadata"]["labels"].get(label) == value else f"{node} does not have the label {label} again"
     return missing if returns else WHOLE
 
 
 def object_deleted(h, watch, path, chosen, wanted=lambda: True):
-    """Evidence: another object has its name, if it is still wanted."""
+    """Evidence: another object has its name, if it is still needed."""
     old = h.choose(sorted((x for x in h.w.all(watch) if alive(x) and chosen(x)), key=name))
     if not old:
         return None
@@ -532,11 +531,11 @@ def object_deleted(h, watch, path, chosen, wanted=lambda: True):
         now = watch.objects.get((old["metadata"]["namespace"], name(old)))
         if not wanted():
             return None
-        return None if now and now["metadata"]["uid"] != old["metadata"]["uid"] and alive(now) else f"{h.what} is not there again"
+        return None if now and now["metadata"]["uid"] != old["metadata"]["uid"] and alive(now) else f"{h.what} is not recreated"
     return missing
 
 
-# ---- the fabric ----
+# ---- partitions ----
 
 def states(h, node, wanted):
     def missing():
@@ -554,7 +553,7 @@ def node_moves_to_another_clique(h):
     h.w.command("clique", k, 3)
     yield states(h, node, ".3")
     yield h.rng.uniform(0, 10)
-    # Drained, as before a reset: a pod that started there keeps the node in the IMEX domain of that partition.
+    # Drained, as before a reset: a pod that starts there keeps the node in the IMEX domain of that partition.
     h.k.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
     for pod in h.w.all(h.w.pods):
         if alive(pod) and node_of(pod) == node:
@@ -567,7 +566,7 @@ def node_moves_to_another_clique(h):
 
 
 def node_cordoned(h):
-    """Nothing ends by it. With channels, the node leaves the standing domain when nobody uses it there, and only then."""
+    """Nothing ends because of it. With assigned channels, the node leaves the standing domain only when it is no longer used there."""
     node = h.free_node()
     if not node:
         return None
@@ -578,7 +577,7 @@ def node_cordoned(h):
 
 
 def fabric_registers_again(h):
-    """As after a reset: in progress for a while, with whatever runs there."""
+    """As after a reset: the registration is in progress for a while, and pods still run there."""
     node = h.free_node()
     if not node:
         return None
@@ -599,15 +598,15 @@ def fabric_of(h):
 
 
 def created_again(h, fabric):
-    """Evidence: where a node is in the fabric there is another object, with a table of its own that nobody doubts any more."""
+    """Evidence: if a node is in the partition, there is another fabric object, whose table is its own and complete."""
     def missing():
         now = h.w.fabrics.objects.get((None, name(fabric)))
         if not now and not any(name(fabric) in h.w.clique_of(name(n)) for n in h.w.all(h.w.nodes)):
-            return None  # nobody is in it any more, and an object is made for those who are
+            return None  # no node is in it any more, and a fabric object needs nodes
         if not now or now["metadata"]["uid"] == fabric["metadata"]["uid"] or now.get("tableOf") != now["metadata"]["uid"]:
-            return f"fabric {name(fabric)} has no table of its own again"
+            return f"fabric object {name(fabric)} does not have its own table again"
         lost = next((c for c in now.get("conditions") or [] if c["type"] in ("TableLost", "AssignmentsLost")), None)
-        return lost and f"fabric {name(fabric)}: {lost['message']}"
+        return lost and f"fabric object {name(fabric)}: {lost['message']}"
     return missing
 
 
@@ -623,7 +622,7 @@ def fabric_deleted(h):
 
 # failure: an old fabric object is restored, among other faults -> a valid one replaces it without loss [soak]
 def old_fabric_put_back(h):
-    """What it was some seconds ago, in the controller's name: past the policy, as a restore of the store comes."""
+    """Writes the version of some seconds ago with the controller's identity: it bypasses the policy, as a restore of etcd does."""
     fabric = fabric_of(h)
     if not fabric:
         return None
@@ -663,28 +662,28 @@ def title(fault):
     return fault.__name__.replace("_", " ")
 
 
-# Those that need neither the API server nor a command of the cluster that asks it.
+# Faults that need neither the API server nor a command of the test cluster that uses it.
 LOCAL = [controller_killed, controller_hangs, plugin_killed, gpu_plugin_killed, plugin_finds_garbage, plugin_disk_read_only, daemon_killed, imex_killed,
          imex_crashes_in_a_loop, node_cut_off]
-# One at a time: the front has one state.
+# One at a time: there is one front.
 PAGES = [pages_404_in_place_of_the_api_server, pages_403_in_place_of_the_api_server, pages_503_in_place_of_the_api_server]
-# Those that end controllers, at times by way of a lost lease.
+# Faults that end controllers, sometimes because of a lost Lease.
 ENDS_CONTROLLERS = [etcd_restored, controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
                     node_gone_for_good, *PAGES]
-# Those under which a leader cannot renew its lease in time. Without one of them a lost lease is a bug.
+# Faults during which a leader cannot renew its Lease in time. Without one of them a lost Lease is a bug.
 TAKES_THE_LEASE = [etcd_restored, controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
-# Those that end nvidia-imex on the node that they strike. Without one of them it is the same while a claim that it serves is prepared.
+# Faults that end nvidia-imex on the struck node. Without one of them it stays the same process while a claim that it serves is prepared.
 ENDS_IMEX = [daemon_killed, imex_killed, imex_crashes_in_a_loop, node_loses_power, node_gone_for_good, hosts_imex_restarted,
              hosts_imex_away, etcd_restored]
-# Those that delete a ComputeDomain.
+# Faults that delete a ComputeDomain.
 ENDS_DOMAIN = [domain_deleted_under_its_workload, domain_made_again_with_its_name]
-# Those under which nobody changes workloads, because the API server is away.
+# Faults during which no workload changes, because the API server is away.
 NO_API = [api_server_gone, etcd_restored]
-# Those in which users do something in several steps: a backup of the middle would need them again.
+# Faults in which users do something in several steps: a backup between them would need the users again.
 NO_BACKUP = [*ENDS_DOMAIN, chart_upgraded, node_gone_for_good, node_cordoned]
-# Those that strike alone, at these parts of the storm.
+# Faults that strike alone, at these fractions of the storm.
 PLANNED = {etcd_restored: (0.2, 0.6)}
-# Each with how often it shall strike, compared with the others.
+# The relative frequency of each fault.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, gpu_plugin_killed: 2, plugin_deleted: 2, plugin_finds_garbage: 2,
     plugin_disk_read_only: 2, second_plugin: 1, chart_upgraded: 1, daemon_killed: 3, daemon_deleted: 3, imex_killed: 3,
@@ -696,7 +695,7 @@ FAULTS = {
 
 
 def of_kind(kind):
-    """Those that can strike where workloads are of that kind."""
+    """The faults that can strike with workloads of that kind."""
     without = {hosts_imex_restarted, hosts_imex_away}
     if kind.hosts_run_imex:
         without = {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop, node_cordoned}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of workloads of a soak: what separates ComputeDomains, and who runs IMEX for them. An IMEX domain per ComputeDomain, which the
-daemons of the nodes run; an IMEX channel per ComputeDomain, in one IMEX domain that the daemons or the hosts run; or racks, whose ComputeDomains
-appear by themselves. How the chart is installed for each kind is in ./run."""
+"""The kinds of workloads of a soak: the isolation of ComputeDomains, and where IMEX runs. The daemons run an IMEX domain for each ComputeDomain; or
+each ComputeDomain has an assigned channel, in one IMEX domain that the daemons or the hosts run; or there are racks, whose ComputeDomains the
+controller creates. ./run installs the chart for each kind."""
 
 import glob
 import json
@@ -13,7 +13,7 @@ RACK_LABEL, RACK_NS_LABEL = "ds.coreweave.com/nvlink.domain", "resource.nvidia.c
 DAEMON = "compute-domain-daemon"  # program, DaemonSet, claim template and component
 COMPONENT_LABEL, DAEMON_LABEL = "app.kubernetes.io/component", "resource.nvidia.com/imex-daemon"
 UID_LABEL, IMEX = "resource.nvidia.com/computeDomain", "imex.resource.nvidia.com/"
-# What the CDI file of a claim says about it; not those of daemons' claims.
+# The comment in the CDI file of a claim; not of daemon claims.
 COMMENT = re.compile(rf"# claim (?!{DRIVER_NS}/)\S+ domain (\S+)(?: channel \S+?=(\d+) clique (\S+))?")
 
 
@@ -32,7 +32,7 @@ def assignment_of(pod):
 
 
 def label_of(o):
-    """The UID of its ComputeDomain, None when it has none."""
+    """The UID of its ComputeDomain, None if it has none."""
     return o["metadata"].get("labels", {}).get(UID_LABEL)
 
 
@@ -45,34 +45,34 @@ def is_daemon(o):
 
 
 def stands(domain):
-    """Does an IMEX domain exist although no ComputeDomain uses it?"""
+    """True if an IMEX domain exists although no ComputeDomain uses it."""
     return domain["owner"].get("kind") == "ComputeDomainFabric"
 
 
 class Kind:
     hosts_run_imex = False
-    ends_with_the_last = ()   # programs that run only while somebody uses them
-    devices = 2               # of each node's slice
-    plugin_flags = ()         # of a plugin that is started by hand
-    objects = ("workload template",)  # that somebody may delete by hand
+    ends_with_the_last = ()   # programs that run only while they are used
+    devices = 2               # in each node's slice
+    plugin_flags = ()         # of a plugin that is started manually
+    objects = ("workload template",)  # objects that somebody may delete manually
     left_limit_s = 180
 
     def __init__(self, nodes):
         self.n_nodes = nodes
         self.domains = [f"cd-{i}" for i in range(4)]
-        self.gpus = (0, 1, 2)              # of each pod of a workload; a claim template for each number
-        self.imex = {}                     # node: what look() saw of its nvidia-imex
-        self.undisturbed = set()           # claims under which nvidia-imex was seen to be the same process
+        self.gpus = (0, 1, 2)              # GPUs of each pod of a workload; a claim template for each number
+        self.imex = {}                     # node: the nvidia-imex that look() saw
+        self.undisturbed = set()           # claims during which nvidia-imex stayed the same process
 
     def forget_imex(self, nodes):
-        """A fault has ended it there; the next one is another process."""
+        """A fault has ended nvidia-imex on the node; the next one is another process."""
         self.imex = {node: last for node, last in self.imex.items() if node not in nodes}
 
     def template(self, cd):
         return cd
 
     def room(self, cd, workloads):
-        """How many more pods of it there is room for."""
+        """The number of additional pods that have room."""
         return self.n_nodes - sum(x.replicas for x in workloads)
 
     def warm_up(self):
@@ -80,52 +80,52 @@ class Kind:
         return [(self.domains[0], self.n_nodes)]
 
     def clique(self, node):
-        """The end of the clique id of a node that nobody has moved."""
+        """The end of the clique ID of a node that was not moved."""
         return ".1"
 
     def joined(self, world, node):
-        """A node has joined again: what its host does then."""
+        """What the host does after its node has joined again."""
 
     def begin(self, world):
-        """What has to exist before ComputeDomains are created."""
+        """Creates what must exist before ComputeDomains."""
 
     def end(self, world):
-        """Ends what begin() has begun."""
+        """Ends what begin() has started."""
 
     def makes_domains(self):
-        """Do users create the ComputeDomains?"""
+        """True if users create the ComputeDomains."""
         return True
 
     def offers(self, devices):
-        """Are the devices of a node's slice those of a node that no fault strikes?"""
+        """True if the devices of a node's slice are those of a node without a fault."""
         return len(devices) == self.devices
 
     def excuses(self, kind, o, world):
-        """May an object exist although nobody uses anything? Then it is not left behind."""
+        """True if an object may exist although nothing is used. Then it is no leftover."""
         return False
 
     def stays_in_folder(self, node, world):
-        """What a node has beside the folders of ComputeDomains."""
+        """The files that a node has beside the folders of ComputeDomains."""
         return {"plugin.lock"}
 
     def left(self, world):
-        """What else is left."""
+        """Other leftovers."""
         return []
 
 
 class Domain(Kind):
-    """The daemon of each node runs IMEX for the ComputeDomain that the node is in; one pod of a workload per node."""
+    """The daemon of each node runs IMEX for the ComputeDomain of the node; one pod of a workload per node."""
 
     name = "domain"
     ends_with_the_last = ("nvidia-imex",)
     objects = ("workload template", "label", "daemon label", "DaemonSet", "daemon template")
 
     def looks(self):
-        """A shell command that fails when the channel is not as it has to be."""
+        """A shell command that fails if the channel is wrong."""
         return "test -c /dev/nvidia-caps-imex-channels/channel0"
 
     def is_well(self, o, nodes, has, world):
-        """What a ComputeDomain with pods on these nodes lacks, None when nothing."""
+        """What a ComputeDomain with pods on these nodes lacks, None if nothing."""
         ready = {n["name"] for n in o.get("status", {}).get("nodes") or [] if n.get("status") == "Ready"}
         for node in nodes:
             if node not in ready:
@@ -135,18 +135,18 @@ class Domain(Kind):
         return None
 
     def look(self, world):
-        """Once a second: what must never happen."""
+        """Runs once a second: checks for violations."""
         self.look_at_imex(world)
 
     def served(self, node, claims, world):
-        """The prepared claims of a node under which its nvidia-imex must not end, whatever else the API says: only the deletion of the
+        """The prepared claims of a node during which its nvidia-imex must not end, in any other state of the API: only the deletion of the
         ComputeDomain ends it."""
         domains = living(world)
         return {claim for claim, (domain, _, _) in claims.items() if domain in domains}
 
     def look_at_imex(self, world):
-        """No nvidia-imex becomes another process while a claim that it serves is prepared, except by a fault that ends it. Only a claim counts
-        that was prepared before the first process was looked for, and still is after the second was."""
+        """nvidia-imex stays the same process while a claim that it serves is prepared, unless a fault ends it. A claim counts only if it was
+        prepared before the search for the first process, and still is after the search for the second."""
         first = world.prepared()
         running = {}
         for pod in world.of_app("imex-daemon"):
@@ -161,8 +161,8 @@ class Domain(Kind):
             if lost and before & now:
                 self.undisturbed |= lost
             elif lost and now:
-                world.violation(f"nvidia-imex of {node} is another process under the prepared claims {', '.join(sorted(lost))}")
-            # While there is none, the next look asks again: the process that follows is another one.
+                world.violation(f"nvidia-imex of {node} is another process during the prepared claims {', '.join(sorted(lost))}")
+            # Without a process the next look checks again: the next process is another one.
             self.imex[node] = (now, self.served(node, first.get(node, {}), world)) if now else (before, lost)
 
     def stays_in_folder(self, node, world):
@@ -186,7 +186,7 @@ class Domain(Kind):
         return left + [f"the daemon of {node} is not idle: {states}" for node, states in self.not_at_rest(world)]
 
     def rest(self):
-        """The state of a daemon whose node nobody uses."""
+        """The state of a daemon on an unused node."""
         return "IDLE"
 
     def not_at_rest(self, world):
@@ -195,7 +195,7 @@ class Domain(Kind):
 
 
 class HostChannel(Kind):
-    """The hosts run IMEX, as services of their own; several pods of any ComputeDomains share a node, and each ComputeDomain has a channel."""
+    """The hosts run IMEX as services. Several pods of any ComputeDomains share a node, and each ComputeDomain has an assigned channel."""
 
     name = "host-channel"
     hosts_run_imex = True
@@ -225,12 +225,12 @@ class HostChannel(Kind):
         self.look_at_hosts(world)
 
     def look_at_channels(self, world):
-        """No channel of a fabric belongs to two ComputeDomains, and no ComputeDomain has two."""
+        """No channel of a partition belongs to two ComputeDomains, and no ComputeDomain has two channels."""
         whose, which = {}, {}
         for node, claims in world.prepared().items():
             for domain, channel, clique in claims.values():
                 if channel is None:
-                    world.violation(f"a claim of {domain} on {node} has no channel of its own")
+                    world.violation(f"a claim of {domain} on {node} has no assigned channel")
                     continue
                 other = whose.setdefault((clique, channel), (domain, node))
                 if other[0] != domain:
@@ -240,7 +240,7 @@ class HostChannel(Kind):
                     world.violation(f"{domain} has channel {channel} of {clique} on {node} and {other[0]} on {other[1]}")
 
     def look_at_hosts(self, world):
-        """Nothing ends their IMEX except a fault."""
+        """Only a fault ends the hosts' IMEX."""
         prepared = world.prepared()
         for path in glob.glob(os.path.join(world.state, "nodes", "*", "host-imex.pid")):
             node = "node-" + path.split(os.sep)[-2]
@@ -252,7 +252,7 @@ class HostChannel(Kind):
             if world.imex_may_end(node):
                 continue
             if before != pid or not os.path.exists(f"/proc/{pid}"):
-                world.violation(f"the host's nvidia-imex of {node} is not the process {before} any more")
+                world.violation(f"the host's nvidia-imex of {node} is no longer the process {before}")
             self.imex[node] = pid
             self.undisturbed |= set(prepared.get(node, {}))
 
@@ -262,24 +262,24 @@ class HostChannel(Kind):
 
 
 class Channel(Domain, HostChannel):
-    """The daemons run one IMEX domain per fabric, and each ComputeDomain has a channel of its own in it."""
+    """The daemons run one IMEX domain per partition, and each ComputeDomain has an assigned channel in it."""
 
     name = "channel"
     hosts_run_imex = False
     ends_with_the_last = ()
     devices = 17
     plugin_flags = ("--imex-isolation=channel",)
-    # Without the DaemonSet: all daemons terminate with it, and each node offers no channels until its last pod has ended.
+    # Without "DaemonSet": all daemons terminate with it, and each node offers no channels until its last pod has ended.
     objects = ("workload template", "daemon label", "daemon template")
 
     def looks(self):
         return HostChannel.looks(self)
 
     def joined(self, world, node):
-        """Its daemon joins by itself."""
+        """The daemon of the node joins by itself."""
 
     def offers(self, devices):
-        """A node that has come from another fabric offers its channels when nobody uses the IMEX domain of that fabric on it; see left()."""
+        """A node that has moved from another partition offers its channels when the IMEX domain of that partition is no longer used on it; see left()."""
         return bool(devices)
 
     def is_well(self, o, nodes, has, world):
@@ -295,8 +295,8 @@ class Channel(Domain, HostChannel):
         self.look_at_imex(world)
 
     def served(self, node, claims, world):
-        """Those of the partition in whose IMEX domain the node is: it is not that of their ComputeDomain. One that was prepared in another
-        partition, which the node has left since, has no IMEX after its container has been killed."""
+        """The claims of the partition in whose IMEX domain the node is; the IMEX domain is not that of their ComputeDomain. A claim that was prepared in
+        another partition, which the node has left since, has no IMEX after the container was killed."""
         cliques = {assignment_of(p).split("/")[0] for p in world.of_app("imex-daemon") if p["spec"].get("nodeName") == node}
         return {claim for claim, (_, _, clique) in claims.items() if clique in cliques}
 
@@ -326,7 +326,7 @@ class Channel(Domain, HostChannel):
 
 
 class Racks(Domain):
-    """Two racks, whose ComputeDomains appear by themselves; users create none."""
+    """Two racks, whose ComputeDomains the controller creates; users create none."""
 
     name = "racks"
     plugin_flags = ("--rack-domains", f"--rack-name-from-node-label={RACK_LABEL}")
@@ -334,7 +334,7 @@ class Racks(Domain):
     def __init__(self, nodes):
         super().__init__(nodes)
         self.domains = ["s0-011", "s0-012"]
-        self.kept = False  # does the namespace want them?
+        self.kept = False  # the namespace requests them
 
     def template(self, cd):
         return "imex-channel-" + cd
@@ -369,17 +369,17 @@ class Racks(Domain):
         world.k.patch(f"/api/v1/namespaces/{NS}", {"metadata": {"labels": {RACK_NS_LABEL: None}}})
 
     def look(self, world):
-        """Whatever happens to its nodes, a rack keeps its ComputeDomain, unless somebody deletes it by hand."""
+        """A rack keeps its ComputeDomain whatever happens to its nodes, unless somebody deletes it."""
         self.look_at_imex(world)
         if not self.kept:
             return
         for cd in self.domains:
             o = world.domain(cd)
             if o and "deletionTimestamp" in o["metadata"] and not world.domain_may_go(cd):
-                world.violation(f"the ComputeDomain of rack {cd} is being deleted though its namespace wants it")
+                world.violation(f"the ComputeDomain of rack {cd} is being deleted although its namespace requests it")
 
     def excuses(self, kind, o, world):
-        """The ComputeDomains in the driver's own namespace stay as long as their racks."""
+        """The ComputeDomains in the driver's namespace exist as long as their racks."""
         kept = {x["metadata"]["uid"] for x in world.all(world.domains) if x["metadata"]["namespace"] == DRIVER_NS}
         return super().excuses(kind, o, world) or o["metadata"]["namespace"] == DRIVER_NS and (
             o["metadata"]["uid"] in kept or label_of(o) in kept)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets workloads of one to six pods come and go in several ComputeDomains while faults strike, and wants nothing left at the end.
+"""Creates and deletes workloads of one to six pods in several ComputeDomains while faults strike, and checks that nothing is left at the end.
 
-The cluster, the image and the chart are set up by ./run, which calls this."""
+./run sets up the cluster, the image and the chart, and calls this program."""
 
 import argparse
 import collections
@@ -20,10 +20,10 @@ from kinds import KINDS, NS
 from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, World
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NS}/deployments"
-OUTSTANDING = 3    # with more faults at once it would be unclear which of them does not heal
-HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
-LEASE_EXCUSE_S = 30  # a kubelet that was away itself reports late that a container has ended
-SLOW_S = 60         # who heals more slowly than this is asked what it waited for
+OUTSTANDING = 3    # with more faults at the same time it would be unclear which of them does not heal
+HEAL_LIMIT_S = 330  # the kubelet restarts a crashing container only every five minutes
+LEASE_EXCUSE_S = 30  # a kubelet that did not run itself reports the end of a container late
+SLOW_S = 60         # for faults that heal more slowly, the result lists what they waited for
 Workload = collections.namedtuple("Workload", "cd replicas gpus")
 
 
@@ -41,7 +41,7 @@ def deployment(kind, workload, cd, replicas, gpus):
              f"test $(ls /dev | grep -cE '^nvidia[0-9]+$') = {gpus} || exit {NO_GPUS}; exec sleep 1000000")
     pod = {
         "terminationGracePeriodSeconds": 0,
-        # Where several have room on a node, the nodes have some each all the same.
+        # If a node has room for several pods, the pods are spread over the nodes all the same.
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
                                        "labelSelector": {"matchLabels": {"workload": workload}}}],
         "resourceClaims": claims,
@@ -58,12 +58,12 @@ def deployment(kind, workload, cd, replicas, gpus):
 
 
 class Strike:
-    """A fault under way: first its harm, then the wait until what it struck is whole."""
+    """A fault in progress: first its harm, then the wait until everything has healed."""
 
     def __init__(self, fault, hit):
         self.fault, self.hit, self.steps = fault, hit, fault(hit)
         self.running = None     # a step in a thread
-        self.waiting = None     # for seconds, or for something to be there
+        self.waiting = None     # for seconds, or for a condition
         self.since = self.harm_ended = None
         self.struck = False     # it has done some harm
         self.evidence, self.affected = None, set()
@@ -74,7 +74,7 @@ class Strike:
             self.waits.append((time.monotonic(), text))
 
     def story(self):
-        """What it waited for, the longest first."""
+        """The conditions that it waited for, the longest wait first."""
         ends = [since for since, _ in self.waits[1:]] + [time.monotonic()]
         spans = sorted(((end - since, text) for (since, text), end in zip(self.waits, ends)), reverse=True)
         return "; ".join(f"{seconds:.1f} s for: {text}" for seconds, text in spans[:4])
@@ -113,7 +113,7 @@ class Soak:
         return any(s.fault in faults.NO_API and s.harm_ended is None for s in self.strikes)
 
     def churn(self):
-        """One change: a workload comes, goes, grows or shrinks."""
+        """One change: a workload is created, is deleted, grows or shrinks."""
         if self.api_fault():
             return
         roomy = [cd for cd in self.w.kind.domains if self.room(cd)]
@@ -136,7 +136,7 @@ class Soak:
         self.log(f"workload {w}: {n} to {wanted} pods in {cd}")
 
     def apply(self):
-        """The cluster has forgotten what users did: they apply their manifests again, and delete what they had deleted."""
+        """The cluster has lost changes of users: they apply their manifests again, and repeat their deletions."""
         found = {o["metadata"]["name"]: o for o in self.w.k.get(DEPLOYMENTS)["items"]}
         for w in sorted(found.keys() - self.workloads.keys()):
             self.w.k.delete(f"{DEPLOYMENTS}/{w}")
@@ -193,17 +193,17 @@ class Soak:
             wait = future.result()
         except StopIteration as end:
             if not s.struck:
-                self.strikes.remove(s)  # there was nothing to strike
+                self.strikes.remove(s)  # the fault does not apply now
                 return
             s.evidence, s.harm_ended = end.value or faults.WHOLE, time.monotonic()
             return
-        except Exception as e:  # whatever it is, the run has failed by it
+        except Exception as e:  # any exception fails the run
             self.fail(f"{faults.title(s.fault)} {s.hit.what}: {e!r}")
             self.strikes.remove(s)
             return
         if not s.struck:
             s.struck = True
-            # A workload that another fault made ill is that one's to wait for.
+            # If another fault struck a workload, that fault waits for it.
             ill = set().union(*(x.affected for x in self.strikes))
             s.affected = (set(self.workloads) if s.hit.affects is None else set(s.hit.affects)) - ill
             self.log(f"fault: {faults.title(s.fault)}: {s.hit.what}")
@@ -215,7 +215,7 @@ class Soak:
             self.at(wait, lambda: None)
 
     def missing_of(self, s):
-        """What a fault still waits for, None when all is well."""
+        """The condition that a fault still waits for, None if all has healed."""
         if s.waiting:
             return s.waiting()
         text = s.evidence()
@@ -247,13 +247,13 @@ class Soak:
                 self.healed[s.fault].append(now - s.harm_ended)
                 self.log(f"healed after {now - s.harm_ended:.1f} s: {faults.title(s.fault)}: {s.hit.what}{s.hit.result}")
                 if now - s.harm_ended > SLOW_S:
-                    self.slow.append(f"{faults.title(s.fault)}: {s.hit.what}: {now - s.harm_ended:.1f} s, of these {s.story()}")
+                    self.slow.append(f"{faults.title(s.fault)}: {s.hit.what}: {now - s.harm_ended:.1f} s, including {s.story()}")
                     self.log("it waited " + s.story())
 
     def state(self):
-        """What it waits for, on kill -USR1."""
+        """On kill -USR1: logs the conditions that it waits for."""
         for s in self.strikes:
-            doing = "at work" if s.running else "harming" if s.harm_ended is None else "healing"
+            doing = "running" if s.running else "harming" if s.harm_ended is None else "healing"
             self.log(f"{doing}: {faults.title(s.fault)}: {s.hit.what}: {None if s.running else self.missing_of(s)}")
 
     # ---- the run ----
@@ -275,7 +275,7 @@ class Soak:
         return bool(self.failures or self.w.violations)
 
     def until(self, what, seconds):
-        """Goes on until nothing is missing; what() says what is."""
+        """Continues until what() returns nothing. what() describes what is missing."""
         end = time.monotonic() + seconds
         while (text := what()) and time.monotonic() < end:
             self.turn()
@@ -293,7 +293,7 @@ class Soak:
 
     def storm(self, seconds):
         end = time.monotonic() + seconds
-        # What they hold at the end shall be that of a long life.
+        # The controllers' resources at the end must be those of a long life.
         self.controllers_stay = end - seconds / 3
         self.keep_doing(self.churn, 4, 12, end)
         self.keep_doing(self.strike, 2, 7, end)
@@ -309,7 +309,7 @@ class Soak:
         if self.broken():
             return
         if text := self.until(lambda: "faults" if self.strikes else self.missing_of_any(), HEAL_LIMIT_S + 30):
-            self.fail(f"not well after the storm: {text}")
+            self.fail(f"not healed after the storm: {text}")
 
     def make_domains(self):
         kind = self.w.kind
@@ -336,7 +336,7 @@ class Soak:
             self.fail("left behind: " + text)
 
     def warm_up(self):
-        """A formation of all nodes, which touches all the code that ordinary life does; what the programs hold after it is the measure."""
+        """A formation of all nodes, which runs all ordinary code. The resources of the programs after it are compared with those at the end."""
         self.make_domains()
         for i, (cd, pods) in enumerate(self.w.kind.warm_up()):
             self.workloads[f"warm-up-{i}"] = Workload(cd, pods, 1)
@@ -349,7 +349,7 @@ class Soak:
 
 
 def worst(figures):
-    """{program: (most private dirty MB, most descriptors)}"""
+    """{program: (largest private dirty MB, largest number of descriptors)}"""
     found = {}
     for (program, _), (mb, fds) in figures.items():
         before = found.get(program, (0, 0))
@@ -358,15 +358,15 @@ def worst(figures):
 
 
 def grown(before, now, spare_mb, spare_fds):
-    """What has become more than a run may leave."""
+    """Descriptions of resources that have grown too much."""
     texts = []
     limits = worst(before)
     for (program, pod), (mb, fds) in now.items():
         most_mb, most_fds = limits[program]
         if mb > most_mb + spare_mb:
-            texts.append(f"{program} in {pod} holds {mb:.2f} MB of private memory, at the start the most was {most_mb:.2f} MB")
+            texts.append(f"{program} in {pod} has {mb:.2f} MB of private memory, at most {most_mb:.2f} MB at the start")
         if fds > most_fds + spare_fds:
-            texts.append(f"{program} in {pod} has {fds} descriptors, at the start the most was {most_fds}")
+            texts.append(f"{program} in {pod} has {fds} descriptors, at most {most_fds} at the start")
     return texts
 
 
@@ -381,7 +381,7 @@ def report(soak, before, now):
     if every:
         lines.append(f"| all | {len(every)} | {statistics.median(every):.1f} s | {max(every):.1f} s |")
     lines += [""] + [f"- {text}" for text in soak.slow] + [""]
-    lines.append(f"{next(soak.serial) - 1} workloads came. nvidia-imex was the same process under each of {len(soak.w.kind.undisturbed)} prepared claims.")
+    lines.append(f"{next(soak.serial) - 1} workloads were created. nvidia-imex stayed the same process during each of {len(soak.w.kind.undisturbed)} prepared claims.")
     for program, (mb, fds) in sorted(worst(now).items()):
         was = worst(before)[program]
         lines.append(f"{program}: at most {was[0]:.2f} MB private dirty and {was[1]} descriptors at the start, {mb:.2f} MB and {fds} at the end.")
@@ -392,7 +392,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--state", required=True, help="the folder of the test cluster")
     p.add_argument("--nodes", type=int, required=True)
-    p.add_argument("--workloads", choices=sorted(KINDS), required=True, help="what separates ComputeDomains, and who runs IMEX for them: see kinds.py")
+    p.add_argument("--workloads", choices=sorted(KINDS), required=True, help="the isolation of ComputeDomains, and where IMEX runs: see kinds.py")
     p.add_argument("--minutes", type=float, required=True)
     p.add_argument("--seed", type=int, required=True)
     p.add_argument("--faults", default="", help="only these, by their names in faults.py, separated by commas")
@@ -411,7 +411,7 @@ def main():
         soak.make_domains()
         soak.storm(a.minutes * 60)
         if not kind.undisturbed:
-            soak.fail("under no prepared claim nvidia-imex was seen twice")
+            soak.fail("nvidia-imex was not seen twice during any prepared claim")
         if not soak.broken():
             soak.delete_all()
             soak.until(lambda: grown(before, world.figures(), 0.5, 2), 90)
@@ -426,7 +426,7 @@ def main():
         print(f"soak: {text}", file=sys.stderr)
     if soak.broken():
         print(f"soak: FAILED with seed {a.seed}", file=sys.stderr)
-    os._exit(1 if soak.broken() else 0)  # threads that still wait for something are of no more use
+    os._exit(1 if soak.broken() else 0)  # threads that still wait are no longer needed
 
 
 main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the soak knows of the cluster: watches, processes and files, and the questions that it asks of them."""
+"""The soak's view of the cluster: watches, processes and files, and queries about them."""
 
 import base64
 import collections
@@ -27,24 +27,25 @@ CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
 DRA_GROUP = "/apis/resource.k8s.io/v1"
 CLIQUE_LABEL = "nvidia.com/gpu.clique"
 CONTROLLER, PLUGIN, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "gpu-kubelet-plugin"
-# What a workload's container ends with when its channel is not there, or not just the GPUs that it asked for.
+# Exit codes of a workload's container without its channel, or with other GPUs than requested.
 NO_CHANNEL, NO_GPUS = 77, 78
-# Why a container ended whose program containerd has not started, as where a kubelet that is restarted gives up its request.
+# The reason of a container whose program containerd has not started, for example because a restarted kubelet cancelled its request.
 NOT_STARTED = "StartError"
-# The ways in which a container of ours may end: by itself, by a signal of ours, or with its node; and told to end before our program has
-# taken the place of runc's own process, which then ends with 2 and without a word.
+# Valid exit codes of our containers: after an end by themselves, by a signal of the soak, or with their node. If a container gets SIGTERM
+# before our program has replaced runc's own process, it ends with 2 and no message.
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
 ANY_ID = re.compile(r"(?<=kube-api-access-)\w+|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Where a node has mounts of pods and containers. Below /run/netns are those of the machine, too, for nodes that have been off since.
+# Folders of a node with mounts of pods and containers. Not /run/netns: it also has mounts of the machine, for nodes that have lost power
+# since.
 MOUNTS = ("/run/containerd/", "/run/netns/cni-", "/run/nvidia", "/var/lib/kubelet/")
 JUST_NOW_S, LONG_AGO_S = 30, 600  # the ages of backups that are restored
-FDS_OF_WORKER = 3  # by which a plugin talks to its worker: a socket and two pipes
-LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
+FDS_OF_WORKER = 3  # of a plugin for its worker: a socket and two pipes
+LOST_THE_LEASE = "leadership is lost"  # the only valid reason for which our program ends by itself, and only if a fault explains it
 
 
 def workers_of(pid):
-    """How many workers that call NVML this process has."""
+    """The number of this process's workers that call NVML."""
     n = 0
     for stat in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -80,13 +81,13 @@ def condition(o, kind):
 
 
 class Audit:
-    """What the programs of the driver ask of the API server, by its audit log. An informer is known by its pod, its path and its selectors."""
+    """The driver's requests to the API server, from its audit log. An informer is identified by its pod, its path and its selectors."""
 
     def __init__(self, path):
         self.path, self.offset = path, 0
-        self.watches = {}     # id of a request that has not ended: informer
-        self.listed = {}      # informer: when it asked for its first list since the API server started
-        self.first = None     # when the API server answered first
+        self.watches = {}     # id of an open request: informer
+        self.listed = {}      # informer: time of its first list since the API server started
+        self.first = None     # time of the API server's first answer
         self.lock = threading.Lock()
 
     def watching(self):
@@ -95,7 +96,7 @@ class Audit:
             return set(self.watches.values())
 
     def server_ended(self):
-        """It does not record the end of each watch that it breaks off."""
+        """Call it when the API server has ended: the server does not record the end of each watch that it aborts."""
         self.read()
         with self.lock:
             self.watches, self.listed, self.first = {}, {}, None
@@ -143,12 +144,12 @@ class World:
         self.lease_may_be_lost = lambda: True
         self.imex_may_end = lambda node: True
         self.domain_may_go = lambda cd: True
-        self.ends = set()  # ids of containers of ours that were seen to end
+        self.ends = set()  # ids of our containers whose end was seen
         self.api_up = True
         self.audit = Audit(os.path.join(state, "control", "audit.log"))
         self.mounts_at_start = None
-        self.snapshots, self.restores = [], 0  # (when, file) of etcd, the oldest first
-        self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
+        self.snapshots, self.restores = [], 0  # (time, file) of etcd, oldest first
+        self.chart_mark = None  # annotation of the driver's pods since the last upgrade of the chart
 
         def follow(path, look=None):
             def on_event(kind, o, arrived):
@@ -157,7 +158,7 @@ class World:
                 self.news.set()
             return Watch(self.k, path, on_event)
 
-        self.indices = {}  # (UID of a fabric object, epoch): the (domain, node, index) that it was given for
+        self.indices = {}  # (UID of a fabric object, epoch): the (domain, node, index) of the assignment
         self.pods = follow(f"/api/v1/namespaces/{NS}/pods", self.look_at_workload)
         self.ours = follow(f"/api/v1/namespaces/{DRIVER_NS}/pods", self.look_at_ours)
         self.nodes = follow("/api/v1/nodes")
@@ -169,7 +170,7 @@ class World:
         self.sets = follow(f"/apis/apps/v1/namespaces/{DRIVER_NS}/daemonsets")
         self.leases = follow(f"/apis/coordination.k8s.io/v1/namespaces/{DRIVER_NS}/leases")
 
-    # ---- what must never be seen ----
+    # ---- violations ----
 
     def violation(self, text):
         if text not in self.violations:
@@ -192,16 +193,16 @@ class World:
             if end.get("reason") == NOT_STARTED:
                 continue
             if end.get("containerID") in self.ends:
-                continue  # reported again, with whatever happens to the pod later
+                continue  # reported again at each later change of the pod
             self.ends.add(end.get("containerID"))
             if LOST_THE_LEASE in end.get("message", ""):
                 if not self.lease_may_be_lost():
-                    self.violation(f"{name(pod)} lost its lease though no fault kept it from renewing")
+                    self.violation(f"{name(pod)} lost its Lease although no fault prevented the renewal")
             else:
                 self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
 
     def look_at_fabric(self, kind, fabric):
-        """No index twice, no node active in two domains, and an epoch always means the same."""
+        """No index is assigned twice, no node is active in two domains, and an epoch always has the same meaning."""
         uid, active = fabric["metadata"]["uid"], {}
         if kind == "DELETED" or fabric.get("tableOf") != uid:
             return
@@ -209,19 +210,19 @@ class World:
             whose, taken = domain["owner"].get("name") or domain["owner"]["uid"], {}
             for a in domain.get("assignments") or []:
                 node, index, state = a["node"], a["index"], a.get("state") or ""
-                # Two that leave may have run with one index before etcd was restored.
+                # Two leaving nodes may have run with the same index before etcd was restored.
                 if state in ("", "Reserved") and taken.setdefault(index, node) != node:
-                    self.violation(f"fabric {name(fabric)}: index {index} of {whose} is assigned to {taken[index]} and {node}")
+                    self.violation(f"fabric object {name(fabric)}: index {index} of {whose} is assigned to {taken[index]} and {node}")
                 if not state and active.setdefault(node, whose) != whose:
-                    self.violation(f"fabric {name(fabric)}: {node} is active in {active[node]} and {whose}")
+                    self.violation(f"fabric object {name(fabric)}: {node} is active in {active[node]} and {whose}")
                 if state == "Reserved":
                     continue  # its epoch has ended
                 given = self.indices.setdefault((uid, a["epoch"]), (domain["owner"]["uid"], node, index))
                 if given != (domain["owner"]["uid"], node, index):
-                    self.violation(f"fabric {name(fabric)}: epoch {a['epoch']} was given for {given}, and is {node} with index {index} of {whose}")
+                    self.violation(f"fabric object {name(fabric)}: epoch {a['epoch']} was assigned to {given}, and now belongs to {node} with index {index} of {whose}")
 
     def look_at_claims(self):
-        """Nothing is unprepared under a container that runs. The container is looked for after the file, which outlives it."""
+        """No claim is unprepared while its container runs. The file exists longer than the container, so the container is checked after the file."""
         for pod in self.all(self.pods):
             node, uid = node_of(pod), pod["metadata"]["uid"]
             if not node or not runs(pod):
@@ -233,7 +234,7 @@ class World:
                 if not glob.glob(files) and self.processes("sleep", uid):
                     self.violation(f"the claim {name(claim)} of {name(pod)} is unprepared on {node} while its container runs")
 
-    # ---- questions ----
+    # ---- queries ----
 
     @staticmethod
     def all(watch):
@@ -267,24 +268,24 @@ class World:
         return [p for p in self.all(self.pods) if p["metadata"].get("labels", {}).get("workload") == workload]
 
     def clique_of(self, node):
-        """The clique that each device of the node's slice states, None for one that states none."""
+        """The clique ID of each device in the node's slice, None for a device without one."""
         return [d.get("attributes", {}).get("cliqueID", {}).get("string")
                 for s in self.all(self.slices) if s["spec"].get("nodeName") == node and s["spec"]["driver"] == DRIVER for d in s["spec"].get("devices") or []]
 
     def missing(self, cd, workload, replicas):
-        """What keeps a workload from being well, None when it is."""
+        """What is missing for a workload to run, None if nothing."""
         pods = [p for p in self.workload_pods(workload) if alive(p)]
         running = [p for p in pods if runs(p)]
         if len(running) != replicas or len(pods) != replicas:
             return f"{workload}: {len(running)} of {replicas} pods run ({', '.join(sorted(name(p) + ' on ' + str(node_of(p)) for p in pods if not runs(p)))})"
         o = self.domain(cd)
         if not o or not alive(o):
-            return f"{cd}: there is no such ComputeDomain"
+            return f"{cd}: the ComputeDomain does not exist"
         return self.kind.is_well(o, sorted(map(node_of, running)), condition, self)
 
     def prepared(self):
-        """{node: {claim: (ComputeDomain, channel, clique)}} of workloads' channels, by what their CDI files say; without a channel of its own
-        the last two are None."""
+        """{node: {claim: (ComputeDomain, channel, clique)}} of workloads' channels, from their CDI files; without an assigned channel the last two
+        are None."""
         found = {}
         for path in glob.glob(os.path.join(self.state, "nodes", "*", "run/cdi", f"*{DRIVER}-claim_*")):
             try:
@@ -318,12 +319,12 @@ class World:
         return self.processes(program, pod["metadata"]["uid"])
 
     def plugins_of_pod(self, pod):
-        """Both halves."""
+        """The PIDs of both plugins."""
         return self.of_pod(pod, PLUGIN) + self.of_pod(pod, GPU_PLUGIN)
 
     def figures(self):
-        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and daemons. A worker that calls NVML comes and ends all
-        the time, so that the descriptors by which a plugin talks to it do not count."""
+        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and daemons. Workers that call NVML start and end all the time, so
+        a plugin's descriptors for them do not count."""
         found = {}
         for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN), (DAEMON, "imex-daemon")):
             for pod in self.of_app(app):
@@ -355,14 +356,14 @@ class World:
         return json.loads(urllib.request.urlopen(url, timeout=10).read())
 
     def compact(self):
-        """Makes etcd forget all versions but the last, as it does every five minutes."""
+        """Compacts etcd up to the last version, as the API server does every five minutes."""
         self.etcd("compaction", {"revision": self.revision(), "physical": True})
 
     def revision(self):
         return int(self.etcd("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"])
 
     def take_snapshot(self):
-        """Keeps those of the last ten minutes, and one that is older."""
+        """Makes a backup of etcd. Keeps those of the last ten minutes, and one older backup."""
         folder, now = os.path.join(self.state, "snapshots"), time.monotonic()
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, f"{now:.0f}.db")
@@ -372,20 +373,20 @@ class World:
             os.remove(self.snapshots.pop(0)[1])
 
     def snapshot_of(self, seconds_ago):
-        """(its age, file): the youngest that is as old, otherwise the oldest."""
+        """(age, file) of the newest backup with at least this age, otherwise of the oldest."""
         now = time.monotonic()
         when, path = ([s for s in self.snapshots if now - s[0] >= seconds_ago] or self.snapshots[:1])[-1]
         return now - when, path
 
     def pass_revision(self, newest):
-        """Versions go on from beyond this one."""
+        """Makes writes until the version is higher than this one."""
         conn = http.client.HTTPConnection("127.0.0.1", 23790, timeout=10)
         body = json.dumps({"key": base64.b64encode(b"soak").decode(), "value": ""})
         for _ in range(newest - self.revision() + 1):
             conn.request("POST", "/v3/kv/put", body)
             conn.getresponse().read()
 
-    # ---- what is left when all is deleted ----
+    # ---- leftovers after everything was deleted ----
 
     def leftovers(self):
         def of(kind, watch):
@@ -409,7 +410,7 @@ class World:
         return left
 
     def mounts(self):
-        """Mount points in the nodes' namespaces, without ids of pods and containers: how many there are of each."""
+        """The number of each mount point in the nodes' namespaces, without ids of pods and containers."""
         found = collections.Counter()
         for k in range(self.n_nodes):
             try:
@@ -428,7 +429,7 @@ class World:
             return False
 
     def files_on(self, k, kept):
-        """What is there that is not of these claims."""
+        """Files and entries that do not belong to these claims."""
         plugins = os.path.join(self.state, "nodes", str(k), "kubelet/plugins")
         plugin = os.path.join(plugins, DRIVER)
         stays = self.kind.stays_in_folder(f"node-{k}", self)
