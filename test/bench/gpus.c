@@ -125,7 +125,7 @@ static double kib_of(pid_t pid, const char *key) {
         return strtod(at + strlen(key), NULL);
 }
 
-static void tell_memory(const char *what, pid_t pid, const char *bar, const char *note) {
+static void print_memory(const char *what, pid_t pid, const char *bar, const char *note) {
         row(what, bar, note, "%.1f / %.1f / %.1f MB", kib_of(pid, "Private_Dirty:") / 1024,
             kib_of(pid, "Pss:") / 1024, kib_of(pid, "Rss:") / 1024);
 }
@@ -178,13 +178,13 @@ static void at_rest(void **state) {
         _cleanup_(freep) char *over = xasprintf("over %.0f s, with 8 GPUs and %d claims held", s, HELD);
         row("CPU of the GPU plugin while idle", "<= 0.5 ms a second", over, "%.2f ms a second",
             (cpu_ms(pid) - used) / s);
-        tell_memory("memory of the GPU plugin, 8 GPUs and 20 claims held: private dirty / PSS / RSS", pid,
-                    "3 / - / 16 MB", "");
-        tell_memory("the same, 64 MIG devices", process_pid(many->plugin), "3.5 / - / 17 MB", "");
+        print_memory("memory of the GPU plugin, 8 GPUs and 20 claims held: private dirty / PSS / RSS", pid,
+                     "3 / - / 16 MB", "");
+        print_memory("the same, 64 MIG devices", process_pid(many->plugin), "3.5 / - / 17 MB", "");
         pid_t worker = child_of(process_pid(watching->plugin));
         assert_true(worker > 0);
-        tell_memory("memory of the process that watches for XIDs (gate NVMLDeviceHealthCheck): the same",
-                    worker, "2 / - / - MB", "without the memory of NVIDIA's library");
+        print_memory("memory of the process that watches for XIDs (gate NVMLDeviceHealthCheck): the same",
+                     worker, "2 / - / - MB", "without the memory of NVIDIA's library");
         row("processes in which NVML is called, idle, default gates", "0", "", "%d", child_of(pid) > 0);
         world_end(w);
         world_end(many);

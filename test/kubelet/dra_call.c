@@ -120,7 +120,7 @@ static int show_registered(struct str reply) {
         return DONE;
 }
 
-static int tell_registered(const char *path) {
+static int report_registered(const char *path) {
         Pluginregistration__RegistrationStatus status = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
         uint8_t packed[16];
         status.plugin_registered = true;
@@ -128,7 +128,7 @@ static int tell_registered(const char *path) {
                          pluginregistration__registration_status__pack(&status, packed), show_registered);
 }
 
-static int play_daemon(const char *folder, const char *claim_uid, const char *assignment) {
+static int act_as_daemon(const char *folder, const char *claim_uid, const char *assignment) {
         struct imex_state s = { .ready = true, .status = "READY" };
         struct err e;
         int lock = -1;
@@ -148,9 +148,9 @@ static int play_daemon(const char *folder, const char *claim_uid, const char *as
 
 int main(int argc, char **argv) {
         if (argc == 5 && streq(argv[1], "ready"))
-                return play_daemon(argv[2], argv[3], argv[4]);
+                return act_as_daemon(argv[2], argv[3], argv[4]);
         if (argc == 3 && streq(argv[2], "register"))
-                return tell_registered(argv[1]);
+                return report_registered(argv[1]);
         if (argc == 6 && (streq(argv[2], "prepare") || streq(argv[2], "unprepare")))
                 return ask(argv[1], streq(argv[2], "prepare"), argv + 3);
         fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call SOCKET register | "

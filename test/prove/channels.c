@@ -34,7 +34,7 @@ struct table {
 };
 
 /* The report of a node's plugin; `held` has a bit for each pair of a channel ID and an owner. */
-struct told {
+struct reported {
         uint8_t is_there, is_settled, seen, held;
 };
 enum seen { SEEN_NOTHING, SEEN_THIS, SEEN_ANOTHER }; /* which fabric object */
@@ -47,7 +47,7 @@ struct machine {
         uint8_t claims; /* a bit for each owner */
         uint8_t older;  /* the claims that are older than the object */
         uint8_t alive_after;
-        struct told told;
+        struct reported reported;
 };
 
 struct state {
@@ -151,7 +151,7 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
                         continue;
                 for (unsigned id = 1; id <= IDS; id++)
                         for (unsigned o = 0; o < OWNERS; o++)
-                                if (m->told.held & bit(id, o))
+                                if (m->reported.held & bit(id, o))
                                         held[n_held++] = (struct report_hold){ id, uids[o] };
                 nodes[n_nodes++] = (struct channels_node){
                         .name = hosts[n],
@@ -159,10 +159,10 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
                         .states = m->is_there,
                         .stated = m->is_there ? NOW - 3600 : 0,
                         .is_ready = m->is_there,
-                        .reported = m->told.is_there,
-                        .settled = m->told.is_settled,
-                        .uid = m->told.is_there ? objects[m->told.seen] : NULL,
-                        .count = m->told.is_there ? IDS + 1 : -1,
+                        .reported = m->reported.is_there,
+                        .settled = m->reported.is_settled,
+                        .uid = m->reported.is_there ? objects[m->reported.seen] : NULL,
+                        .count = m->reported.is_there ? IDS + 1 : -1,
                         .held = held,
                         .n_held = n_held,
                         .alive_after = time_of(m->alive_after),
@@ -174,7 +174,7 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
 static bool is_concerned(const struct state *s, unsigned o) {
         bool any = false;
         for (unsigned n = 0; n < HOSTS; n++)
-                any = any || s->machines[n].claims >> o & 1 || s->machines[n].told.held & bits_of(o);
+                any = any || s->machines[n].claims >> o & 1 || s->machines[n].reported.held & bits_of(o);
         for (unsigned i = 0; i < s->table.n; i++)
                 any = any || s->table.e[i].owner == o;
         for (unsigned i = 0; i < s->remembered.n; i++)
@@ -277,14 +277,14 @@ static bool control(const struct channels_row *row, struct state *s) {
 
 /* ---- nodes ---- */
 
-static bool tell_news(struct machine *m, bool object) {
-        struct told was = m->told;
+static bool report_news(struct machine *m, bool object) {
+        struct reported was = m->reported;
         if (!m->is_there)
                 return false;
-        m->told.is_there = 1;
-        m->told.held = m->held;
-        m->told.seen = object ? SEEN_THIS : m->told.seen;
-        return memcmp(&was, &m->told, sizeof was) != 0;
+        m->reported.is_there = 1;
+        m->reported.held = m->held;
+        m->reported.seen = object ? SEEN_THIS : m->reported.seen;
+        return memcmp(&was, &m->reported, sizeof was) != 0;
 }
 
 /* The plugin reads the fabric object, and prepares the claim a moment later. */
@@ -325,18 +325,18 @@ static bool unprepare(struct machine *m, unsigned o) {
 }
 
 /* Plugins report within a second. */
-static bool is_told(const struct state *s) {
-        bool told = true;
+static bool has_reported(const struct state *s) {
+        bool reported = true;
         for (unsigned n = 0; n < HOSTS; n++) {
                 struct machine m = s->machines[n];
-                told = told && !tell_news(&m, s->object);
+                reported = reported && !report_news(&m, s->object);
         }
-        return told;
+        return reported;
 }
 
 /* They prepare a claim within a second, too. A change of the leader and a tick take longer. */
 static bool is_quiet(const struct state *s) {
-        return is_told(s) && !s->machines[0].coming && !s->machines[1].coming;
+        return has_reported(s) && !s->machines[0].coming && !s->machines[1].coming;
 }
 
 /* ---- people and faults ---- */
@@ -366,21 +366,21 @@ static bool delete_node(struct state *s, struct machine *m) {
         m->deleted = 1;
         m->gone = s->leads;
         m->alive_after = 0;
-        memset(&m->told, 0, sizeof m->told);
+        memset(&m->reported, 0, sizeof m->reported);
         return true;
 }
 
 /* The object is not deleted within the second in which it was created. */
 static bool delete_object(struct state *s) {
-        if (!s->object || !is_told(s) || !take(&s->deletes))
+        if (!s->object || !has_reported(s) || !take(&s->deletes))
                 return false;
         s->remembers = s->leads && s->is_own;
         memset(&s->remembered, 0, sizeof s->remembered);
         if (s->remembers)
                 s->remembered = s->table;
         for (unsigned n = 0; n < HOSTS; n++)
-                if (s->machines[n].told.seen == SEEN_THIS)
-                        s->machines[n].told.seen = SEEN_ANOTHER;
+                if (s->machines[n].reported.seen == SEEN_THIS)
+                        s->machines[n].reported.seen = SEEN_ANOTHER;
         s->object = s->created = s->is_own = s->is_lost = s->next = s->counted = s->members = 0;
         memset(&s->table, 0, sizeof s->table);
         for (unsigned n = 0; n < HOSTS; n++)
@@ -433,7 +433,7 @@ static bool tick(struct state *s) {
                 grow(&s->remembered.e[i].releasing);
         for (unsigned n = 0; n < HOSTS; n++) {
                 struct machine *m = &s->machines[n];
-                m->told.is_settled = m->told.is_there;
+                m->reported.is_settled = m->reported.is_there;
                 grow(&m->deleted);
                 grow(&m->gone);
                 grow(&m->alive_after);
@@ -491,7 +491,7 @@ static bool do_step(void *u, void *state, unsigned step, const char **broken) {
         case STEP_UNPREPARE:
                 return unprepare(m, o);
         case STEP_REPORT:
-                return tell_news(m, s->object);
+                return report_news(m, s->object);
         case STEP_TICK:
                 return tick(s);
         default:
@@ -546,7 +546,7 @@ static void begin(void *u, void *state) {
         s->owners = (1U << OWNERS) - 1;
         for (unsigned n = 0; n < HOSTS; n++) {
                 s->machines[n].is_there = 1;
-                s->machines[n].told = (struct told){ .is_there = 1, .is_settled = 1 };
+                s->machines[n].reported = (struct reported){ .is_there = 1, .is_settled = 1 };
         }
         s->changes = (uint8_t)row->changes;
         s->gone = (uint8_t)row->gone;

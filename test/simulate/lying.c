@@ -27,7 +27,7 @@ enum {
 #define SOMEBODY "00000000-0000-4000-8000-%012u"
 
 static bool used, lies, over, restarted;
-static unsigned liar, told;
+static unsigned liar, n_lies;
 static int64_t next_ms, stuck_ms;
 /* How many reports of the daemon become false, and the pause between two false reports by somebody with its
  * token. */
@@ -62,7 +62,7 @@ bool lying_excuses(unsigned node) {
 }
 
 unsigned lying_count(void) {
-        return told;
+        return n_lies;
 }
 
 /* The daemon may have reported an assignment as left while a pod uses it. Then it stays in the assignment
@@ -237,7 +237,7 @@ static void add_patch(const char *truth, struct buf *out) {
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct jw j = JW(out);
         add_lie(truth, &lie);
-        told++;
+        n_lies++;
         jw_obj(&j, NULL);
         jw_obj(&j, "metadata");
         jw_obj(&j, "labels");

@@ -127,9 +127,9 @@ static void compare(const struct change *c, const char *uid, yyjson_val *x, cons
                     yyjson_val *y) {
         int64_t index = yyjson_get_sint(yyjson_obj_get(x, "index"));
         const char *node = text_of(x, "node");
-        bool told = lying_is(world_number(node)) || lying_is(world_number(text_of(y, "node")));
+        bool lies = lying_is(world_number(node)) || lying_is(world_number(text_of(y, "node")));
         if (yyjson_get_sint(yyjson_obj_get(x, "epoch")) == yyjson_get_sint(yyjson_obj_get(y, "epoch")) &&
-            !told)
+            !lies)
                 sim_broken("fabric object %s has the epoch of %s twice", c->now->name, node);
         if (streq(uid, other) && is_exclusive(x) && is_exclusive(y) &&
             index == yyjson_get_sint(yyjson_obj_get(y, "index")))

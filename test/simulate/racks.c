@@ -170,7 +170,7 @@ void racks_look(enum kind k, const struct change *c) {
                 look_at_deletion(c->was);
 }
 
-static const char *say(const char *what, const char *ns, const char *name) {
+static const char *describe(const char *what, const char *ns, const char *name) {
         static char text[256];
         snprintf(text, sizeof text, "the ComputeDomain %s/%s of a rack %s", ns, name, what);
         return text;
@@ -197,14 +197,14 @@ static const char *misses_in(const char *ns, const char *rack) {
         nodes_of(rack, nodes, sizeof nodes);
         const struct version *cd = store_get(K_DOMAIN, ns, name), *t = store_get(K_TEMPLATE, ns, template);
         if (!cd || version_deleted(cd))
-                return say("does not exist", ns, name);
+                return describe("does not exist", ns, name);
         if (!is_ours(cd) || !streq(version_annotation(cd, CD_ANNOTATION_RACK_NODES), nodes))
-                return say("does not list its nodes", ns, name);
+                return describe("does not list its nodes", ns, name);
         if (version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
-                return say("states that the rack has no nodes", ns, name);
+                return describe("states that the rack has no nodes", ns, name);
         if (!streq(version_str(cd, "/status/status"), "Ready"))
-                return say("is not Ready", ns, name);
-        return t && streq(t->domain, cd->uid) ? NULL : say("has no claim template", ns, name);
+                return describe("is not Ready", ns, name);
+        return t && streq(t->domain, cd->uid) ? NULL : describe("has no claim template", ns, name);
 }
 
 const char *racks_misses(void) {
@@ -222,7 +222,7 @@ const char *racks_unaware(void) {
         for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
                 const struct version *cd = store_nth(K_DOMAIN, i);
                 if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
-                        return say("does not state since when the rack has no nodes", cd->ns, cd->name);
+                        return describe("does not state since when the rack has no nodes", cd->ns, cd->name);
         }
         return NULL;
 }

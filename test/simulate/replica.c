@@ -200,7 +200,7 @@ static void on_resource_api(void *u, const struct err *e) {
                 controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
 }
 
-static void say(struct life *l, const char *flag, const char *value) {
+static void set_flag(struct life *l, const char *flag, const char *value) {
         for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
                 if (str_starts(l->arguments[i], flag)) {
                         free(l->arguments[i]);
@@ -234,27 +234,27 @@ static void start(unsigned i, uv_loop_t *loop) {
         for (size_t k = 0; k < ARRAY_LEN(arguments); k++)
                 l->arguments[k] = xstrdup(arguments[k]);
         if (racks_used())
-                say(l, "--rack-domains", "true");
+                set_flag(l, "--rack-domains", "true");
         if (fresh_pods)
-                say(l, "--fresh-pod-per-domain", "true");
+                set_flag(l, "--fresh-pod-per-domain", "true");
         if (!channels_of_host()) {
                 /* As few as necessary, so that an index is soon reused. */
                 snprintf(slots, sizeof slots, "%u",
                          world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
-                say(l, "--max-nodes-per-imex-domain", slots);
+                set_flag(l, "--max-nodes-per-imex-domain", slots);
                 /* The chart is upgraded now and then. Each replica keeps the version with which it started.
                  */
                 if (crashing_used())
                         snprintf(image, sizeof image, "%s", crashing_image());
                 else
                         snprintf(image, sizeof image, "image:%u", versions());
-                say(l, "--image-name", image);
+                set_flag(l, "--image-name", image);
         }
         if (channels_used())
-                say(l, "--imex-isolation", "channel");
+                set_flag(l, "--imex-isolation", "channel");
         if (channels_of_host())
-                say(l, "--feature-gates", "HostManagedIMEX=true");
-        say(l, "--kubelet-plugin-selector", "app=" CHANNELS_LABEL);
+                set_flag(l, "--feature-gates", "HostManagedIMEX=true");
+        set_flag(l, "--kubelet-plugin-selector", "app=" CHANNELS_LABEL);
         BUG_ON(config_load(&l->config, ARRAY_LEN(arguments), l->arguments, &e) < 0);
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,

@@ -217,7 +217,7 @@ uint64_t sim_trace(void) {
         return trace;
 }
 
-static void say(const char *text) {
+static void print_text(const char *text) {
         int64_t ms = sim_now_ms();
         trace = (trace ^ str_fnv64(text, strlen(text)) ^ (uint64_t)ms) * UINT64_C(0x100000001b3);
         if (shown)
@@ -233,7 +233,7 @@ void sim_log(const char *fmt, ...) {
         va_start(ap, fmt);
         buf_vaddf(&own_line, fmt, ap);
         va_end(ap);
-        say(buf_str(&own_line));
+        print_text(buf_str(&own_line));
 }
 
 void sim_broken(const char *fmt, ...) {
@@ -272,7 +272,7 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
                 else
                         buf_addf(b, " %s=%lld", kvs->key, (long long)kvs->v.i);
         }
-        say(buf_str(b));
+        print_text(buf_str(b));
         if (str_starts(msg, "a decision about the assignments of a partition is wrong"))
                 sim_broken("%s", buf_str(b));
 }

@@ -52,7 +52,7 @@ static void make_node(struct node *n) {
                      "{'bootID':'" BOOT_ID "'},'conditions':[{'type':'Ready','status':'"
                      "True'}]}}",
                      n->name, n->boots);
-        n->told_boots = n->boots;
+        n->shown_boots = n->boots;
 }
 
 /* The Lease of the node's kubelet. */
@@ -107,7 +107,7 @@ static void say_ready(struct node *n, bool is) {
                     "{'status':{'nodeInfo':{'bootID':'" BOOT_ID "'},'conditions':[{'type':"
                     "'Ready','status':'%s'}]}}",
                     n->boots, status);
-        n->told_boots = n->boots;
+        n->shown_boots = n->boots;
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
                 if (!streq(p->node, n->name) || !p->target || is_over(p))
@@ -153,7 +153,7 @@ static void node_lifecycle(struct node *n) {
                 say_ready(n, false);
         } else if (!n->ready && n->power && n->connected) {
                 say_ready(n, true);
-        } else if (n->told_boots != n->boots && n->power && n->connected && soon()) {
+        } else if (n->shown_boots != n->boots && n->power && n->connected && soon()) {
                 say_ready(n, true); /* it was off for a shorter time */
         }
 }
@@ -708,8 +708,8 @@ void world_ends_imex(unsigned node, const char *domain_uid) {
         }
 }
 
-static const char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static const char *say(const char *fmt, ...) {
+static const char *describe(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static const char *describe(const char *fmt, ...) {
         static char text[256];
         va_list ap;
         va_start(ap, fmt);
@@ -792,7 +792,7 @@ const char *world_misses(void) {
                 if (is_held_by_off_node(x) && (!x->lives || x->ends || !v))
                         continue;
                 if (!x->lives || x->ends || !v)
-                        return say("ComputeDomain %s does not exist", x->name);
+                        return describe("ComputeDomain %s does not exist", x->name);
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
@@ -803,12 +803,12 @@ const char *world_misses(void) {
                         if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
                                 continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
-                                return say("pod %u of ComputeDomain %s does not run (state %d, on %s)", i,
-                                           x->name, (int)s,
-                                           x->pods[i].node ? x->pods[i].node->name : "no node");
+                                return describe("pod %u of ComputeDomain %s does not run (state %d, on %s)",
+                                                i, x->name, (int)s,
+                                                x->pods[i].node ? x->pods[i].node->name : "no node");
                 }
                 if (runs && !excused && !streq(version_str(v, "/status/status"), "Ready"))
-                        return say("ComputeDomain %s is not Ready", x->name);
+                        return describe("ComputeDomain %s is not Ready", x->name);
         }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
@@ -818,8 +818,8 @@ const char *world_misses(void) {
                 if (held_strays(i))
                         return held_strays(i);
                 if (!n || !streq(label, wanted_label(n->name)))
-                        return say("%s has the label %s", w.nodes[i].name,
-                                   label ? label : "of no ComputeDomain");
+                        return describe("%s has the label %s", w.nodes[i].name,
+                                        label ? label : "of no ComputeDomain");
         }
         return str_or(racks_misses(), hostile_misses());
 }
@@ -837,20 +837,20 @@ const char *world_leftover(void) {
                         if (!racks_keeps(store_nth(made[i], j)) &&
                             !is_of_daemons(made[i], store_nth(made[i], j)) &&
                             !streq(version_label(store_nth(made[i], j), "app"), CHANNELS_LABEL))
-                                return say("%s %s/%s is left", kinds[made[i]].kind, store_nth(made[i], j)->ns,
-                                           store_nth(made[i], j)->name);
+                                return describe("%s %s/%s is left", kinds[made[i]].kind,
+                                                store_nth(made[i], j)->ns, store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && n->domain)
-                        return say("%s has a label", n->name);
+                        return describe("%s has a label", n->name);
                 /* The leftovers of a node without power disappear when it starts. */
                 if (w.nodes[i].power && held_strays(i))
                         return held_strays(i);
                 if (imex_domain(i) && !channels_standing())
-                        return say("IMEX of %s is left on %s", imex_domain(i), w.nodes[i].name);
+                        return describe("IMEX of %s is left on %s", imex_domain(i), w.nodes[i].name);
         }
         for (size_t i = 0; i < store_count(K_FABRIC) && !channels_standing(); i++)
                 if (yyjson_arr_size(yyjson_obj_get(store_nth(K_FABRIC, i)->root, "domains")))
-                        return say("fabric object %s has an IMEX domain", store_nth(K_FABRIC, i)->name);
+                        return describe("fabric object %s has an IMEX domain", store_nth(K_FABRIC, i)->name);
         return NULL;
 }

@@ -45,7 +45,7 @@ struct node {
         bool wipes; /* the kubelet has just started, and cleans up */
         int64_t power_ms, connected_ms, exists_ms; /* when it becomes true again, 0: not by itself */
         int64_t heard_ms, gone_ms;
-        unsigned boots, addresses, told_boots; /* told_boots: as the Node shows it */
+        unsigned boots, addresses, shown_boots; /* shown_boots: as the Node shows it */
         struct run runs[MAX_RUNS];
 };
 

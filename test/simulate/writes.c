@@ -58,8 +58,8 @@ static struct store_answer refusal(int status, const char *reason) {
         return (struct store_answer){ .status = status, .reason = reason };
 }
 
-static void tell(const char *who, const char *verb, enum kind k, const char *ns, const char *name,
-                 const char *body, struct store_answer a) {
+static void log_write(const char *who, const char *verb, enum kind k, const char *ns, const char *name,
+                      const char *body, struct store_answer a) {
         if (k != K_LEASE && k != K_EVENT)
                 sim_log("%s: %s %s %s/%s -> %d %s", who, verb, kinds[k].plural, str_or(ns, ""),
                         str_or(name, ""), a.status, str_or(body, ""));
@@ -275,7 +275,7 @@ struct store_answer store_create(const char *who, enum kind k, const char *ns, c
         writer = who;
         yyjson_mut_doc *d = parse(body);
         struct store_answer a = d ? create(k, ns, d, NULL) : refusal(400, "BadRequest");
-        tell(who, "create", k, ns, a.v ? a.v->name : "", a.v ? body : NULL, a);
+        log_write(who, "create", k, ns, a.v ? a.v->name : "", a.v ? body : NULL, a);
         return a;
 }
 
@@ -423,7 +423,7 @@ struct store_answer store_merge_patch(const char *who, enum kind k, const char *
         writer = who;
         if (was)
                 a = by ? change(k, was, by, status, false) : refusal(400, "BadRequest");
-        tell(who, status ? "patch status of" : "patch", k, ns, name, body, a);
+        log_write(who, status ? "patch status of" : "patch", k, ns, name, body, a);
         return a;
 }
 
@@ -441,7 +441,7 @@ struct store_answer store_update(const char *who, enum kind k, const char *ns, c
                 yyjson_mut_doc_free(by);
         else
                 a = create(k, ns, by, NULL);
-        tell(who, "update", k, ns, name, body, a);
+        log_write(who, "update", k, ns, name, body, a);
         return a;
 }
 
@@ -485,7 +485,7 @@ struct store_answer store_apply(const char *who, enum kind k, const char *ns, co
                 a = create(k, ns, d, owners);
         }
         yyjson_doc_free(doc);
-        tell(who, "apply", k, ns, name, NULL, a);
+        log_write(who, "apply", k, ns, name, NULL, a);
         return a;
 }
 
@@ -565,7 +565,7 @@ struct store_answer store_delete(const char *who, enum kind k, const char *ns, c
                 a = delete_marked(k, was);
         }
         yyjson_doc_free(options);
-        tell(who, "delete", k, ns, name, body, a);
+        log_write(who, "delete", k, ns, name, body, a);
         return a;
 }
 

@@ -36,8 +36,7 @@ NOT_STARTED = "StartError"
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
 ANY_ID = re.compile(r"(?<=kube-api-access-)\w+|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Folders of a node with mounts of pods and containers. Not /run/netns: it also has mounts of the machine, for nodes that have lost power
-# since.
+# Folders of a node with mounts of pods and containers. Other mounts in /run/netns belong to the machine and to nodes that have lost power.
 MOUNTS = ("/run/containerd/", "/run/netns/cni-", "/run/nvidia", "/var/lib/kubelet/")
 JUST_NOW_S, LONG_AGO_S = 30, 600  # the ages of backups that are restored
 FDS_OF_WORKER = 3  # of a plugin for its worker: a socket and two pipes
