@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the simulated server needs from the simulation: the time is real, and nothing is random.
- */
+/* The functions that the simulated server needs from the simulation: the time is real, and nothing is
+ * random. */
 #include <time.h>
 
 #include "../simulate/sim.h"

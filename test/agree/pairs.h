@@ -8,8 +8,8 @@
 
 /* NULL: unknown. */
 const char *pairs_real_uid(const char *sim);
-/* Both may be the UID of the same object: they are a known pair, or neither is known. A new pair is recorded.
- */
+/* Both may be the UID of the same object: they are a known pair, or neither is known. A new pair is
+ * recorded. */
 bool pairs_match_uid(const char *sim, const char *real);
 /* At least one of them is known as a UID. */
 bool pairs_know_uid(const char *sim, const char *real);

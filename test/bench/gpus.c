@@ -23,8 +23,7 @@ enum {
         STARTS = 11,
         HELD = 20, /* claims */
         SETTLE_MS = 2000,
-        REST_MS = 34000, /* the plugin checks its GPUs every 30 s; the process that calls NVML ends after 10 s
-                          */
+        REST_MS = 34000, /* the plugin checks its GPUs every 30 s; the NVML process ends after 10 s */
 };
 
 static struct world_files files;

@@ -15,8 +15,8 @@ enum { BENCH_GPUS = 9 };
 struct world *bench_world(void);
 /* Writes libnvidia-ml.conf; `mig`: additional lines. */
 void bench_conf(struct world *w, unsigned gpus, const char *mig);
-/* Starts the plugin on an unused node. Returns when the slice is at the server. `more`: as in world_start().
- */
+/* Starts the plugin on an unused node. Returns when the slice is at the server. `more`: as in
+ * world_start(). */
 void bench_start(struct world *w, const char *more);
 /* Fails if the plugin refuses. */
 void bench_asked(struct world *w, const char *what, const char *claim, const char *uid);

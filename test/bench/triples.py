@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares driver-managed with host-managed IMEX on the test cluster, and appends a table: the cost of running IMEX beside that of the claim.
 
-Each triple is a plain Job, a new ComputeDomain whose IMEX the host runs, and one whose IMEX our daemons run. Between the two the driver is
-installed in the other mode, so every half of a triple has a plain Job of its own, and one formation before it that is not measured. Triples
-begin with either mode in turns. The cluster and the image are set up by ./run, which calls this."""
+Each triple is a plain Job, a new ComputeDomain with the host's IMEX, and one with the IMEX of our daemons. Between the two the driver is installed in
+the other mode, so each half of a triple has its own plain Job, and begins with one formation that is not measured. The first mode alternates from
+triple to triple. ./run sets up the cluster and the image, and calls this program."""
 
 import subprocess
 

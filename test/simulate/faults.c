@@ -31,9 +31,9 @@ typedef void(fate_fn)(const struct fault *f, bool watch, bool writes, struct fat
 
 struct sort {
         const char *name;
-        void (*begin)(
-                struct fault *f); /* draws the program and the kind; a fault without duration happens here */
-        fate_fn *fate;            /* NULL: it does not affect requests */
+        /* Draws the program and the kind. A fault without duration happens here. */
+        void (*begin)(struct fault *f);
+        fate_fn *fate; /* NULL: it does not affect requests */
         bool of_world;
 };
 

@@ -11,8 +11,8 @@
 
 void hostile_use(void);
 bool hostile_used(void);
-/* Call it after the seed is set. Some worlds begin with an earlier CustomResourceDefinition of ComputeDomain.
- */
+/* Call it after the seed is set. Some worlds begin with an earlier CustomResourceDefinition of
+ * ComputeDomain. */
 void hostile_begin(void);
 /* In some worlds the tenant does everything faster, and uses most nodes, so that one ComputeDomain after the
  * other gets an entry in the fabric object. Other tenants use few nodes there. Nobody deletes the fabric

@@ -423,8 +423,8 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
 }
 
 /* A claim that was prepared before keeps its channel, in any state of IMEX. */
-/* failure: any faults meet in the simulation -> no claim is prepared while its IMEX is not READY [simulation]
- */
+/* failure: any faults meet in the simulation -> no claim is prepared while its IMEX is not READY
+ * [simulation] */
 static void look_at_imex(const struct dra_op *op) {
         const struct held *h = op->held;
         const char *domain = channels_imex_domain(h->own, h->domain, plugins[h->node].clique);

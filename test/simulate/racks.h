@@ -34,6 +34,6 @@ void racks_next_day(void);
 void racks_look(enum kind k, const struct change *c);
 /* NULL: each rack has its ComputeDomains and all their objects. Otherwise a description of a missing one. */
 const char *racks_misses(void);
-/* NULL: each of them states since when its rack has no nodes. Otherwise a description of one that does not.
- */
+/* NULL: each of them states since when its rack has no nodes. Otherwise a description of one that does
+ * not. */
 const char *racks_unaware(void);

@@ -242,8 +242,8 @@ static void start(unsigned i, uv_loop_t *loop) {
                 snprintf(slots, sizeof slots, "%u",
                          world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
                 set_flag(l, "--max-nodes-per-imex-domain", slots);
-                /* The chart is upgraded now and then. Each replica keeps the version with which it started.
-                 */
+                /* The chart is upgraded now and then. Each replica keeps the version with which it
+                 * started. */
                 if (crashing_used())
                         snprintf(image, sizeof image, "%s", crashing_image());
                 else

@@ -13,8 +13,8 @@
  * (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting).
  */
 const char *schema_refuses(enum kind k, yyjson_val *now, yyjson_val *was);
-/* Drops members that the definition does not have, and adds its defaults. Does nothing for a built-in kind.
- */
+/* Drops members that the definition does not have, and adds its defaults. Does nothing for a built-in
+ * kind. */
 void schema_complete(enum kind k, yyjson_mut_doc *d);
 /* true: uses the CustomResourceDefinition of ComputeDomain of an earlier version, which accepts any name of a
  * claim template. */

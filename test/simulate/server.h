@@ -43,8 +43,8 @@ struct watch;
 /* `q` is borrowed, and must outlive the watch. */
 struct watch *watch_new(const struct asked *q);
 void watch_free(struct watch *w);
-/* Adds the events until `until_ms`. False: the version to resume from is compacted; the error event is added.
- */
+/* Adds the events until `until_ms`. False: the version to resume from is compacted; the error event is
+ * added. */
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
 /* Adds a bookmark with the version of the last event. There is none while the watch is ahead of the store, as
  * after a restore. Such a watch is accepted, and gets the events after the version from which it was

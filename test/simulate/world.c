@@ -592,10 +592,10 @@ void world_calm(void) {
         crashing_calm();
         channels_calm();
         if (w.leaves_one_off) {
+                /* Not the node that lies: it must report the truth in the end. */
                 do
                         w.off = &w.nodes[sim_draw(w.n_nodes)];
-                while (lying_is(number_of(w.off)) &&
-                       w.n_nodes > 1); /* the node that lies must report the truth in the end */
+                while (lying_is(number_of(w.off)) && w.n_nodes > 1);
                 lose_power(w.off, 0);
                 w.off->power_ms = 0;
         }

@@ -104,8 +104,8 @@ void delete_claim(const char *ns, const char *name);
 /* ---- users.c ---- */
 
 void step_domain(struct domain *d);
-/* Somebody force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets notice.
- */
+/* Somebody force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets
+ * notice. */
 void force_end(struct domain *d);
 /* Users delete their pods on the node. Those of existing ComputeDomains are created again. */
 void end_pods_on(const struct node *n);

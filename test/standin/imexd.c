@@ -335,8 +335,8 @@ static void run(struct imexd *d) {
                 }
                 peer_timers(d, now);
                 command_notify(d);
-                /* A process that is killed while it stops has not ended cleanly: persist.dat stays the same.
-                 */
+                /* A process that is killed while it stops has not ended cleanly: persist.dat stays the
+                 * same. */
                 if (d->stop_at && d->stop_at <= now) {
                         persist_close(d);
                         d->stop = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* persist.dat: the nodes that had imported memory from this node, so that it can wait for them after a crash.
  *
- * Without GPUs no node imports memory. With the knob IMPORTERS=1 every connected node counts as an importer.
- */
+ * Without GPUs no node imports memory. With the knob IMPORTERS=1 every connected node counts as an
+ * importer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
