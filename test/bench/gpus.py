@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares pods with a claim of one GPU with plain pods on the test cluster, and appends a table.
 
-As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the image and the
-chart with GPUs are set up by ./run, which calls this."""
+As in bench.py, each duration is compared with that of the same Job without claims in the same run, in turns. ./run sets up the
+cluster, the image and the chart with GPUs, and calls this program."""
 
 import statistics
 import time
