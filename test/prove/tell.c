@@ -91,8 +91,8 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
                 tell_daemon(x, y, out);
                 break;
         case STEP_DELIVER:
-                fprintf(out, "the daemon sees %s version of the fabric object; ",
-                        what % 2 ? "the second next" : "the next");
+                fprintf(out, "the daemon %s version of the fabric object; ",
+                        what % 2 ? "misses one and sees the next" : "sees the next");
                 tell_turn(x, y, what / 2, out);
                 break;
         case STEP_NEW_POD:

@@ -26,7 +26,7 @@ type controller struct {
 	changed       *sync.Cond
 	pid           int
 	spent         float64              // CPU seconds of its ended processes
-	said          map[string]time.Time // when it first logged this
+	marked        map[string]time.Time // when it first logged this
 	lost          int                  // how often it lost the lease
 	ending, ended bool
 }
@@ -42,7 +42,7 @@ type usage struct {
 var marks = []string{"leading", "leader observed", "leadership is lost", "all caches are filled"}
 
 func startController(name, namespace, address, program, kubeconfig, log string, env []string) *controller {
-	c := &controller{name: name, address: address, said: map[string]time.Time{}, begun: time.Now()}
+	c := &controller{name: name, address: address, marked: map[string]time.Time{}, begun: time.Now()}
 	c.changed = sync.NewCond(&c.mu)
 	var err error
 	c.log, err = os.Create(log)
@@ -101,8 +101,8 @@ func (c *controller) process() {
 func (c *controller) mark(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.said[what]; !known {
-		c.said[what] = time.Now()
+	if _, known := c.marked[what]; !known {
+		c.marked[what] = time.Now()
 	}
 	if what == "leadership is lost" {
 		c.lost++
@@ -110,15 +110,15 @@ func (c *controller) mark(what string) {
 	c.changed.Broadcast()
 }
 
-// says waits until the controller has logged this, and returns the time.
-func (c *controller) says(what string, limit time.Duration) time.Time {
+// logged waits until the controller has logged this, and returns the time.
+func (c *controller) logged(what string, limit time.Duration) time.Time {
 	over := time.Now().Add(limit)
 	tick := time.AfterFunc(limit, c.changed.Broadcast)
 	defer tick.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		if at, said := c.said[what]; said {
+		if at, known := c.marked[what]; known {
 			return at
 		}
 		if c.ended || time.Now().After(over) {

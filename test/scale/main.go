@@ -201,7 +201,7 @@ func (b *bench) adopted(uid string, limit time.Duration) {
 func (b *bench) firstStart() *controller {
 	say("%d nodes: the controller starts for the first time", b.nodes)
 	a := b.start(0)
-	leading := a.says("leading", 10*time.Minute)
+	leading := a.logged("leading", 10*time.Minute)
 	b.set("first sync: start to leading s", leading.Sub(a.begun).Seconds())
 	end := b.w.until("labels and fabrics", time.Hour, func() bool {
 		return b.w.gpuLabels == b.nodes && b.w.daemonLabels == b.nodes && len(b.w.fabrics) == (b.nodes+rack-1)/rack && b.w.set.Metadata.UID != ""
@@ -262,7 +262,7 @@ func (b *bench) large(a *controller, n int) *controller {
 	b.allocate(0, n, n, uids)
 	b.phase("large domain: claims")
 	a = b.start(0)
-	begin := a.says("leading", 10*time.Minute)
+	begin := a.logged("leading", 10*time.Minute)
 	before := a.usage()
 	assigned := b.assigned(uids, n)
 	labels := b.labelled(uids, n)
@@ -322,7 +322,7 @@ func (b *bench) many(a *controller) ([]string, []string) {
 func (b *bench) failover(a *controller) *controller {
 	say("%d nodes: a second controller starts", b.nodes)
 	s := b.start(1)
-	observed := s.says("leader observed", 10*time.Minute)
+	observed := s.logged("leader observed", 10*time.Minute)
 	b.set("sync with everything: start to candidate s", observed.Sub(s.begun).Seconds())
 	u := s.idle()
 	b.set("everything after sync: private dirty idle MB", float64(u.Dirty)/1000)
@@ -333,7 +333,7 @@ func (b *bench) failover(a *controller) *controller {
 	killed := time.Now()
 	a.end(syscall.SIGKILL)
 	late := b.domain("late")
-	leading := s.says("leading", 2*time.Minute)
+	leading := s.logged("leading", 2*time.Minute)
 	b.adopted(late, 10*time.Minute)
 	b.set("failover: kill to lease s", leading.Sub(killed).Seconds())
 	after := s.idle()

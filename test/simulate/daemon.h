@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon: the containers of compute-domain-daemon, with the real daemon/resident. */
+/* daemon: the containers of compute-domain-daemon, with the daemon's real code. */
 #pragma once
 
 #include <stdbool.h>
