@@ -121,7 +121,7 @@ class Finder:
 
     def negate(self, node):
         node = bare(node)
-        while is_not(node):  # A negated operand makes the same mutant as the whole expression.
+        while is_not(node):  # A negation inside makes the same mutant as one outside.
             node = bare(node["inner"][0])
         if node.get("kind") == "BinaryOperator" and node["opcode"] in (*COMPARISONS, "&&", "||"):
             ends = self.operands(node)

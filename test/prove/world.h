@@ -222,7 +222,7 @@ void tell_step(const struct world *before, unsigned step, const struct world *af
 
 /* The transitions: its kind, and of what. */
 enum step {
-        /* What people and faults do. */
+        /* Events that people and faults cause. */
         STEP_ALLOCATE, /* node, domain */
         STEP_DEALLOCATE,
         STEP_END,

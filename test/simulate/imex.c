@@ -96,7 +96,7 @@ void imex_crash(unsigned node, const char *domain) {
         end_in(p, 0, -1, SIGSEGV);
 }
 
-/* Ends it, with or without a fault of the world. */
+/* Reports the end of a READY nvidia-imex to the world, which checks the reason. */
 static void judge_end(const struct process *p) {
         if (p->ctl || p->ending || !is_ready(p))
                 return;

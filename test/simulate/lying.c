@@ -29,8 +29,8 @@ enum {
 static bool used, lies, over, restarted;
 static unsigned liar, n_lies;
 static int64_t next_ms, stuck_ms;
-/* How many reports of the daemon become false, and the pause between two false reports by somebody with its
- * token. */
+/* The percentage of the daemon's reports that become false, and the pause between two false reports by
+ * somebody with its token. */
 static unsigned percent;
 static int64_t pause_ms;
 

@@ -80,8 +80,8 @@ static uv_loop_t *loop;
 static const struct imex_mode *modes[2]; /* for isolation domain and channel */
 static unsigned living;                  /* plugins that have not been freed */
 
-/* Ends the kubelet's calls without an answer. */
-static void break_calls(struct life *l, bool answered);
+/* Ends the kubelet's calls: the plugin cancels them, or the connection breaks. */
+static void break_calls(struct life *l, bool cancels);
 
 static void put(const char *path, const char *text) {
         struct err e;
@@ -481,11 +481,11 @@ static void on_deadline(void *u) {
         cancel(op, "the deadline has passed");
 }
 
-static void break_calls(struct life *l, bool answered) {
+static void break_calls(struct life *l, bool cancels) {
         struct dra_op *op, *next;
         for (op = LIST_FIRST(&calls); op; op = next) {
                 next = LIST_NEXT(op, entry);
-                if (op->life == l && answered)
+                if (op->life == l && cancels)
                         cancel(op, "the plugin ends");
                 else if (op->life == l)
                         failed(op, "the connection is closed");

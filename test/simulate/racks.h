@@ -19,8 +19,8 @@ void racks_name(unsigned clique, char *ret, size_t n);
 bool racks_may_run(const char *name, const struct version *slice);
 /* At least one node publishes the rack of that ComputeDomain. */
 bool racks_has(const char *name);
-/* The object is the ComputeDomain of an existing rack, or a pod of one; nobody deletes it before a day has
- * passed. */
+/* The object is the ComputeDomain of a rack that is not being deleted, or belongs to one. Nobody deletes it
+ * before a day has passed. */
 bool racks_keeps(const struct version *v);
 
 /* "rack_deleted": somebody deletes a ComputeDomain of a rack. "rack_namespace": the users' namespace no
