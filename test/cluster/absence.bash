@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of what happens while the API server's word is not to be had, or not to be trusted; a .bats file loads it after driver.
+# Helpers for tests in which the API server does not answer, or gives answers that the driver must not trust. A .bats
+# file loads this after driver.bash.
 
 front() { "$cluster/front" "$@"; }
 everything_passes() { front off; }
 
-# standing K...: all that must stay as it is of the workloads on these nodes, a line each. The namespace of the test is theirs alone.
+# standing K...: prints everything about the workloads on these nodes that must not change, one item per line. The
+# namespace $ns must belong to this test alone.
 standing() {
 	local i
 	k -n "$ns" get resourceclaims,resourceclaimtemplates,pods -o json | jq -r '.items[] | select(.metadata.labels.late != "yes") |
@@ -18,23 +20,24 @@ standing() {
 	for i; do node_files "$i" | sed "s/^/$i /"; done
 }
 
-# untouched BEFORE K...: what stood stands; else the difference.
+# untouched BEFORE K...: succeeds if nothing has changed since BEFORE, the output of standing; otherwise it prints the
+# difference.
 untouched() {
 	local before=$1
 	shift
 	diff <(echo "$before") <(standing "$@") || {
-		echo "changed in the meantime (see above)"
+		echo "the workloads changed during the test (see the difference above)"
 		return 1
 	}
 }
 
-# labelled K...: people see on these Nodes that they are in a ComputeDomain; it is written some seconds after the rest.
+# labelled K...: these Nodes have the label of a ComputeDomain. The controller writes it some seconds after the rest.
 labelled() {
 	local i
 	for i; do [[ -n $(k get node "node-$i" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]] || return 1; done
 }
 
-# late_worker NAME DOMAIN NODE: a worker that standing does not count.
+# late_worker NAME DOMAIN NODE: a worker that standing ignores.
 late_worker() {
 	worker "late-$1" "$2" "$3"
 	k -n "$ns" label pod "late-$1" late=yes >/dev/null
@@ -44,7 +47,8 @@ lease() { k -n "$driver_ns" get leases -o json | jq -r ".items[] | select(.metad
 renewed_since() { [[ $(lease renewTime) != "$1" && -n $(leader_pod) ]]; }
 answered() { front | awk -v text="$2" '{ n = $1; $1 = ""; if (substr($0, 2) == text) found = n } END { exit found < '"$1"' }'; }
 
-# pages CODE SECONDS BEFORE K...: so long each request of a pod gets this page, and what stands on these nodes is not touched.
+# pages CODE SECONDS BEFORE K...: for this time, every request of a pod gets this page instead of an answer, and the
+# workloads on these nodes do not change.
 pages() {
 	local code=$1 seconds=$2 before=$3
 	shift 3
@@ -54,9 +58,9 @@ pages() {
 	front off
 }
 
-# pages_for SECONDS_404 SECONDS_403 SECONDS_503 [PATIENTLY]: two pods run in a domain, the claim of a third is
-# being prepared, the plugin of one's node has just been started, which looks for claims that are gone 10 to
-# 20 s later, and the leader is killed.
+# pages_for SECONDS_404 SECONDS_403 SECONDS_503 [PATIENTLY]: two pods run in a ComputeDomain, and the claim of a third
+# pod is being prepared. The plugin on the node of the first pod has just started; 10 to 20 s after its start it looks
+# for claims that no longer exist. Then the leader is killed.
 pages_for() {
 	local before plugin other count renewed begin
 	domain d
@@ -71,7 +75,7 @@ pages_for() {
 	kill_in_pod "$driver_ns" "$plugin" compute-domain-kubelet-plugin
 	eventually 30 restarted "$plugin" "$count"
 	eventually 20 plugin_asks "$plugin"
-	front 404 "$plugin" get resourceclaims # at once: what follows may take longer than those seconds
+	front 404 "$plugin" get resourceclaims # set at once, because the steps below may take longer than those 10 s
 	before=$(standing 0 1)
 	late_worker c d 2
 	eventually 20 allocated late-c
@@ -85,12 +89,12 @@ pages_for() {
 	eventually 30 restarted "$other" "$count"
 	for_seconds $((begin + $1 - SECONDS)) untouched "$before" 0 1
 	untouched "$before" 0 1
-	# It cannot know whether its devices are published.
+	# The plugin cannot know whether its devices are published.
 	[[ $(plugin_ready "$other") == false ]]
 	front off
 	eventually 60 plugin_asks "$other"
 	if [[ -z ${4:-} ]]; then
-		# Its kubelet, whose call may have failed, would look at it again 60 to 90 s later.
+		# The kubelet's call may have failed. The kubelet would retry it only after 60 to 90 s.
 		k -n "$ns" delete pod late-c >/dev/null
 		late_worker c d 2
 	fi
@@ -104,19 +108,19 @@ pages_for() {
 	untouched "$before" 0 1
 	eventually 30 domain_field_is d .status.nodesReady 4
 	eventually 30 condition_is d PeersConnected True
-	# That nobody answered is no write that was refused.
+	# A missing answer does not count as a rejected write.
 	[[ -z $(k -n "$ns" get events --field-selector reason=WriteFailed -o name) ]]
 	has_channel a
 	has_channel b
 	k -n "$ns" delete pods --all --wait=false >/dev/null
 	eventually 60 labels_gone
 }
-# plugin_asks POD: it is registered, so the API server has answered it.
+# plugin_asks POD: the plugin is registered, so the API server has answered it.
 plugin_asks() { [[ $(plugin_ready "$1") == true ]]; }
 plugin_ready() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}'; }
 
-# stale_standby VERBS SECONDS: the one controller that may not VERBS claims has seen none of them when it becomes leader, and stays that
-# ignorant for so long.
+# stale_standby VERBS SECONDS: a standby controller that may not VERBS claims becomes the leader without having seen a
+# claim. For this time it still gets no claims.
 stale_standby() {
 	local verbs=$1 seconds=$2 before leader standby
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
@@ -138,7 +142,7 @@ stale_standby() {
 	for_seconds "$seconds" untouched "$before" 0
 	leads
 	front off
-	# It catches up with what it has missed, in both directions.
+	# The new leader catches up: it acts on pods that started and on pods that ended.
 	worker b d 1
 	running b 90
 	labelled 0
@@ -147,8 +151,9 @@ stale_standby() {
 	eventually 60 labels_gone
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
 }
-# first_start NODES SECONDS_HUNG LIMIT: the controllers start for the first time in a cluster of so many more nodes, each of which has to be
-# labelled; for the first seconds none of the calls that do so is answered. The first leader stays, and all are labelled within the limit.
+# first_start NODES SECONDS_HUNG LIMIT: the controllers start for the first time, in a cluster with NODES additional
+# Nodes, which all need a label. For the first SECONDS_HUNG, no request that writes a label gets an answer. The first
+# leader keeps the lease, and all Nodes have their label within LIMIT seconds.
 first_start() {
 	local nodes=$1 hung=$2 limit=$3 begin
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
@@ -156,7 +161,7 @@ first_start() {
 	k -n "$driver_ns" delete leases --all >/dev/null
 	"$cluster/service" controller-manager stop
 	"$cluster/pretend" nodes "$nodes"
-	echo "$nodes nodes made"
+	echo "$nodes Nodes created"
 	front hang '*-controller' patch nodes
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	"$cluster/service" controller-manager start
@@ -173,15 +178,16 @@ first_start() {
 	}
 	eventually "$limit" all_labelled
 	led_by "$leader"
-	echo "$nodes nodes labelled after $((SECONDS - begin)) s" | tee /dev/stderr
+	echo "all $nodes Nodes labelled after $((SECONDS - begin)) s" | tee /dev/stderr
 }
-# led_by IDENTITY: it has the lease, nobody had it before, it has been renewed in time, and no controller was restarted.
+# led_by IDENTITY: this controller is the first holder of the lease and renewed it in time, and no controller was
+# restarted.
 led_by() {
 	k -n "$driver_ns" get leases -o json | jq -e --arg id "$1" '.items[] | select(.metadata.name | contains("controller")) | .spec |
 		.holderIdentity == $id and .leaseTransitions == 0' >/dev/null || { echo "the lease has passed from $1 to $(lease holderIdentity)"; return 1; }
 	[[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}') =~ ^[0\ ]*$ ]]
 }
-# pretended_gone: what first_start has made, and the controller manager is back.
+# pretended_gone: deletes what first_start created, and starts the controller manager again.
 pretended_gone() {
 	front off
 	"$cluster/pretend" gone

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of imex.isolation=channel, where the hosts run IMEX; a .bats file loads it after driver.bash.
+# Helpers for tests with imex.isolation=channel in which the hosts run IMEX. A .bats file loads this after
+# driver.bash.
 
 with_own_channels() {
 	with_driver 4 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s \
 		--set resources.computeDomains.imex.isolation="${1:-channel}"
 }
-# The same, as on a cluster that had no driver: a table that begins under ResourceSlices of an older installation waits a minute before it
-# assigns a channel, because a Node that has vanished may still use one.
+# The same, on a cluster that had no driver before. If ResourceSlices of an earlier installation exist, a new fabric
+# object assigns no channel for a minute, because a Node that has disappeared may still use one.
 with_new_channels() {
 	with_own_channels
 	k delete resourceslices --all >/dev/null
@@ -14,33 +15,34 @@ with_new_channels() {
 	for i in 0 1 2 3; do eventually 60 places "$i" 16; done
 }
 
-# channels_of POD: the numbers of the IMEX channels in a pod, sorted; what their files are called is what they are.
+# channels_of POD: prints the numbers of the IMEX channels in a pod, sorted. The name of each file must match its
+# minor number.
 channels_of() {
 	k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
 		while read -r name minor; do
-			[[ $name == "channel$minor" ]] || echo "wrong: $name is $minor"
+			[[ $name == "channel$minor" ]] || echo "wrong: $name has the minor number $minor"
 			echo "$minor"
 		done | sort -n
 }
-# holds K: what the plugin of a node says that it holds, "<id> <owner>" a line.
+# holds K: prints the channels that the plugin of a node reports as held, as "<id> <owner>" lines.
 holds() {
 	k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
 		.[].held | to_entries[] | "\(.key) \(.value)"' | sort -n
 }
 holds_are() { [[ $(holds "$1") == "$2" ]]; }
 
-# places K N: the slice of a node has that many devices, all of which are channels of id 0 and say the clique.
+# places K N: the ResourceSlice of a node has this many devices, all of them channels with the ID 0 and a clique ID.
 places() {
 	k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] |
 		length == $n and all(.[] | .attributes // .basic.attributes; .id.int == 0 and .type.string == "channel" and (.cliqueID.string | length > 0))' >/dev/null
 }
-# plugin_shows K SERIES: the plugin of a node says so in its metrics.
+# plugin_shows K SERIES: the metrics of the plugin on node K contain this series with this value.
 plugin_shows() {
 	"$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" |
 		grep -qxF "nvidia_dra_compute_domain_$2"
 }
 
-# fabric_says TYPE TEXT...: the fabric has that condition, with all of these texts.
+# fabric_says TYPE TEXT...: the fabric object has this condition, and its message contains all of these texts.
 fabric_says() {
 	local message text
 	message=$(k get computedomainfabrics -o json | jq -r --arg type "$1" '.items[].conditions // [] | .[] | select(.type == $type).message')
@@ -51,7 +53,7 @@ fabric_says() {
 fabric_is_silent() { ! fabric_says "$1" ''; }
 
 fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
-# entry UID: what the table says of an owner, "<id> <releasing>".
+# entry UID: prints the fabric object's entry for an owner, as "<id> <releasing>".
 entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
 entry_is() { [[ $(entry "$1") == "$2" ]]; }
 has_entry() { [[ -n $(entry "$1") ]]; }

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# The control plane: networks, certificates, etcd, API server, scheduler, controller manager, DNS. Sourced after lib.bash.
+# The control plane: networks, certificates, etcd, API server, scheduler, controller manager, DNS. lib.bash must be
+# sourced first.
 
 control=$state/control
 pki=$state/pki
 etcd_client=http://127.0.0.1:23790
 etcd_peer=http://127.0.0.1:23800
-# CD_FRONT=none: the API server itself listens at its service address, for measurements. A cluster stays as it was begun.
+# With CD_FRONT=none the API server itself listens on its service address, for measurements. This cannot change while
+# a cluster is up.
 server_address=$(cat "$control/server-address" 2>/dev/null) ||
 	if [[ ${CD_FRONT:-} == none ]]; then server_address=$api_address; else server_address=$node_net.1; fi
 
-# Settings of the machine that a cluster needs; what they were is kept, so that `down` can put them back.
+# Settings of the machine that a cluster needs. The previous values are saved, so that `down` can restore them.
 declare -A sysctls=(
 	[net.ipv4.ip_forward]=1
 	[fs.inotify.max_user_instances]=8192
 	[fs.inotify.max_user_watches]=524288
 )
-# The kubelet sets these by itself.
+# The kubelet sets these itself.
 kubelet_sysctls=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops)
 
 set_machine() {
@@ -32,9 +34,9 @@ set_machine() {
 
 set_network() {
 	ip link show "$bridge" &>/dev/null && return
-	# Left to itself a bridge takes the lowest address of its ports, so that each new node could make the others lose it.
+	# Without a fixed address, a bridge takes the lowest address of its ports, so each new node could change it.
 	ip link add "$bridge" address 02:00:c6:12:00:01 type bridge
-	# Pods reach pods of other nodes by way of the machine; without this it would tell them of shorter ways.
+	# Pods reach pods on other nodes through the machine. Without this setting it would send them ICMP redirects.
 	sysctl -qw "net.ipv4.conf.$bridge.send_redirects=0"
 	ip addr add "$node_net.1/24" dev "$bridge"
 	ip addr add "$api_address/32" dev "$bridge"
@@ -42,14 +44,15 @@ set_network() {
 	ip link set "$bridge" up
 }
 
-# authority NAME: a new one.
+# authority NAME: creates a new certificate authority.
 authority() {
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "/CN=compute-domains-test-$1" \
 		-addext keyUsage=critical,keyCertSign,cRLSign -keyout "$pki/$1.key" -out "$pki/$1.crt.new" 2>/dev/null
 	mv "$pki/$1.crt.new" "$pki/$1.crt"
 }
 
-# cert NAME SUBJECT [SAN [AUTHORITY]]: a key and a certificate for it, signed by the cluster's authority or by another one.
+# cert NAME SUBJECT [SAN [AUTHORITY]]: creates a key and a certificate for it, signed by the cluster's authority or by
+# another one.
 cert() {
 	local name=$1 subject=$2 san=${3:-} authority=${4:-ca}
 	[[ -s $pki/$name.crt ]] && return
@@ -60,7 +63,8 @@ cert() {
 	mv "$pki/$name.crt.new" "$pki/$name.crt"
 }
 
-# client_config NAME OUT: a kubeconfig that holds everything, so that it can be copied anywhere. Whoever reads it meanwhile finds it whole.
+# client_config NAME OUT: writes a kubeconfig without references to other files, so that it can be copied anywhere. It
+# is replaced atomically.
 client_config() {
 	local name=$1 out=$2
 	cat >"$out.new" <<-EOF
@@ -86,8 +90,9 @@ client_config() {
 
 server_names="IP:$api_address,IP:$node_net.1,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
 
-# What pods have of all this can be replaced under them (rotate): roots.crt is whom they believe the API server, front.crt what they see of it,
-# sa.pub the keys by which their tokens are known. clients.crt is whom the API server believes its clients.
+# Certificates and keys that `rotate` can replace while pods run: roots.crt verifies the API server for pods, the
+# front presents front.crt to pods, and sa.pub has the keys that verify the tokens of pods. clients.crt verifies
+# clients for the API server.
 set_pki() {
 	mkdir -p "$pki"
 	chmod 700 "$pki"
@@ -109,7 +114,7 @@ set_pki() {
 	client_config scheduler "$control/scheduler.kubeconfig"
 }
 
-# Every write and every read of a service account is on record: tests count them.
+# The audit log has every write, and every read by a service account, because tests count them.
 write_audit_policy() {
 	cat >"$control/audit-policy.yaml" <<-EOF
 		apiVersion: audit.k8s.io/v1
@@ -133,8 +138,8 @@ start_etcd() {
 		--listen-peer-urls "$etcd_peer" --initial-advertise-peer-urls "$etcd_peer" --initial-cluster "test=$etcd_peer"
 }
 
-# The older versions of the DRA API that Kubernetes can still serve are served, because claims may come in any of them. CD_APISERVER_FLAGS adds
-# flags, for instance --feature-gates=DRAConsumableCapacity=true.
+# The API server also serves the older versions of the DRA API, because claims may use any of them. CD_APISERVER_FLAGS
+# adds flags, for instance --feature-gates=DRAConsumableCapacity=true.
 start_apiserver() {
 	write_audit_policy
 	# shellcheck disable=SC2086 # several flags in one variable
@@ -188,14 +193,14 @@ api_ready() {
 control_up() {
 	local service
 	mkdir -p "$control"
-	[[ ${CD_FRONT:-} != none || $server_address == "$api_address" ]] || die "the cluster that is up has a front: CD_FRONT=none wants one of its own (test/cluster/down)"
+	[[ ${CD_FRONT:-} != none || $server_address == "$api_address" ]] || die "the running cluster has a front; for CD_FRONT=none, remove it first (test/cluster/down)"
 	echo "$server_address" >"$control/server-address"
 	with_machine set_machine
 	set_network
 	set_pki
 	for service in "${control_services[@]}"; do
 		running "$control/$service.pid" && continue
-		# The other two would only fail and retry without an API server.
+		# The scheduler and the controller manager would only fail and retry without an API server.
 		[[ $service == scheduler ]] && wait_for_api
 		"start_$service"
 	done
@@ -204,8 +209,8 @@ control_up() {
 }
 
 wait_for_api() {
-	ready 60 api_ready || { tail -5 "$control/apiserver.log" >&2; die "the API server does not get ready ($control/apiserver.log)"; }
-	! running "$control/front.pid" || ready 10 front_listens || die "nobody listens at the API server's service address ($control/front.log)"
+	ready 60 api_ready || { tail -5 "$control/apiserver.log" >&2; die "the API server does not become ready ($control/apiserver.log)"; }
+	! running "$control/front.pid" || ready 10 front_listens || die "nothing listens on the API server's service address ($control/front.log)"
 }
 
 control_down() {

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of the driver on the test cluster; a .bats file loads it.
+# Helpers for tests of the driver on the test cluster. A .bats file loads this.
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$cluster/../.." && pwd)
 driver_ns=nvidia-compute-domains
 uid_label=resource.nvidia.com/computeDomain
 plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
 gpu_plugin_dir=/var/lib/kubelet/plugins/gpu.nvidia.com
-# The compute-domain-daemons, and the label of the nodes that have one. The domainID in their claims' configuration (src/api/names.h).
+# The daemons' Pods, the label of Nodes with a daemon, and the domainID in the configuration of daemon claims
+# (src/api/names.h).
 daemon_selector=app.kubernetes.io/component=compute-domain-daemon
 daemon_label=resource.nvidia.com/imex-daemon
 daemon_domain=818fb0f3-f5f0-4334-937e-f52c07a0c01e
 imex_annotation=imex.resource.nvidia.com
 
-# What lib.bash knows of the cluster's kubectl (test/cluster/kubectl), asked once a test, because most of what
-# a test does is to ask it.
-# What it costs is the machine's whole load between two events: a process that lives for a tenth of a second
-# needs no second thread and no garbage collector, which are a third of it.
+# The path of the cluster's kubectl and its settings (test/cluster/kubectl), read from lib.bash once per test. Calls
+# of kubectl are most of the work of a test, and often the machine's whole load between two events. kubectl runs for a
+# tenth of a second: without a second thread and without garbage collection it costs a third less.
 read -r kubectl kubeconfig kubectl_cache < <(. "$cluster/lib.bash" && echo "$kube_bin/kubectl $KUBECONFIG $KUBECACHEDIR")
 k() { GOMAXPROCS=1 GOGC=1000 KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache "$kubectl" "$@"; }
 . "$cluster/versions.bash"
 
-# eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot
-# express. To ask is most of what a test costs its machine, so it is done at longer and longer intervals, up
-# to half a second.
+# eventually SECONDS CMD...: repeats the command until it succeeds, for at most this time. For states that `kubectl
+# wait` cannot express. Since these queries are most of a test's load, the interval between them grows up to half a
+# second.
 eventually() {
 	local end=$((SECONDS + $1)) tenths=1
 	shift
 	until "$@"; do
 		((SECONDS < end)) || {
-			echo "not within the time: $*" >&2
+			echo "timed out: $*" >&2
 			return 1
 		}
 		read -rt "0.$tenths" <> <(:) || true
@@ -36,7 +36,7 @@ eventually() {
 	done
 }
 
-# for_seconds N CMD...: the command succeeds again and again for so long.
+# for_seconds N CMD...: runs the command about once per second for N seconds. It must succeed every time.
 for_seconds() {
 	local end=$((SECONDS + $1))
 	shift
@@ -46,8 +46,9 @@ for_seconds() {
 	done
 }
 
-# with_driver N [HELM ARGS...]: a cluster of N nodes with our image and chart; quick when it is there already. Each node with a plugin has its
-# daemon where the driver runs IMEX, and no idle daemon is left where it does not.
+# with_driver N [HELM ARGS...]: starts a cluster of N nodes and installs the image and the chart, which is quick if
+# they are already installed. If the driver runs IMEX, each node with a plugin then has its daemon; otherwise no idle
+# daemon is left.
 with_driver() {
 	local n=$1
 	shift
@@ -56,14 +57,16 @@ with_driver() {
 	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
 		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
-	# What the kubelet does half a minute after a driver went, so that no test finds devices of the one before.
+	# The kubelet does this half a minute after a driver stops. It is done here at once, so that no test finds devices
+	# of an earlier driver.
 	[[ " $(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.spec.template.spec.containers[*].name}') " == *" gpus "* ]] ||
 		k delete resourceslices --field-selector spec.driver=gpu.nvidia.com >/dev/null
 	eventually 60 slices_published "$n"
 	daemons_settle
 }
 
-# daemons_settle: the controllers have done what an installation asks of the daemons. Nothing to wait for without controllers.
+# daemons_settle: waits until the controllers have done what an installation requires for the daemons. Without
+# controllers there is nothing to wait for.
 daemons_settle() {
 	local controller
 	controller=$(k -n "$driver_ns" get deployment compute-domains-controller -o json)
@@ -72,7 +75,7 @@ daemons_settle() {
 	if jq -e '.spec.template.spec.containers[0].env | map({(.name): .value}) | add |
 		.IMEX_MODE == "driverManaged" and (.FEATURE_GATES // "" | test("(^|,)HostManagedIMEX=true") | not)' <<<"$controller" >/dev/null; then
 		eventually 120 daemons_are_new || return
-		# A controller that has just begun to lead may be about to write another template.
+		# A new leader may still be about to write another template.
 		read -rt 1 <> <(:) || true
 		eventually 120 daemons_are_new
 	else
@@ -80,13 +83,14 @@ daemons_settle() {
 	fi
 }
 somebody_leads() { [[ -n $(leader_pod) ]]; }
-# reported_daemons: the daemons that have reported, as JSON. One that is being deleted counts while it serves a domain.
+# reported_daemons: prints the daemons that have written a report, as JSON. A daemon that is being deleted counts
+# while it serves a ComputeDomain.
 reported_daemons() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -c --arg a $imex_annotation '[.items[] | select(.metadata.annotations[$a + "/report"]) |
 		{name: .metadata.name, node: .spec.nodeName, state: .metadata.annotations[$a + "/state"], deleted: (.metadata | has("deletionTimestamp")),
 		template: .metadata.annotations["resource.nvidia.com/template-hash"]} | select(.state != "IDLE" or (.deleted | not))]'
 }
-# daemons_are_there: on each node that has a plugin; an idle one is of the newest template.
+# daemons_are_there: each node with a plugin has a daemon, and idle daemons have the newest template.
 daemons_are_there() {
 	local n hash
 	n=$(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.status.desiredNumberScheduled}')
@@ -94,14 +98,15 @@ daemons_are_there() {
 	reported_daemons | jq -e --argjson n "$n" --arg hash "$hash" \
 		'(map(.node) | unique | length >= $n) and all(.[]; .state != "IDLE" or .template == $hash)' >/dev/null
 }
-# daemons_are_new: the same, and not at the pace of the controllers, who try a new template on few nodes for a minute.
+# daemons_are_new: the same, but deletes outdated idle daemons itself. The controllers try a new template on few nodes
+# for a minute.
 daemons_are_new() {
 	local hash outdated
 	hash=$(k -n "$driver_ns" get daemonset compute-domain-daemon -o jsonpath='{.metadata.annotations.resource\.nvidia\.com/template-hash}' 2>/dev/null) || return
 	outdated=$(k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -r --arg a $imex_annotation --arg hash "$hash" '.items[].metadata |
 		select((has("deletionTimestamp") | not) and (.annotations[$a + "/state"] // "IDLE") == "IDLE" and
 		.annotations["resource.nvidia.com/template-hash"] != $hash).name')
-	# shellcheck disable=SC2086 # a word a Pod
+	# shellcheck disable=SC2086 # one word per Pod
 	[[ -z $outdated ]] || k -n "$driver_ns" delete pods $outdated --wait=false >/dev/null
 	daemons_are_there
 }
@@ -109,20 +114,21 @@ idle_daemons_gone() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json |
 		jq -e --arg a $imex_annotation 'all(.items[]; (.metadata.annotations[$a + "/state"] // "IDLE") != "IDLE")' >/dev/null
 }
-# daemons_idle N: so many daemons are there, and none of them serves a domain.
+# daemons_idle N: there are N daemons, and none serves a ComputeDomain.
 daemons_idle() { reported_daemons | jq -e --argjson n "$1" 'length == $n and all(.[]; .state == "IDLE")' >/dev/null; }
-# no_daemons: none is left, nor what they are made of. Those of the Go driver are another matter.
+# no_daemons: no daemon of this driver is left, and no object that belongs to one. Daemons of the Go driver do not
+# count.
 no_daemons() {
 	[[ -z $(k -n "$driver_ns" get pods,daemonsets -l $daemon_selector -o name) && -z $(k get nodes -l $daemon_label -o name) ]]
 }
 
 slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name | wc -l) -eq $1 ]]; }
 
-# Each test has a namespace of its own, and leaves nothing behind.
+# Each test has its own namespace, and leaves nothing behind.
 ns_begin() {
 	ns=t-$BATS_TEST_NUMBER-$(basename "$BATS_TEST_FILENAME" .bats | tr _ -)
 	k create namespace "$ns" >/dev/null || {
-		# That of a run before this one is on its way.
+		# The namespace of an earlier run is still being deleted.
 		k wait --for=delete "namespace/$ns" --timeout=60s >/dev/null
 		k create namespace "$ns" >/dev/null
 	}
@@ -134,9 +140,8 @@ ns_end() {
 	fi
 	empty_namespace && nothing_left
 }
-# empty_namespace: nothing comes into the namespace of the test any more, and what a workload is made of has
-# gone. For the namespace itself nobody waits: Kubernetes looks at it first after 5 s, and where it finds a
-# finalizer then, again after 8 s.
+# empty_namespace: nothing new can start in the namespace of the test, and its workloads are deleted. It does not wait
+# for the namespace itself: Kubernetes first looks at it after 5 s, and if it then finds a finalizer, again after 8 s.
 empty_namespace() {
 	local said
 	k delete namespace "$ns" --wait=false --ignore-not-found >/dev/null
@@ -146,7 +151,7 @@ empty_namespace() {
 	}
 }
 
-# What a person would look at first, printed when a test fails.
+# Prints what a person would look at first when a test fails.
 diagnose() {
 	{
 		k -n "$ns" get computedomains,pods,resourceclaims -o wide
@@ -161,18 +166,18 @@ diagnose() {
 	} 2>&1 | cut -c1-600
 }
 
-# domains_gone: no partition's object lists a ComputeDomain. What stands for a partition itself stays.
+# domains_gone: no fabric object lists a ComputeDomain. The standing domain of a partition stays.
 domains_gone() { k get computedomainfabrics -o json | jq -e 'all(.items[]; all(.domains[]?; .owner.kind != "ComputeDomain"))' >/dev/null; }
 labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
 cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
-# objects_gone: of ComputeDomains. The claims of the daemons stay.
+# objects_gone: no object of a ComputeDomain is left. The claims of the daemons stay.
 objects_gone() {
 	[[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) ]] &&
 		k -n "$driver_ns" get resourceclaims -o json | jq -e --arg own $daemon_domain \
 			'all(.items[]; any(.spec.devices.config[]?; .opaque.parameters.domainID == $own))' >/dev/null
 }
-# node_files K: what of ours is on a node, a line each; fails when nobody can be asked. What was unprepared before it was prepared
-# (PrepareAborted) may stay for its time.
+# node_files K: prints what the driver has left on a node, one item per line. Fails if the node cannot be queried. The
+# record of a claim that was unprepared before it was prepared (PrepareAborted) may stay until it expires.
 node_files() {
 	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"
 		for file in "$1/checkpoint.json" "$2/checkpoint.json"; do
@@ -181,8 +186,8 @@ node_files() {
 		sh "$plugin_dir" "$gpu_plugin_dir" '.v2.preparedClaims // {} | to_entries[] | select(.value.checkpointState | test("Prepare(Started|Completed)")) |
 			"claim \(.key) \(.value.checkpointState) \([.value.preparedDevices[]?.configState.ComputeDomain // empty] | unique | join(" "))"' 2>/dev/null
 }
-# node_clean K: nothing is left but the claim of the node's daemon, with its CDI file, and what plugin and daemon have in the folder of the domains
-# as long as the node runs.
+# node_clean K: nothing is left on the node except the claim of its daemon, with its CDI file, and the files that
+# plugin and daemon keep in the folder of the ComputeDomains while the node runs.
 node_clean() {
 	local files own left
 	files=$(node_files "$1") || return
@@ -208,7 +213,7 @@ spec: {numNodes: ${2:-0}, channel: {allocationMode: ${3:-Single}, resourceClaimT
 END
 }
 
-# worker NAME TEMPLATE NODE [NAMESPACE]: a pod with a channel on one node.
+# worker NAME TEMPLATE NODE [NAMESPACE]: a pod with a channel on this node.
 worker() {
 	k -n "${4:-$ns}" apply -f - >/dev/null <<END
 apiVersion: v1
@@ -227,7 +232,7 @@ spec:
 END
 }
 
-# rack_worker NAME RACK: a pod that asks for a channel of the rack by its claim template, and for no node.
+# rack_worker NAME RACK: a pod that requests a channel with the rack's claim template, on any node.
 rack_worker() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: v1
@@ -248,10 +253,10 @@ domain_field() { k -n "$ns" get computedomain "$1" -o "jsonpath={$2}"; }
 domain_field_is() { [[ $(domain_field "$1" "$2") == "$3" ]]; }
 condition() { k -n "$ns" get computedomain "$1" -o "jsonpath={.status.conditions[?(@.type=='$2')].$3}"; }
 condition_is() { [[ $(condition "$1" "$2" status) == "$3" ]]; }
-# condition_says NAME TEXT: the message of Ready contains it.
+# condition_says NAME TEXT: the message of the condition Ready contains this text.
 condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
 has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/channel0; }
-# has_not POD PATH: looked for in the pod, and not there; a pod in which nothing can be looked for has not answered.
+# has_not POD PATH: the pod has no such file. Fails if the command cannot run in the pod.
 has_not() { k -n "$ns" exec "$1" -- sh -c '! test -e "$1"' sh "$2"; }
 has_no_channel() { has_not "$1" /dev/nvidia-caps-imex-channels; }
 
@@ -262,13 +267,14 @@ event_says() {
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
 }
 
-# node_event K TEXT REASON: somebody told this Event of a node.
+# node_event K TEXT REASON: the Node has an Event with this reason, and its message contains this text.
 node_event() {
 	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
 		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
 }
 
-# one_device KIND CONFIG-JSON [DEVICE-CLASS [REQUEST-FIELDS]]: a claim of one device, or a template of such, without its metadata.
+# one_device KIND CONFIG-JSON [DEVICE-CLASS [REQUEST-FIELDS]]: prints a claim for one device, or a claim template,
+# without its metadata.
 one_device() {
 	local version spec
 	version=$(resource_version)
@@ -277,8 +283,8 @@ one_device() {
 	[[ $1 != ResourceClaimTemplate ]] || spec="{spec: $spec}"
 	printf 'apiVersion: resource.k8s.io/%s\nkind: %s\nspec: %s\n' "$version" "$1" "$spec"
 }
-# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS [NODE [REQUEST-FIELDS]]]: a template of the user's own, and a pod that uses it on that node, else on
-# node-0.
+# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS [NODE [REQUEST-FIELDS]]]: creates a claim template as a user would,
+# and a pod that uses it on this node (default: node-0).
 claimed_by_hand() {
 	k -n "$ns" apply -f - >/dev/null <<END
 $(one_device ResourceClaimTemplate "$2" "${3:-}" "${5:-}")
@@ -286,31 +292,36 @@ metadata: {name: $1}
 END
 	worker "$1" "$1" "${4:-0}"
 }
-# refused_with POD TEXT: the kubelet could not prepare its claims, and says why.
+# refused_with POD TEXT: the kubelet could not prepare the pod's claims, and an Event contains this text.
 refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
-# config DOMAIN-UID [KIND] [MORE]: the configuration of a device, for claimed_by_hand.
+# config DOMAIN-UID [KIND] [MORE]: prints the configuration of a device, for claimed_by_hand.
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
 
-# daemon_pod K: the name of the Pod of a node's daemon; daemon_field K FILTER: what jq finds in the Pod. There may be two, one of which is being
-# deleted and still serves a domain, while the other one waits for its claim: then it is the former.
+# daemon_pod K: prints the name of the Pod of a node's daemon. daemon_field K FILTER: prints a field of this Pod with
+# jq. A node may have two such Pods: one is being deleted and still serves a ComputeDomain, while the other waits for
+# its claim. Then the first one is meant.
 daemon_pod() {
 	k -n "$driver_ns" get pods -l $daemon_selector --field-selector "spec.nodeName=node-$1" -o json | jq -er --arg a $imex_annotation \
 		'.items | sort_by(.metadata.annotations[$a + "/report"] == null, (.metadata | has("deletionTimestamp")))[0].metadata.name // empty'
 }
 daemon_field() { k -n "$driver_ns" get pod "$(daemon_pod "$1")" -o json | jq -r "$2"; }
-# daemon_annotation K NAME; daemon_says K STATE: a word of IMEX, or IDLE; daemon_is_ready K.
+# daemon_annotation K NAME: prints an annotation. daemon_says K STATE: the daemon reports this state of IMEX, or IDLE.
+# daemon_is_ready K: IMEX is ready.
 daemon_annotation() { daemon_field "$1" ".metadata.annotations[\"$imex_annotation/$2\"] // \"\""; }
 daemon_says() { [[ $(daemon_annotation "$1" state) == "$2" ]]; }
 daemon_is_ready() { [[ $(daemon_annotation "$1" ready) == true ]]; }
-# daemon_restarts K: how often its container was started again; daemon_restarted K BEFORE: more often than before.
+# daemon_restarts K: prints how often its container was restarted. daemon_restarted K BEFORE: it was restarted more
+# often than BEFORE.
 daemon_restarts() { daemon_field "$1" '.status.containerStatuses[0].restartCount'; }
 daemon_restarted() { [[ $(daemon_restarts "$1") -gt $2 ]]; }
-# daemon_identity K: what changes when a node's daemon is another Pod, or its container another one.
+# daemon_identity K: prints a text that changes when the node's daemon is another Pod or another container.
 daemon_identity() { daemon_field "$1" '"\(.metadata.uid) \(.status.containerStatuses[0].restartCount)"'; }
-# assignment K: which one the daemon of a node reports, "<clique id>/<UID>/<index>/<epoch>"; "": none.
+# assignment K: prints the assignment that the daemon of a node reports, "<clique ID>/<UID>/<index>/<epoch>", or
+# nothing.
 assignment() { daemon_annotation "$1" report | jq -r '.assignment // ""'; }
 assignment_is() { [[ $(assignment "$1") == "$2" ]]; }
-# imex_pid K: of the nvidia-imex that the daemon of a node runs; imex_pids K...: a line each.
+# imex_pid K: prints the process ID of the nvidia-imex that the daemon of a node runs. imex_pids K...: prints one per
+# line.
 imex_pid() { pids_of_pod "$driver_ns" "$(daemon_pod "$1")" nvidia-imex; }
 imex_pids() {
 	local i
@@ -321,7 +332,7 @@ imex_is_another() {
 	now=$(imex_pid "$1") && [[ -n $now && $now != "$2" ]]
 }
 
-# pids_of_pod NAMESPACE POD PROGRAM: process ids of a program in a pod, as the machine sees them.
+# pids_of_pod NAMESPACE POD PROGRAM: prints the process IDs of a program in a pod, in the machine's PID namespace.
 pids_of_pod() {
 	local uid pid
 	uid=$(k -n "$1" get pod "$2" -o jsonpath='{.metadata.uid}')
@@ -329,7 +340,7 @@ pids_of_pod() {
 		! grep -qs "$uid" "/proc/$pid/cgroup" || echo "$pid"
 	done
 }
-# kill_in_pod NAMESPACE POD PROGRAM [SIGNAL]: fails when there is none.
+# kill_in_pod NAMESPACE POD PROGRAM [SIGNAL]: fails if the program does not run.
 kill_in_pod() { kill "-${4:-KILL}" $(pids_of_pod "$1" "$2" "$3"); }
 
 plugin_pod() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin --field-selector "spec.nodeName=node-$1" -o jsonpath='{.items[0].metadata.name}'; }
@@ -343,32 +354,36 @@ leader_pod() {
 }
 no_controller() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
 
-# knob K KEY=VALUE...: change how a node's nvidia-imex behaves (test/standin/README.md); KEY= takes it back.
+# knob K KEY=VALUE...: changes the behaviour of a node's nvidia-imex (test/standin/README.md). KEY= restores the
+# default.
 knob() {
 	local k=$1
 	shift
 	"$cluster/node" "$k" "${CD_STANDIN_DIR:-$checkout/build/test/standin}/standin-knob" /run/nvidia/driver/usr/bin/nvidia-imex "$@" >/dev/null
 }
 
-# claim_of POD: the name of its ResourceClaim, once it is allocated.
+# claim_of POD: prints the name of its ResourceClaim. allocated POD: the claim is allocated.
 claim_of() { k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}'; }
 allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }
 claim_uid() { k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.metadata.uid}'; }
 
-# plugin_says K TEXT: the log of the plugin on node K has it, whether there is an API server or not.
+# plugin_says K TEXT: the plugin on node K has logged this text. Works without an API server.
 plugin_says() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domains-kubelet-plugin-*/compute-domains/*.log' | grep -qF -- "$2"; }
 
-# checkpoint_has K UID STATE: the plugin on node K has recorded the claim so, PrepareStarted or PrepareCompleted.
+# checkpoint_has K UID STATE: the plugin on node K has recorded the claim in this state, PrepareStarted or
+# PrepareCompleted.
 checkpoint_has() { "$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" | jq -e --arg uid "$2" --arg state "$3" '.v2.preparedClaims[$uid].checkpointState == $state' >/dev/null; }
 claim_file() { "$cluster/node" "$1" ls /var/run/cdi | grep -q "$2"; }
 no_claim_file() { ! claim_file "$@"; }
 
-# restarts POD: how often the container of a pod of the driver was started again; restarted POD BEFORE: more often than before.
+# restarts POD: prints how often the container of a Pod of the driver was restarted. restarted POD BEFORE: it was
+# restarted more often than BEFORE.
 restarts() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 restarted() { [[ $(restarts "$1") -gt $2 ]]; }
 
-# probed: what shows that a probe has failed: readiness that came or went, a restart, an Event. Of the pods that there are: the probe of
-# one that ends may fail up to its time-out after the pod.
+# probed: prints what changes when a probe fails: the times at which Pods became ready or unready, restarts, and
+# Events. Only Pods that exist count, because the probe of a terminating Pod may fail up to its timeout after the Pod
+# has ended.
 probed() {
 	local pods
 	pods=$(k -n "$driver_ns" get pods -o json | jq -c '[.items[] | select(.metadata.labels.app != "imex-daemon" and (.metadata.deletionTimestamp | not)) |
@@ -379,11 +394,12 @@ probed() {
 		select(.involvedObject.uid | IN($pods[].uid)) | "\(.involvedObject.name) \(.count) \(.message)"'
 }
 
-# clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
+# clique_label_is K ID: the Node has the label of this partition.
 clique_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *."$2" ]]; }
 
-# daemon_policy Deny|Audit: whether the admission policy about the daemons' device denies or only takes note, once the API server acts on it. With
-# Audit a claim meets what refuses it after the policy; a test that says so says Deny before it ends.
+# daemon_policy Deny|Audit: sets whether the admission policy for daemon devices denies or only audits, and waits
+# until the API server does so. With Audit, a test can see what rejects a claim after the policy. A test that sets
+# Audit restores Deny before it ends.
 daemon_policy() {
 	k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null
 	eventually 30 daemon_policy_is "$1"
@@ -391,17 +407,17 @@ daemon_policy() {
 daemon_policy_is() {
 	local said version
 	version=$(resource_version)
-	# What begins with a brace has to be JSON for the kubectl of 1.32.
+	# The kubectl of Kubernetes 1.32 parses input that begins with a brace as JSON only.
 	said=$(printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: ResourceClaim" "metadata: {name: asked}" \
 		"spec: {devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}" |
 		k -n default create --dry-run=server -f - 2>&1) || true
 	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
 }
 
-# as_controller ARGS...: kubectl with the rights, and the name, of the controller, who alone may write a fabric's object.
+# as_controller ARGS...: kubectl with the account of the controller, which alone may write a fabric object.
 controller_account() { k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.template.spec.serviceAccountName}'; }
 as_controller() { k --as="system:serviceaccount:$driver_ns:$(controller_account)" "$@"; }
-# controller_kubeconfig FILE: for a controller that runs by hand.
+# controller_kubeconfig FILE: writes a kubeconfig for a controller that a test starts itself.
 controller_kubeconfig() {
 	k config view --raw -o json | jq --arg token "$(k -n "$driver_ns" create token "$(controller_account)")" '.users[0].user = {token: $token}' >"$1"
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests share in which GPUs move from the Go driver to this one and back; a .bats file loads it after driver.bash and gpus.bash. What the
-# Go driver leaves on a node is made of what ours has left there: its checkpoint without names, written by the code of release 0.5.0 (go-gpu,
-# see test/cluster/tools) or in the form of its main branch (go_checkpoint.py), its CDI file without our comment, and its hook by its name.
+# Helpers for tests in which GPUs move from the Go driver to this one and back. A .bats file loads this after
+# driver.bash and gpus.bash. The files of the Go driver on a node are made from those of this driver: the checkpoint
+# without names, written by the code of release 0.5.0 (go-gpu, see test/cluster/tools) or in the form of its main
+# branch (go_checkpoint.py), the CDI file without this driver's comment, and the hook under the Go driver's name.
 
-# go_gpu judge|rewrite <checkpoint >checkpoint: what the code of the Go driver 0.5.0 makes of it; fails where that driver would not start.
+# go_gpu judge|rewrite <checkpoint >checkpoint: prints the checkpoint as the code of the Go driver 0.5.0 writes it.
+# Fails if that driver would not start with it.
 go_gpu() {
 	local dir
 	dir=$(mktemp -d "$BATS_TEST_TMPDIR/go-gpu.XXXX")
@@ -12,7 +14,8 @@ go_gpu() {
 	cat "$dir/checkpoint.json"
 }
 go_main() { python3 -B "$cluster/go_checkpoint.py" "$@"; }
-# judged <checkpoint: which Go driver starts with it: released (0.5.0), main (builds of its main branch), or any, when no claim is in it.
+# judged <checkpoint: prints which Go driver starts with this checkpoint: released (0.5.0), main (builds of its main
+# branch), or any, if it contains no claim.
 judged() {
 	local text drivers=()
 	text=$(cat)
@@ -25,7 +28,7 @@ judged() {
 	esac
 }
 judge() { gpu_checkpoint "$1" | judged; }
-# go_driver_was_here K LAYOUT: what is on the node is the Go driver's now.
+# go_driver_was_here K LAYOUT: turns the files on the node into files of the Go driver.
 go_driver_was_here() {
 	local k=$1 file=$BATS_TEST_TMPDIR/go-checkpoint.json
 	case $2 in
@@ -40,6 +43,6 @@ go_driver_was_here() {
 }
 container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.metadata.uid} {.status.containerStatuses[0].containerID}'; }
 other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
-# prepared K N: so many GPUs are prepared on the node, by its plugin's word.
+# prepared K N: the plugin of the node reports N prepared GPUs.
 prepared() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -q "^nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $2$"; }
 no_gpu_plugin() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json | jq '.items[].spec.containers[] | select(.name == "gpus")') ]]; }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests with GPUs share; a .bats file loads it after driver.bash.
+# Helpers for tests with GPUs. A .bats file loads this after driver.bash.
 
 gpu_image=compute-domains/glibc:test
 
-# workload_image FOLDER: loads an image that has a C library and a loader, as images of CUDA have: programs of the driver run in it when its
-# files are where the loader looks.
+# workload_image FOLDER: loads an image with a C library and a loader, as CUDA images have. Programs of the NVIDIA
+# driver run in it if the loader finds their files.
 workload_image() {
 	local root=$1/glibc applet
 	mkdir -p "$root"/{bin,etc,tmp,usr}
@@ -15,20 +15,20 @@ workload_image() {
 	"$checkout/scripts/mkimage" "$root" "$gpu_image" "$1/glibc.tar"
 	"$cluster/image" "$1/glibc.tar"
 }
-# with_gpus N [HELM ARGS...]: the driver with GPUs on, on a cluster of N nodes, and that image.
+# with_gpus N [HELM ARGS...]: installs the driver with GPUs on a cluster of N nodes, and loads this image.
 with_gpus() {
 	"$cluster/up" "$1"
 	workload_image "$BATS_FILE_TMPDIR"
 	install_gpus "$@"
 }
-# install_gpus N [HELM ARGS...]: the same on a cluster that has the image.
+# install_gpus N [HELM ARGS...]: the same on a cluster that already has the image.
 install_gpus() {
 	with_driver "$@" --set resources.gpus.enabled=true
 	no_device_plugin
 	eventually 60 slices_published "$1" gpu.nvidia.com
 }
 
-# The test cluster's administrator vouches for GPUs as a device plugin would (test/cluster/nodes.bash), and takes it back.
+# The test sets the capacity for GPUs that a device plugin would set (test/cluster/nodes.bash), and removes it.
 capacity() {
 	local k
 	for k in $(k get nodes -o name); do
@@ -39,7 +39,7 @@ capacity() {
 device_plugin() { capacity '"4"'; }
 no_device_plugin() { capacity null; }
 
-# gpu_template NAME [DEVICES-YAML]: a claim template; of one GPU where nothing is said.
+# gpu_template NAME [DEVICES-YAML]: creates a claim template, by default for one GPU.
 one_gpu='{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}'
 gpu_template() {
 	local version
@@ -62,7 +62,8 @@ spec: {devices: $(spelt "$version" "${2:-$one_gpu}")}
 END
 }
 
-# gpu_pod NAME CLAIMS-YAML [CONTAINERS-YAML [NODE]]: CLAIMS as in resourceClaims; one container that has all of them, unless it is said.
+# gpu_pod NAME CLAIMS-YAML [CONTAINERS-YAML [NODE]]: CLAIMS is the value of resourceClaims. By default the pod has one
+# container with all of them.
 gpu_pod() {
 	local claims=$2 names containers
 	names=$(grep -oE '\{name: [a-z0-9-]+' <<<"$claims" | sed 's/$/}/' | paste -sd,)
@@ -78,16 +79,17 @@ spec:
   containers: $containers
 END
 }
-# gpu_container NAME CLAIMS: one of a pod, that has these claims, [{name: gpu}].
+# gpu_container NAME CLAIMS: prints a container with these claims, such as [{name: gpu}].
 gpu_container() { echo "{name: $1, image: $gpu_image, imagePullPolicy: Never, command: [sleep, \"1000000\"], resources: {claims: $2}}"; }
 
-# gpus_in POD [CONTAINER]: what nvidia-smi shows there, UUIDs of GPUs, a line each; migs_in: of MIG devices.
+# gpus_in POD [CONTAINER]: prints the UUIDs of the GPUs that nvidia-smi shows there, one per line. migs_in: those of
+# MIG devices.
 smi_in() { k -n "$ns" exec "$1" ${2:+-c "$2"} -- nvidia-smi -L; }
 gpus_in() { smi_in "$@" | grep -o 'GPU-[^)]*'; }
 migs_in() { smi_in "$@" | grep -o 'MIG-[^)]*'; }
-# nodes_in POD [CONTAINER]: the device nodes of GPUs there.
+# nodes_in POD [CONTAINER]: prints the device nodes of GPUs there.
 nodes_in() { k -n "$ns" exec "$1" ${2:+-c "$2"} -- sh -c 'ls /dev' | grep -xE 'nvidia[0-9]+' | sort | xargs; }
-# given POD [CLAIM]: the devices that its claims have by their status, as nvidia0 for gpu-0.
+# given POD [CLAIM]: prints the devices in the status of the pod's claims, as nvidia0 for gpu-0.
 given() {
 	local claim
 	for claim in $(k -n "$ns" get pod "$1" -o json | jq -r --arg name "${2:-}" \
@@ -102,7 +104,7 @@ gpu_files() { "$cluster/node" "$1" sh -c 'ls /var/run/cdi | grep gpu.nvidia.com-
 no_gpu_files() { [[ -z $(gpu_files "$1") ]]; }
 gpu_plugin_pids() { pids_of_pod "$driver_ns" "$(plugin_pod "$1")" gpu-kubelet-plugin; }
 
-# mig K GPU PROFILES: MIG devices on a GPU of a node, as "1g@0 2g@2", with the kernel's files; "" for none.
+# mig K GPU PROFILES: sets the MIG devices on a GPU of a node, as "1g@0 2g@2", with the kernel's files; "" for none.
 mig() {
 	local dir=/run/nvidia/driver/proc/driver/nvidia/capabilities/gpu$2/mig gi=0 profile
 	"$cluster/node" "$1" rm -rf "$dir"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests that kill the plugin, or the controller, between any two of its steps; a .bats file loads it after driver.bash.
+# Helpers for tests that kill the plugin or the controller between any two of its steps. A .bats file loads this after
+# driver.bash.
 
 # ---- the plugin ----
 
@@ -7,8 +8,8 @@ dir=/run/kill-points
 plugin_by_hand() { echo "$checkout/build/src/cd_plugin/compute-domain-kubelet-plugin" --node-name=node-0 --namespace="$driver_ns" \
 	--nvidia-driver-root=/run/nvidia/driver --driver-root-ctr-path=/run/nvidia/driver --alt-proc-devices-path=/run/nvidia/driver/proc/devices "$@"; }
 
-# start_by_hand ARGS...: so that the node offers its devices, and the scheduler finds them; it publishes none before somebody has told it, in the
-# kubelet's place, that it is registered.
+# start_by_hand ARGS...: starts a plugin that offers the node's devices, so that the scheduler finds them. It
+# publishes no devices until a client in the kubelet's place has reported that it is registered.
 start_by_hand() {
 	"$cluster/node" 0 mkdir -p $dir/registry
 	"$cluster/node" 0 $(plugin_by_hand --kubelet-plugins-directory-path=$dir/plugins --kubelet-registrar-directory-path=$dir/registry \
@@ -16,14 +17,14 @@ start_by_hand() {
 	by_hand=$!
 	eventually 30 "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" $dir/registry/compute-domain.nvidia.com-reg.sock register >/dev/null
 }
-# Our own child has the plugin in its place: node and nsenter exec it.
+# The child process is the plugin itself: node and nsenter exec it.
 stop_by_hand() {
 	kill "$by_hand"
 	wait "$by_hand" || true
 }
 
-# driver_elsewhere HELM ARGS...: the chart, with plugins everywhere but on node-0. What its plugin has to prepare or unprepare there has to be
-# done before: with_driver.
+# driver_elsewhere HELM ARGS...: installs the chart with plugins on all nodes except node-0. All claims on node-0 must
+# be prepared or unprepared before: with_driver.
 driver_elsewhere() {
 	k label --overwrite nodes node-1 node-2 node-3 kill-points=elsewhere >/dev/null
 	with_driver 4 --set kubeletPlugin.nodeSelector.kill-points=elsewhere "$@"
@@ -31,14 +32,15 @@ driver_elsewhere() {
 	eventually 60 gone_from_node_0
 }
 
-# claim_of NAMESPACE DEVICE: "NAMESPACE NAME UID" of the claim that has this device of node-0.
+# claim_of NAMESPACE DEVICE: prints "NAMESPACE NAME UID" of the claim that has this device of node-0.
 claim_of() {
 	k -n "$1" get resourceclaims -o json | jq -er --arg device "$2" \
 		'[.items[] | select(.status.allocation.devices.results[0] | .pool == "node-0" and .device == $device)][0] // empty | .metadata | "\(.namespace) \(.name) \(.uid)"'
 }
 allocated() { claim_of "$@" >/dev/null 2>&1; }
 
-# another_claim: as the first one is, but with a UID of its own; the scheduler gives a device to one only.
+# another_claim: creates a claim like the first one, with another UID. The scheduler never allocates one device to two
+# claims.
 another_claim() {
 	local first
 	first=$(k -n "$ns" get resourceclaim "$(cut -d' ' -f2 <<<"$CHANNEL")" -o json)
@@ -47,7 +49,8 @@ another_claim() {
 	echo "$ns other $(k -n "$ns" get resourceclaim other -o jsonpath='{.metadata.uid}')"
 }
 
-# points AT_LEAST SYSCALLS PLUGIN-ARGS...: fails when there are fewer than so many calls, for then the test watches the wrong ones.
+# points AT_LEAST SYSCALLS PLUGIN-ARGS...: kills the plugin at each of these system calls. Fails if there are fewer
+# than AT_LEAST, because then the test watches the wrong ones.
 points() {
 	local least=$1 syscalls=$2 n
 	shift 2
@@ -61,8 +64,8 @@ points() {
 
 # ---- the controller ----
 
-# live_with_one_kill N SYSCALLS: a controller as its Deployment would start it, killed before the Nth of its calls and then started again, until it
-# is told to end. It is the file `killed` that says whether it came to that.
+# live_with_one_kill N SYSCALLS: runs a controller as its Deployment would. It is killed before the Nth of these
+# calls, and restarted, until this process gets SIGTERM. The file `killed` shows whether the kill happened.
 live_with_one_kill() {
 	local child status=0 ended='' plain
 	mapfile -t plain < <(k -n "$driver_ns" get deployment compute-domains-controller -o json |
@@ -80,9 +83,10 @@ live_with_one_kill() {
 		status=0
 		wait "$child" || status=$?
 	fi
-	# A signal ended the wait, not the child.
+	# A signal ended the wait, but not the child process.
 	[[ -z $ended ]] || { status=0; wait "$child" || status=$?; }
-	# Told to end, and killed before it could give its lease up: the next one waits for that.
+	# The controller was killed after SIGTERM, before it could release its lease. The next one waits until the lease
+	# expires.
 	if [[ -n $ended ]] && ((status == 137)); then
 		touch "$BATS_TEST_TMPDIR/killed"
 		status=0
@@ -90,8 +94,8 @@ live_with_one_kill() {
 	((status == 0)) || echo "ended with $status" | tee "$BATS_TEST_TMPDIR/failed"
 }
 
-# channel_given DOMAIN-UID [NAME [MORE-CONFIG]]: node-0 has a channel of the domain, as if the scheduler had given it one to a claim of that name:
-# what a pod needs comes to be there, and no pod takes its time.
+# channel_given DOMAIN-UID [NAME [MORE-CONFIG]]: allocates a channel of the ComputeDomain on node-0 to a claim of this
+# name, as the scheduler would. So the driver creates what a pod needs, without the time that a pod takes.
 channel_given() {
 	local config
 	config="{driver: compute-domain.nvidia.com, parameters: $(config "$1" ComputeDomainChannelConfig "${3:-}")}"
@@ -113,7 +117,7 @@ channel_given() {
 	END
 }
 
-# begin_controller N SYSCALLS: such a controller is at work; end_controller, at the end of a test as well: it is not any more.
+# begin_controller N SYSCALLS: starts such a controller. end_controller: stops it; also used when a test ends.
 begin_controller() {
 	rm -f "$BATS_TEST_TMPDIR/killed"
 	[[ -e $BATS_TEST_TMPDIR/kubeconfig ]] || controller_kubeconfig "$BATS_TEST_TMPDIR/kubeconfig"
@@ -127,8 +131,8 @@ end_controller() {
 	controller=''
 	[[ ! -e $BATS_TEST_TMPDIR/failed ]]
 }
-# killed_at_each AT_LEAST DO: does something with a controller that is killed before the first, second, third ... of its requests, until it comes to
-# the end without. DO gets the number.
+# killed_at_each AT_LEAST DO: runs DO with a controller that is killed before its first request, then before the
+# second, and so on, until DO ends without a kill. DO gets the number.
 killed_at_each() {
 	local n killed=0 every=0
 	[[ -z ${EVERY_POINT:-} ]] || every=1

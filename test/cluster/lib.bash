@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Shared by the commands of the test cluster; source it, do not run it. Shell options are set here for all of them.
+# Shared by the commands of the test cluster. Source it, do not run it. It sets shell options for all of them.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -7,16 +7,17 @@ checkout=$(cd "$here/../.." && pwd)
 state=${CD_CLUSTER_DIR:-/var/lib/compute-domains-test}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/compute-domains
 
-# CD_KUBERNETES names another of the minor versions that there is a module file for (1.32); all of them share one main.go.
+# CD_KUBERNETES selects another minor version that has a module file here, such as 1.32. All of them share one
+# main.go.
 kubernetes_modules=$here/programs/kube/go.mod
 [[ -z ${CD_KUBERNETES:-} || $CD_KUBERNETES == 1.37 ]] || kubernetes_modules=$here/programs/kube/v$CD_KUBERNETES.mod
 kubernetes_version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' "$kubernetes_modules")
-# newer MINOR: whether the cluster is of Kubernetes 1.MINOR or newer.
+# newer MINOR: the cluster has Kubernetes 1.MINOR or newer.
 newer() { [[ $kubernetes_version =~ ^v1\.([0-9]+)\. ]] && ((BASH_REMATCH[1] >= $1)); }
-# Dynamic resource allocation had to be asked for before it was finished.
+# Before dynamic resource allocation was generally available, a feature gate had to enable it.
 dra_gate=()
 newer 34 || dra_gate=(--feature-gates=DynamicResourceAllocation=true)
-# CD_FEATURE_GATES: further gates of all programs of Kubernetes, for a test that restarts them.
+# CD_FEATURE_GATES: more feature gates for all Kubernetes programs, for a test that restarts them.
 [[ -z ${CD_FEATURE_GATES:-} ]] || dra_gate+=(--feature-gates="$CD_FEATURE_GATES")
 dra_versions=resource.k8s.io/v1beta1=true
 ! newer 33 || dra_versions+=,resource.k8s.io/v1beta2=true
@@ -27,7 +28,8 @@ kube_bin=$cache/kubernetes-$kubernetes_version
 helm_bin=$cache/helm-$helm_version
 debian_root=$cache/debian-$debian_suite
 prometheus_root=$cache/prometheus-$debian_suite
-# Debian's runc runs no pod in a user namespace. One version of Kubernetes has a newer containerd and runc.
+# Debian's runc cannot run pods in a user namespace. For one version of Kubernetes, a newer containerd and runc are
+# built.
 runtime_bin=
 [[ ${CD_KUBERNETES:-} != 1.36 ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
 own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*,go-driver/*} | sha256sum | cut -c1-12)
@@ -43,8 +45,9 @@ scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | 
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
 export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$vale_bin:$PATH:/usr/sbin:/sbin
 
-# The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns. The API server is to be
-# found at its service address by way of the front (programs/front), which pods take, and at server_address by everybody else.
+# The cluster's networks: one bridge for the nodes, a pod range for each node, and two service addresses on the
+# machine. Pods reach the API server at its service address, through the front (programs/front). All other clients use
+# server_address.
 bridge=cd-test0
 node_net=198.18.0
 pod_net=198.19
@@ -54,7 +57,7 @@ service_range=10.96.0.0/16
 cgroup=/${state##*/}
 
 export KUBECONFIG=$state/kubeconfig
-# What kubectl has learned of a server it keeps by its address, which all clusters share, and they are of several versions.
+# kubectl caches discovery by the server's address. All clusters share this address, but have different versions.
 export KUBECACHEDIR=$state/kubectl-cache
 
 say() { echo "cluster: $*" >&2; }
@@ -63,20 +66,21 @@ die() { echo "cluster: $*" >&2; exit 1; }
 need_root() { ((EUID == 0)) || die "run as root: the cluster needs namespaces, mounts and cgroups"; }
 need_cluster() { [[ -e $state/control/up ]] || die "no cluster is up (test/cluster/up N)"; }
 
-# Two commands that build or tear down at once would meet halfway. Programs that they start do not hold the lock.
+# Two commands that create or remove a cluster at the same time would disturb each other. Programs that they start do
+# not hold the lock.
 lock_cluster() {
 	mkdir -p "$cache"
 	exec 8>"$cache/lock-${state##*/}"
-	flock -n 8 || { say "another up or down is at work; waiting for it"; flock 8; }
+	flock -n 8 || { say "another up or down is running; waiting for it"; flock 8; }
 }
-# What all clusters of the machine share is changed under a lock of its own: with_machine CMD...
+# with_machine CMD...: changes things that all clusters of the machine share, under a separate lock.
 with_machine() {
 	(
 		flock 7
 		"$@"
 	) 7>"$cache/lock-machine"
 }
-# another_cluster: the folder of one that there is beside this one.
+# another_cluster: prints the folder of another cluster on this machine.
 another_cluster() {
 	local dir boot_id
 	boot_id=$(</proc/sys/kernel/random/boot_id)
@@ -86,7 +90,8 @@ another_cluster() {
 	return 1
 }
 
-# After the machine has restarted, the processes and mounts are gone and their recorded ids are somebody else's.
+# After a restart of the machine, the processes and mounts no longer exist, and other processes may have the recorded
+# IDs.
 forget_last_boot() {
 	local boot_id
 	boot_id=$(</proc/sys/kernel/random/boot_id)
@@ -96,7 +101,7 @@ forget_last_boot() {
 node_name() { echo "node-$1"; }
 node_ip() { echo "$node_net.$((10 + $1))"; }
 
-# The indices of the nodes that exist.
+# Prints the numbers of the nodes that exist.
 nodes() {
 	local dir
 	for dir in "$state"/nodes/*/; do
@@ -105,10 +110,11 @@ nodes() {
 }
 
 need_node() {
-	[[ ${1:-} =~ ^[0-9]+$ && -d $state/nodes/$1 ]] || die "no node '${1:-}' (there are: $(nodes | xargs))"
+	[[ ${1:-} =~ ^[0-9]+$ && -d $state/nodes/$1 ]] || die "no node '${1:-}' (nodes: $(nodes | xargs))"
 }
 
-# enter_node K CMD...: become a command in the namespaces of a node, where all paths are the ordinary ones.
+# enter_node K CMD...: replaces this process with a command in the namespaces of a node, in which all paths are the
+# usual ones.
 enter_node() {
 	local k=$1
 	shift
@@ -118,7 +124,7 @@ in_node() { (enter_node "$@"); }
 
 netns_name() { echo "${state##*/}-$1"; }
 
-# ready TIMEOUT CMD...: repeat a cheap local question until it says yes. For what has no event to wait for.
+# ready TIMEOUT CMD...: repeats a quick local command until it succeeds. For what has no event to wait for.
 ready() {
 	local end=$((SECONDS + $1))
 	shift
@@ -128,17 +134,17 @@ ready() {
 	done
 }
 
-# A zombie is gone: who reaps it, and when, is not ours to know.
+# A zombie counts as dead, because another process has to reap it.
 alive() { [[ -r /proc/$1/status ]] && ! grep -q '^State:.[ZX]' "/proc/$1/status" 2>/dev/null; }
 dead() { ! alive "$1"; }
 running() { [[ -s $1 ]] && alive "$(<"$1")"; }
 
-# spawn PIDFILE LOG CMD...: start a daemon of the cluster and record its process id.
+# spawn PIDFILE LOG CMD...: starts a daemon of the cluster and records its process ID.
 spawn() {
 	local pidfile=$1 log=$2
 	shift 2
 	(
-		# A test runner waits until nobody holds its descriptors any more.
+		# bats waits until all copies of its file descriptors are closed.
 		for fd in /proc/self/fd/*; do
 			((${fd##*/} <= 2)) || eval "exec ${fd##*/}>&-"
 		done
@@ -147,7 +153,7 @@ spawn() {
 	echo $! >"$pidfile"
 }
 
-# stop PIDFILE [SIGNAL]: end a recorded process and wait until it is gone, by force after ten seconds.
+# stop PIDFILE [SIGNAL]: ends a recorded process and waits for its end, with SIGKILL after ten seconds.
 stop() {
 	local pidfile=$1 pid
 	[[ -s $pidfile ]] || return 0

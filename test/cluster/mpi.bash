@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The MPI operator, as far as an MPIJob of ours sees of it: workers, a list of their hosts when all are ready, and then the launcher. sshd and
-# mpirun are not in our image: the one answers every caller with the channels that it has, the other asks each host of the list. Nor is bash.
-# mpi_operator JOB [SECONDS]: makes the pods of an MPIJob in $ns; the workers are ready within that time.
+# A replacement for the MPI operator, as far as an MPIJob of this driver can see it: workers, a list of their hosts
+# when all are ready, and then the launcher. The image has no sshd, no mpirun and no bash: here sshd answers every
+# connection with the channels of its pod, and mpirun queries each host of the list.
+# mpi_operator JOB [SECONDS]: creates the pods of an MPIJob in $ns. The workers must be ready within that time.
 mpi_operator() {
 	local job=$1
 	k -n "$ns" create configmap stand-ins --from-literal=sshd='#!/bin/sh
@@ -14,7 +15,8 @@ exec /bin/sh "$@"' >/dev/null
 		jq -r '.items[] | "\(.status.podIP) slots=4"')" >/dev/null
 	k -n "$ns" get mpijob "$job" -o json | mpi_pods Launcher | k -n "$ns" apply -f - >/dev/null
 }
-# mpi_pods ROLE: the pods of that role of the MPIJob at standard input. A worker without a command runs sshd, as the operator has it.
+# mpi_pods ROLE: prints the pods of this role of the MPIJob on standard input. A worker without a command runs sshd,
+# as with the operator.
 mpi_pods() {
 	jq --arg role "$1" '.metadata.name as $job | .spec.mpiReplicaSpecs[$role] | .template as $t | {apiVersion: "v1", kind: "List", items: [range(.replicas) |
 		{apiVersion: "v1", kind: "Pod",

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nodes: namespaces, containerd, kubelet, and the folder that plays the GPU driver's root. Sourced after control.bash.
+# The nodes: namespaces, containerd, kubelet, and the folder that simulates the GPU driver's root. Sourced after
+# control.bash.
 #
-# A node is a network, a mount and a UTS namespace. Folders of its own are mounted over the ordinary paths, so that
-# kubelet, containerd and every hostPath of a pod find what they would find on a machine of their own.
+# A node is a network, a mount and a UTS namespace. Its own folders are mounted over the usual paths, so the kubelet,
+# containerd and the hostPaths of pods work as on a separate machine.
 
-# Mounted from the node's folder: its name there, then the ordinary path.
+# Folders of the node and the paths that they are mounted on.
 node_mounts=(
 	kubelet:/var/lib/kubelet
 	containerd:/var/lib/containerd
@@ -20,7 +21,7 @@ devices_major_channels=240
 devices_major_caps=241
 driver_version=580.95.05
 
-# The hierarchies that know of processes: all of cgroup v1's, or the one of v2.
+# The hierarchies that contain processes: all of cgroup v1, or the one of v2.
 cgroup_roots() {
 	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
 		echo /sys/fs/cgroup
@@ -29,7 +30,7 @@ cgroup_roots() {
 	fi
 }
 
-# The hierarchy in which the processes of a node are found again, whoever started them.
+# The hierarchy that lists all processes of a node.
 cgroup_of_processes() {
 	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
 		echo "/sys/fs/cgroup$cgroup"
@@ -38,7 +39,7 @@ cgroup_of_processes() {
 	fi
 }
 
-# Controllers that are not to be had here are the kubelet's to complain of.
+# A controller that is not available here is ignored. The kubelet reports it.
 enable_controllers() {
 	local controller
 	for controller in $(<"$1/cgroup.controllers"); do
@@ -63,12 +64,12 @@ make_cgroup() {
 	done
 }
 
-# End every process of a node's containers and services, then remove what held them.
+# Ends every process of a node's containers and services, then removes the cgroups.
 drop_cgroup() {
 	local k=$1 top=$(cgroup_of_processes)/node-$1 root pids
 	if [[ -d $top ]]; then
 		while pids=$(find "$top" -name cgroup.procs -exec cat {} + | grep -v '^0$'); do
-			# shellcheck disable=SC2086 # one word a process
+			# shellcheck disable=SC2086 # one word per process
 			kill -KILL $pids 2>/dev/null || true
 			ready 1 dead "${pids%%$'\n'*}" || true
 		done
@@ -93,7 +94,7 @@ make_netns() {
 	ip route replace "$pod_net.$k.0/24" via "$(node_ip "$k")" dev "$bridge"
 }
 
-# Folders that the machine itself does not have; `down` removes them again.
+# Folders that the machine itself does not have. `down` removes them.
 make_mountpoints() {
 	local pair
 	for pair in "${node_mounts[@]}"; do
@@ -111,11 +112,12 @@ make_mounts() {
 	for pair in "${node_mounts[@]}"; do
 		mkdir -p "$dir/${pair%%:*}"
 	done
-	# The kernel mounts no /proc in a user namespace where all others have something mounted over their files, as the node has below.
+	# The kernel refuses to mount /proc in a user namespace if files of every other /proc are hidden by mounts, as
+	# below.
 	mkdir -p "$dir/proc"
-	# A boot of its own, which its kubelet and its containers (write_boot_hook) report.
+	# The node has its own boot ID, which its kubelet and its containers (write_boot_hook) report.
 	cat /proc/sys/kernel/random/uuid >"$dir/boot-id"
-	# Containers that ask for mount propagation need shared mounts; the machine's own must not hear of them.
+	# Containers that use mount propagation need shared mounts, which must not propagate to the machine itself.
 	unshare --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --propagation private bash -euc '
 		name=$1 dir=$2
 		shift 2
@@ -129,7 +131,7 @@ make_mounts() {
 	' make_mounts "$(node_name "$k")" "$dir" "${node_mounts[@]}"
 }
 
-# What a GPU driver leaves on a host, as far as the drivers under test look at it.
+# What a GPU driver installs on a host, as far as the drivers under test look at it.
 make_driver_root() {
 	local k=$1 root=$state/nodes/$1/run/nvidia/driver standin=${CD_STANDIN_DIR:-$checkout/build/test/standin} file
 	mkdir -p "$root"/{dev,usr/bin,usr/lib64,proc/driver/nvidia/capabilities}
@@ -154,7 +156,7 @@ make_driver_root() {
 		FABRIC_STATE=3
 		FABRIC_STATUS=0
 	EOF
-	# What containers see, which have the library without the file.
+	# Containers have the library, but not its configuration file.
 	if [[ -e $standin/standin-knob && -e $root/usr/lib64/libnvidia-ml.so.1 ]]; then
 		mapfile -t file <"$root/usr/lib64/libnvidia-ml.conf"
 		"$standin/standin-knob" "$root/usr/lib64/libnvidia-ml.so.1" "${file[@]}" >/dev/null
@@ -177,7 +179,7 @@ make_driver_root() {
 	make_gpus "$root"
 }
 
-# What the kernel shows of four GPUs, two at each PCIe root and NUMA node: device nodes, and their places in sysfs.
+# What the kernel shows for four GPUs, two at each PCIe root and NUMA node: device nodes, and entries in sysfs.
 make_gpus() {
 	local root=$1 i domain pcie
 	mkdir -p "$root"/sys/{bus/pci/devices,module/nvidia}
@@ -196,7 +198,8 @@ make_gpus() {
 	[[ -e $root/dev/nvidia-uvm ]] || mknod -m 666 "$root/dev/nvidia-uvm" c 235 0
 }
 
-# Containers have a /proc of their own, with the machine's boot ID. A hook gives them the node's, as far as they may mount.
+# Containers have their own /proc, with the machine's boot ID. A hook mounts the node's boot ID over it, where the
+# container may mount.
 write_boot_hook() {
 	local dir=$1
 	cat >"$dir/boot-hook" <<-EOF
@@ -220,7 +223,7 @@ write_node_config() {
 		  "ipam": {"type": "host-local", "ranges": [[{"subnet": "$pod_net.$k.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
 		}]}
 	EOF
-	# Lowering an oom score needs a privilege that containers and small virtual machines often lack.
+	# To lower an OOM score needs a privilege that containers and small virtual machines often lack.
 	cat >"$dir/etc/containerd/config.toml" <<-EOF
 		version = 2
 		disabled_plugins = [
@@ -267,7 +270,7 @@ write_node_config() {
 	client_config "kubelet-$k" "$dir/kubelet.kubeconfig"
 }
 
-# spawn_on K PIDFILE LOG CMD...: start a daemon in the node's namespaces and in its cgroup.
+# spawn_on K PIDFILE LOG CMD...: starts a daemon in the node's namespaces and in its cgroup.
 spawn_on() {
 	local k=$1 pidfile=$2 log=$3 procs=$(cgroup_of_processes)/node-$1/system/cgroup.procs
 	shift 3
@@ -292,13 +295,13 @@ start_kubelet() {
 
 kubelet_serves() {
 	ready 60 in_node "$1" curl -sf --max-time 2 http://127.0.0.1:10248/healthz || die "kubelet of node $1 does not answer"
-	# Somebody may have deleted the Node; its kubelet makes it anew.
+	# The Node may have been deleted. Its kubelet recreates it.
 	kubectl wait --for=create "node/$(node_name "$1")" --timeout=60s >/dev/null
 	kubectl wait --for=condition=Ready "node/$(node_name "$1")" --timeout=60s >/dev/null
 }
 
-# There is no GPU device plugin here, so the cluster's administrator vouches for the GPUs that pods ask for.
-# The kubelets keep what they find in their nodes' status.
+# There is no GPU device plugin here, so this function sets the GPU capacity of the Nodes. The kubelets keep it in
+# their status.
 advertise_gpus() {
 	local node
 	for node; do kubectl wait --for=create "$node" --timeout=120s >/dev/null; done
@@ -306,7 +309,7 @@ advertise_gpus() {
 		-p '{"status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}' >/dev/null
 }
 
-# What was loaded is noted by content, since loading takes time even when all layers are there.
+# Loaded images are recorded by content, because loading takes time even if all layers exist.
 image_note() { echo "$state/nodes/$1/images/$(stat -c %Y-%s "$2")-$(basename "$2")"; }
 has_image() { [[ -e $(image_note "$@") ]]; }
 load_image() {
@@ -330,20 +333,20 @@ node_up() {
 	running "$dir/kubelet.pid" || start_kubelet "$k"
 }
 
-# What a power cut leaves of a node: its disk. The driver's root is on /run, but is there again after every boot.
+# What is left of a node after a power cut: its disk. The driver's root is in /run, but exists after every boot.
 node_off() {
 	local k=$1 dir=$state/nodes/$1 ns kind
 	ns=$(netns_name "$k")
 	stop "$dir/kubelet.pid" KILL
 	stop "$dir/containerd.pid" KILL
 	drop_cgroup "$k"
-	rm -f "$dir/host-imex.pid" # the id may be another process's by the time that somebody starts it again
+	rm -f "$dir/host-imex.pid" # another process may have this ID when the service is started again
 	for kind in mnt uts; do
 		! mountpoint -q "$state/ns/$kind-$k" || umount "$state/ns/$kind-$k"
 		rm -f "$state/ns/$kind-$k"
 	done
 	[[ ! -e /run/netns/$ns ]] || ip netns del "$ns"
-	# It goes with the namespace, but not at once.
+	# It is deleted with the namespace, but not at once.
 	ip link del "cdt-$k" 2>/dev/null || true
 	find "$dir/run" -mindepth 1 -maxdepth 1 ! -name nvidia -exec rm -rf {} +
 	rm -rf "$dir/channels"

@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of what the API server accepts and from whom; a .bats file loads it and sets ns, its own namespace.
+# Helpers for tests of what the API server accepts from which account. A .bats file loads this and sets ns, its
+# namespace.
 chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
 
 k() { "$BATS_TEST_DIRNAME/kubectl" "$@"; }
 . "$BATS_TEST_DIRNAME/versions.bash"
 
-# as TOKEN ARGUMENT...: kubectl with that token in TOKEN.token and nothing else; a client certificate would win over it.
+# as TOKEN ARGUMENT...: kubectl with the token in TOKEN.token and no other credentials. A client certificate would
+# take precedence.
 as() {
 	local token=$1
 	shift
 	k --kubeconfig "$BATS_FILE_TMPDIR/kubeconfig" --token "$(<"$BATS_FILE_TMPDIR/$token.token")" "$@"
 }
 
-# bound_token FILE ACCOUNT POD: the token that kubelet would give to the pod.
+# bound_token FILE ACCOUNT POD: writes the token that the kubelet would give to the pod.
 bound_token() {
 	k -n $ns create token "$2" --bound-object-kind Pod --bound-object-name "$3" \
 		--bound-object-uid "$(k -n $ns get pod "$3" -o jsonpath='{.metadata.uid}')" >"$BATS_FILE_TMPDIR/$1.token"
 }
 
-# Makes the kubeconfig for as.
+# Writes the kubeconfig that `as` uses.
 without_identity() { k config view --raw --minify -o json | jq 'del(.users, .contexts[].context.user)' >"$BATS_FILE_TMPDIR/kubeconfig"; }
 
-# node NAME: one without a kubelet, for pods to stand on. Pods of nodes that do not exist are collected after a while.
+# node NAME: creates a Node without a kubelet, for pods. Kubernetes deletes pods of Nodes that do not exist after a
+# while.
 node() {
 	cat <<-YAML
 		---
@@ -51,7 +54,8 @@ pod() {
 	YAML
 }
 
-# unprepared UID: the patch by which a kubelet plugin reports which daemon claim it has unprepared; without a UID the report is removed.
+# unprepared UID: prints the patch by which a plugin reports the daemon claim that it has unprepared. Without a UID it
+# removes the report.
 unprepared() { jq -cn --arg uid "${1-}" '{metadata: {annotations: {"imex.resource.nvidia.com/unprepared-daemon-claim": (if $uid == "" then null else $uid end)}}}'; }
 
 # allowed COMMAND...
@@ -73,24 +77,25 @@ denied() {
 		return 1
 	}
 	[[ $output == *"$sentence"* ]] || {
-		echo "refused for another reason: $output"
+		echo "rejected for another reason: $output"
 		return 1
 	}
 }
 
-# ends COMMAND...: what was allowed is refused. Nothing tells when the API server has begun to heed a policy, but a policy at work.
+# ends COMMAND...: waits until a command that was allowed is denied. Only such a request shows that the API server
+# enforces a policy.
 ends() {
 	local end=$((SECONDS + 60))
 	while "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
 }
 
-# begins COMMAND...: what was refused is allowed.
+# begins COMMAND...: waits until a command that was denied is allowed.
 begins() {
 	local end=$((SECONDS + 60))
 	until "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
 }
 
-# no_fault_with POLICY...: the API server has looked at their expressions, and warns of nothing.
+# no_fault_with POLICY...: the API server has checked the expressions of the policies, and reports no warnings.
 no_fault_with() {
 	local policy generation
 	for policy; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of one IMEX domain that the daemons of a rack run for all ComputeDomains (imex.isolation=channel); a .bats file loads it after
-# driver.bash and channels.bash, and sets nodes, how many there are.
+# Helpers for tests of the standing domain of a partition (imex.isolation=channel, driver-managed). A .bats file loads
+# this after driver.bash and channels.bash, and sets nodes, the number of nodes.
 
 with_standing() { with_driver "$nodes" --set resources.computeDomains.imex.isolation=channel "$@"; }
-# The domain of the fabric and the daemons stay.
+# The standing domain and the daemons stay.
 nothing_left() { eventually 30 labels_gone && eventually 30 nothing_held; }
 nothing_held() {
 	local i
@@ -11,16 +11,17 @@ nothing_held() {
 }
 
 standing() { k get computedomainfabrics -o json | jq -c '.items[].domains[]? | select(.owner.kind == "ComputeDomainFabric")'; }
-# assigned: the nodes that are assigned and need not leave, by name; assignment_of K: that of one.
+# assigned: prints the names of the nodes that have an assignment and are not leaving. assignment_of K: prints the
+# assignment of one node.
 assigned() { standing | jq -r '.assignments[] | select((.state // "") == "") | .node' | sort | tr '\n' ' '; }
 assigned_are() { [[ $(assigned) == "$1" ]]; }
-# listed_are: the same with those that have to leave.
+# listed_are: the same, including nodes that are leaving.
 listed_are() { [[ $(standing | jq -r '.assignments[].node' | sort | tr '\n' ' ') == "$1" ]]; }
 assignment_of() { standing | jq -c --arg node "node-$1" '.assignments[] | select(.node == $node and (.state // "") == "") | {index, epoch}'; }
-# devices K: how many channels, and places for a daemon, the node offers.
+# devices K: prints how many channel devices and daemon devices the node offers.
 devices() { k get resourceslices -o json | jq -r --arg node "node-$1" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[].name | sub("-.*"; "")] | group_by(.) | map("\(.[0]) \(length)") | join(",")'; }
 devices_are() { [[ $(devices "$1") == "$2" ]]; }
-# daemons_connected N: all of the N daemons are connected to all others, so nothing more is to be reported.
+# daemons_connected N: all N daemons are connected to all others, so no further report will follow.
 daemons_connected() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -e --arg peers "$(($1 - 1))/$(($1 - 1))" --argjson n "$1" \
 		'[.items[].metadata.annotations["imex.resource.nvidia.com/peers"] | select(. == $peers)] | length == $n' >/dev/null

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of a Prepare that is broken off or fails. What follows differs: the tests of each change ask in the kubelet's place, or go on with
-# another pod; long/next_look.bats waits for the kubelet. A .bats file loads it after driver.bash.
+# Helpers for tests of a Prepare call that is interrupted or fails. The tests that run for each change then call the
+# plugin in the kubelet's place, or use another pod; long/next_look.bats waits for the kubelet. A .bats file loads
+# this after driver.bash.
 
-# daemon_serves K DOMAIN: the daemon of a node has begun with the domain, whether its IMEX is READY or not.
+# daemon_serves K DOMAIN: the daemon of a node serves the ComputeDomain, whether its IMEX is READY or not.
 daemon_serves() { [[ $(assignment "$1") == */"$(domain_uid "$2")"/* ]]; }
 
-# repair_unprepared: what a test that failed halfway may have left broken.
+# repair_unprepared: repairs what a test that failed halfway may have left broken.
 repair_unprepared() {
 	"$cluster/apiserver" start
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
@@ -13,7 +14,8 @@ repair_unprepared() {
 	"$cluster/node" 2 umount -l "$plugin_dir" 2>/dev/null || true
 }
 
-# plugin_killed_in_prepare: on node-0, while it waits for the IMEX of pod a, which is ready soon afterwards.
+# plugin_killed_in_prepare: kills the plugin on node-0 while it waits for the IMEX of pod a, which becomes ready soon
+# afterwards.
 plugin_killed_in_prepare() {
 	local pod before
 	domain d
@@ -27,13 +29,14 @@ plugin_killed_in_prepare() {
 	kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
 	eventually 60 restarted "$pod" "$before"
 	checkpoint_has 0 "$(claim_uid a)" PrepareStarted
-	# It is read at the start.
+	# nvidia-imex reads this setting when it starts.
 	knob 0 START_DELAY_MS=
 	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
 }
 
-# server_stops_in_prepare: the API server is gone, for pod a, which is unprepared without it, pod b, which has its claim, but no assignment yet
-# (claim is its name), and pod c, which runs; stopped is when. server_is_back SECONDS: all is well afterwards; b may take so long.
+# server_stops_in_prepare: stops the API server while pod a has to be unprepared, pod b has its claim ($claim) but no
+# assignment yet, and pod c runs. $stopped is the time. server_is_back SECONDS: starts the API server, and everything
+# recovers; b may take this long.
 server_stops_in_prepare() {
 	local uid
 	domain d
@@ -64,7 +67,8 @@ server_is_back() {
 	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
-# disk_full_in_prepare: that of node-2, and pod a reports it; then there is room. disk_as_before POD: what was mounted for it goes, after the pod.
+# disk_full_in_prepare: the disk of node-2 is full, pod a reports it, and then there is space again. disk_as_before
+# POD: deletes the pod, then unmounts what was mounted for this test.
 disk_full_in_prepare() {
 	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
 	plugin_and_daemon_again 2
@@ -81,7 +85,7 @@ disk_as_before() {
 	"$cluster/node" 2 umount -l "$plugin_dir"
 	plugin_and_daemon_again 2
 }
-# plugin_and_daemon_again K: both have the folder that is there now.
+# plugin_and_daemon_again K: replaces both Pods, so that they use the folder that is mounted now.
 plugin_and_daemon_again() {
 	local daemon
 	k -n "$driver_ns" delete pod "$(plugin_pod "$1")"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests that several versions of Kubernetes run (make matrix): what the cluster's speaks. driver.bash and policy.bash load it; k is theirs.
+# Helpers for tests that run with several versions of Kubernetes (make matrix). driver.bash and policy.bash load this,
+# and define k.
 
-# resource_versions: the versions of resource.k8s.io that the cluster serves, the newest first; resource_version: that one.
+# resource_versions: prints the versions of resource.k8s.io that the cluster serves, newest first. resource_version:
+# prints the newest.
 resource_versions() {
 	local version served
 	served=$(k api-versions)
@@ -15,7 +17,7 @@ resource_version() {
 	echo "${versions%%$'\n'*}"
 }
 
-# spelt VERSION REQUESTS: as that version of the API writes them; v1beta1 has no "exactly".
+# spelt VERSION REQUESTS: prints the requests as that version of the API writes them. v1beta1 has no "exactly".
 spelt() {
 	case $1 in
 	v1beta1) sed -E 's/exactly: \{(([^{}]|\{([^{}]|\{[^{}]*\})*\})*)\}/\1/g' <<<"$2" ;;
@@ -23,5 +25,5 @@ spelt() {
 	esac
 }
 
-# since MINOR REASON: the test does not apply to an older Kubernetes, for that reason.
+# since MINOR REASON: skips the test with an older Kubernetes, for this reason.
 since() { (($(k version -o json | jq -r '.serverVersion.minor | tonumber') >= $1)) || skip "$2"; }
