@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody who reaches an open port and means no good: attack.py KIND SECONDS TARGET..., or attack.py ask TARGET.
+"""An attacker that can reach an open port: attack.py KIND SECONDS TARGET..., or attack.py ask TARGET.
 
-A TARGET is http://ADDRESS:PORT or grpc://ADDRESS:PORT. All are attacked at once for that time, and whatever connection is closed is made
-again. KIND:
-  begun       more than 128 requests that are begun and never end
+A TARGET is http://ADDRESS:PORT or grpc://ADDRESS:PORT. All targets are attacked at once for that time. Connections that are closed are
+opened again. KIND:
+  begun       more than 128 requests that begin and never end
   unfinished  16 MiB of requests that never end
-  unknown     4 MiB of fields that nobody knows: of protobuf messages, or header lines
-  slow        who asks on 128 connections (32 of gRPC), many times on each, and reads no answer
-In the end it says, a line a target, how many connections it has made and how many bytes were taken, and fails when that is less than the
-words above. `ask` is what a probe does, and says SERVING (gRPC: the service readiness) or the status code (HTTP: /healthz)."""
+  unknown     4 MiB of unknown fields: of protobuf messages, or header lines
+  slow        many requests on each of 128 connections (gRPC: 32), without reading an answer
+At the end it prints for each target how many connections were made and how many bytes were accepted, and fails if that is less than
+described above. `ask` does what a probe does, and prints SERVING (gRPC: the service readiness) or the status code (HTTP: /healthz)."""
 
 import select
 import socket
@@ -16,8 +16,8 @@ import sys
 import time
 
 KIB, MIB = 1 << 10, 1 << 20
-AGAIN = 0.2  # s until a connection that was closed is made again
-PIECE = 16 * KIB  # of a DATA frame, at most
+AGAIN = 0.2  # s until a closed connection is opened again
+PIECE = 16 * KIB  # the most that a DATA frame carries
 
 
 def frame(kind, flags, stream, body=b""):
@@ -25,14 +25,14 @@ def frame(kind, flags, stream, body=b""):
 
 
 def field(name, value):
-    """A header field as HPACK's literal that nobody keeps, all of them shorter than 127 bytes."""
+    """A header field as an HPACK literal without indexing. All are shorter than 127 bytes."""
     return bytes([0, len(name)]) + name + bytes([len(value)]) + value
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
 HEADERS = (field(b":method", b"POST") + field(b":scheme", b"http") + field(b":path", b"/grpc.health.v1.Health/Check") +
            field(b":authority", b"a") + field(b"content-type", b"application/grpc") + field(b"te", b"trailers"))
-UNKNOWN = b"\x12\x00"  # field 2, empty: what costs a decoder most for what it costs to send
+UNKNOWN = b"\x12\x00"  # field 2, empty: the most work for a decoder per byte sent
 GET = b"GET /metrics HTTP/1.1\r\nHost: a\r\n"
 
 
@@ -50,8 +50,8 @@ def data(stream, body, last):
 
 
 class Attack:
-    """What a connection does: `first` is sent once, then what `more` gives, a piece at a time, up to `each` bytes. An attack that
-    `waits` sends the next piece when it has heard something, one that does not read hears nothing."""
+    """What a connection does: it sends `first` once, then the results of `more`, a piece at a time, up to `each` bytes. An attack that
+    `waits` sends the next piece after it has received something. One that does not read receives nothing."""
     connections, first, each, reads, waits = 16, b"", 0, True, False
 
     def more(self, n):
@@ -75,7 +75,7 @@ class UnfinishedHTTP(Attack):
 
 
 class UnfinishedGRPC(Attack):
-    """As many bytes of each message as its window takes, and of all of them as the connection's does."""
+    """As many bytes of each message as its window accepts, and of all together as the window of the connection accepts."""
     connections, each = 16, 2 * MIB
     first = PREFACE + b"".join(call(s) + data(s, prefix(4 * MIB), False) for s in range(1, 17, 2))
 
@@ -91,7 +91,7 @@ class UnknownHTTP(Attack):
 
 
 class UnknownGRPC(Attack):
-    """First four messages of 1 MiB, as far as the peer lets them come; then as many small ones as a connection may have calls."""
+    """First three messages of 1 MiB, as far as the peer accepts them, then as many small messages as a connection may have calls."""
     waits, each = True, 4 * MIB
     first = PREFACE + b"".join(call(s) + data(s, prefix(MIB - PIECE) + UNKNOWN * ((MIB - PIECE) // 2), True) for s in (1, 3, 5))
     small = prefix(KIB) + UNKNOWN * (KIB // 2)
@@ -186,7 +186,7 @@ class Connection:
         except OSError:
             self.close()
             return
-        # Who does not read hears of the end all the same.
+        # A connection that does not read is notified of the end all the same.
         self.poll.modify(self.sock, select.EPOLLRDHUP | (select.EPOLLIN if a.reads else 0) |
                          (select.EPOLLOUT if self.out or self.has_more() else 0))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a line for each container of the driver that ended by a sanitizer's complaint or by an abort, with its last words, until it is
-told to end (SIGTERM): crashes.py KUBECTL NAMESPACE OUTPUT. The kubelet keeps the last words in the status, and the watch sees that before
-the pod is gone."""
+"""Writes a line for each container of the driver that ended by a sanitizer's report or by an abort, with its termination message, until
+SIGTERM: crashes.py KUBECTL NAMESPACE OUTPUT. The kubelet keeps the message in the status of the pod, and the watch gets it before the pod
+is deleted."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 from kubeapi import Cluster, Watch  # noqa: E402
 
-# A sanitizer's (scripts/image), and 128 plus SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV.
+# The exit code of a sanitizer (scripts/image), and 128 plus SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV.
 CRASHES = (99, 132, 134, 135, 136, 139)
 
 

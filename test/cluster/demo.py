@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of the demo that one watches: drives a workload through its life and shows what the cluster makes of it.
+"""The visible part of the demo: runs a workload and shows what the cluster does.
 
-Everything on the screen comes from watches of the API; on a terminal one table is redrawn, elsewhere each change is a line."""
+Everything on the screen comes from watches of the API. A terminal shows one table, which is redrawn; otherwise each change is a line."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ HOST_COLUMNS = (("node", 8), ("partition", 16), ("IMEX of the host", 18), ("work
 
 
 def phase_of(pod):
-    """What kubectl would print as the status of a pod."""
+    """The status of a pod as kubectl prints it."""
     if "deletionTimestamp" in pod["metadata"]:
         return "Terminating"
     status = pod.get("status", {})
@@ -41,7 +41,7 @@ def is_running(pod):
 
 
 class View:
-    """What there is to see of a domain of the driver's daemons, one of which runs on each node."""
+    """A ComputeDomain that the driver's daemons serve; one daemon runs on each node."""
     columns = COLUMNS
 
     def __init__(self, cluster):
@@ -67,14 +67,14 @@ class View:
         return next(iter(self.all(self.domains)), None)
 
     def ready(self, n):
-        """Whether n pods run, n nodes are in the domain, and the domain is ready."""
+        """Whether n pods run, n nodes are in the ComputeDomain, and it is Ready."""
         domain = self.domain() or {}
         status = domain.get("status", {})
         return (sum(map(is_running, self.all(self.pods))) == n == len(self.all(self.pods)) == status.get("nodesReady")
                 and status.get("status") == "Ready")
 
     def states(self):
-        """What each daemon reports: a word of IMEX, or IDLE."""
+        """The state that each daemon reports: a state of IMEX, or IDLE."""
         return [p["metadata"].get("annotations", {}).get(IMEX + "state", "-") for p in self.all(self.daemons)]
 
     def daemon_uids(self):
@@ -115,7 +115,7 @@ class View:
         return headline, rows
 
     def tell(self, headline, rows, clock):
-        """For logs: a line a change."""
+        """For logs: one line per change."""
         if headline != self.headline:
             print(f"{clock:6.1f} s  {headline}", flush=True)
         for name, row in rows.items():
@@ -139,7 +139,7 @@ class View:
         self.drawn = len(lines)
 
     def until(self, condition, seconds):
-        """Show what happens until the condition holds; returns how long that took."""
+        """Shows what happens until the condition holds. Returns how long that took."""
         begin = time.monotonic()
         self.drawn = 0
         while True:
@@ -152,7 +152,7 @@ class View:
             if clock > seconds:
                 raise TimeoutError(f"this should have taken less than {seconds} s")
             try:
-                self.events.get(timeout=0.2 if self.terminal else 1)  # the time-out only moves the clock on the screen
+                self.events.get(timeout=0.2 if self.terminal else 1)  # the time-out only updates the clock on the screen
                 while True:
                     self.events.get_nowait()
             except queue.Empty:
@@ -160,7 +160,7 @@ class View:
 
 
 class HostView(View):
-    """The same where the hosts run IMEX: the driver makes a claim template, and nothing else."""
+    """The same if the hosts run IMEX: the driver creates a claim template, and nothing else."""
     columns = HOST_COLUMNS
 
     def __init__(self, cluster):
@@ -174,7 +174,7 @@ class HostView(View):
         return next((c for c in conditions if c["type"] == kind), {"status": "Unknown", "reason": "", "message": ""})
 
     def host(self, node):
-        """What the kubelet plugin of a node says of its host's IMEX."""
+        """The state of the host's IMEX, as the kubelet plugin of a node reports it."""
         plugin = next((p for p in self.all(self.plugins) if p["spec"].get("nodeName") == node), None)
         return plugin["metadata"].get("annotations", {}).get(IMEX + "host-state", "-") if plugin else "-"
 
@@ -206,7 +206,7 @@ class HostView(View):
 
 
 class GpuView(View):
-    """The same where the driver allocates GPUs, too: how many of each node's are given to pods."""
+    """The same if the driver also allocates GPUs: how many GPUs of each node have been allocated."""
     columns = (("node", 8), ("partition", 16), ("index", 6), ("IMEX", 14), ("GPUs in use", 12), ("workload", 0))
 
     def __init__(self, cluster):
@@ -216,7 +216,7 @@ class GpuView(View):
         self.claims = follow(f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaims")
 
     def given(self, node):
-        """The devices that claims have on a node."""
+        """The devices of a node that are allocated to claims."""
         results = (r for c in self.all(self.claims) for r in c.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []))
         return {r["device"] for r in results if r["driver"] == "gpu.nvidia.com" and r["pool"] == node}
 
@@ -228,7 +228,7 @@ class GpuView(View):
         return headline, rows
 
     def beside(self, names):
-        """Whether these pods, which are in no domain, run."""
+        """Whether these pods, which are in no ComputeDomain, run."""
         return all(any(p["metadata"]["name"] == name and is_running(p) for p in self.all(self.pods)) for name in names)
 
     def gone(self):
@@ -236,7 +236,7 @@ class GpuView(View):
 
 
 class RackView(View):
-    """The same with racks: which rack a node states, and the ComputeDomains that they have in the namespaces of two teams."""
+    """The same with racks: the rack of each node, and the ComputeDomains of the racks in the namespaces of two teams."""
     columns = RACK_COLUMNS
 
     def __init__(self, cluster):
@@ -275,7 +275,7 @@ class RackView(View):
         return self.both(self.all(self.domains)) and self.both(self.all(self.other_domains))
 
     def ready(self, n, other=0):
-        """Whether n pods run, and `other` ones of the other team, each on a node of the rack that it asks for."""
+        """Whether n pods run, and `other` pods of the other team, each on a node of the rack that it requests."""
         on_rack = lambda pods: all(is_running(p) and self.rack(p["spec"]["nodeName"]) == p["metadata"]["labels"]["rack"] for p in pods)
         pods, others = self.all(self.pods), self.all(self.other_pods)
         return len(pods) == n and len(others) == other and on_rack(pods) and on_rack(others)
@@ -326,38 +326,38 @@ class Demo:
         self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", f"replicas: {self.replicas}"), show=False)
 
     def no_pod_started(self, before):
-        """What makes it quick: the daemons that run IMEX for the domain are those that were there."""
+        """The reason for the speed: no daemon starts, because the existing daemons run IMEX for the ComputeDomain."""
         if self.view.daemon_uids() != before:
-            raise RuntimeError("a daemon's Pod was started, or ended, meanwhile")
-        print(f"daemons: {len(before)} Pods, the same as before: none was started for the domain", flush=True)
+            raise RuntimeError("the Pod of a daemon started or ended in the meantime")
+        print(f"daemons: {len(before)} Pods, the same as before: none was started for the ComputeDomain", flush=True)
 
     def life(self):
         self.begin()
-        self.title("A daemon waits on each node, without IMEX, before anybody needs it")
+        self.title("A daemon waits on each node, without IMEX, before a workload needs it")
         self.view.until(self.view.idle, 60)
         before = self.view.daemon_uids()
 
-        self.title("A workload of two pods that wants to share GPU memory: the domain forms around it")
+        self.title("A workload of two pods that share GPU memory: the ComputeDomain forms")
         self.apply()
         took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
         self.no_pod_started(before)
         self.channels()
 
-        self.title("It grows to four: two nodes join the living domain")
+        self.title("It grows to four pods: two nodes join the running ComputeDomain")
         self.run("scale", "deployment", WORKLOAD, "--replicas=4")
         took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
         self.channels()
 
-        self.title("It shrinks to three: a node leaves, the others are not disturbed")
+        self.title("It shrinks to three pods: a node leaves, and the others are not disturbed")
         self.run("scale", "deployment", WORKLOAD, "--replicas=3")
         took.append(("shrank from 4 to 3", self.view.until(lambda: self.view.ready(3), 90)))
 
         if not self.keep:
-            self.title("The workload ends: the daemons stop IMEX, and wait for the next domain")
+            self.title("The workload ends: the daemons stop IMEX, and wait for the next ComputeDomain")
             self.run("delete", "deployment", WORKLOAD)
-            took.append(("emptied", self.view.until(self.view.idle, 90)))
+            took.append(("IMEX stopped", self.view.until(self.view.idle, 90)))
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("gone", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.gone, 90)))
             self.no_pod_started(before)
         return took
 
@@ -381,21 +381,21 @@ class HostDemo(Demo):
         self.channels()
         self.say_health()
 
-        self.title("A host's IMEX stops under a running pod: it is told, and nobody but its host starts it again")
+        self.title("IMEX of a host stops under a running pod: the driver reports it, and only the host can restart it")
         self.host_imex("2", "stop")
-        took.append(("told that it is down", self.view.until(lambda: self.view.healthy("False"), 90)))
+        took.append(("reported as down", self.view.until(lambda: self.view.healthy("False"), 90)))
         self.say_health()
         restarts = [c["restartCount"] for p in View.all(self.view.pods) for c in p["status"]["containerStatuses"]]
         print(f"restarts of the workload's containers: {sum(restarts)}; the ComputeDomain is {self.view.domain()['status']['status']}, "
-              "which says nothing about the hosts", flush=True)
+              "which does not include the state of the hosts", flush=True)
         self.host_imex("2", "start")
-        took.append(("told that it is up", self.view.until(lambda: self.view.healthy("True"), 90)))
+        took.append(("reported as up", self.view.until(lambda: self.view.healthy("True"), 90)))
 
         if not self.keep:
-            self.title("The workload goes, and the ComputeDomain with its claim template")
+            self.title("The workload and the ComputeDomain are deleted, and so is the claim template")
             self.run("delete", "deployment", WORKLOAD)
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("gone", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.gone, 90)))
         return took
 
 
@@ -403,7 +403,7 @@ class GpuDemo(Demo):
     view_class, manifest = GpuView, "gpus.yaml"
 
     def devices(self):
-        self.title("Inside each container: what nvidia-smi finds, and the channel")
+        self.title("Inside each container: the GPUs that nvidia-smi finds, and the channel")
         for pod in sorted(View.all(self.view.pods), key=lambda p: (p["spec"].get("nodeName", ""), p["metadata"]["name"])):
             for container in pod["spec"]["containers"]:
                 said = subprocess.check_output([self.kubectl, "-n", NS, "exec", pod["metadata"]["name"], "-c", container["name"], "--", "sh", "-c",
@@ -412,7 +412,7 @@ class GpuDemo(Demo):
 
     def life(self):
         self.begin()
-        self.title("Two pods, each with two GPUs below one PCIe root and a channel: the domain forms around them")
+        self.title("Two pods, each with two GPUs below one PCIe root and a channel: the ComputeDomain forms")
         self.apply()
         took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
         self.devices()
@@ -421,17 +421,17 @@ class GpuDemo(Demo):
         self.run("scale", "deployment", WORKLOAD, "--replicas=4")
         took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
 
-        self.title("Beside them: two containers that share one GPU, and a pod that asks for nvidia.com/gpu and names no claim")
+        self.title("Beside them: two containers that share one GPU, and a pod that requests nvidia.com/gpu without a claim")
         self.run("apply", "-f", "-", stdin=BESIDE, show=False)
         took.append(("beside them", self.view.until(lambda: self.view.beside(("shares", "counts")), 90)))
         self.devices()
 
         if not self.keep:
-            self.title("The workloads go, and give everything back")
+            self.title("The workloads are deleted, and all devices are free again")
             self.run("delete", "pods", "shares", "counts")
             self.run("delete", "deployment", WORKLOAD)
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("gone", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.gone, 90)))
         return took
 
 
@@ -465,7 +465,7 @@ class RackDemo(Demo):
     view_class = RackView
 
     def deploy(self, rack, ns=NS, replicas=2):
-        print(f"$ kubectl -n {ns} apply -f ...    # a Deployment of {replicas} pods by the claim template imex-channel-{rack}, without affinity", flush=True)
+        print(f"$ kubectl -n {ns} apply -f ...    # a Deployment of {replicas} pods with the claim template imex-channel-{rack}, without affinity", flush=True)
         self.run("apply", "-f", "-", stdin=RACK_DEPLOYMENT.replace("RACK", rack).replace("REPLICAS", str(replicas)), show=False, ns=ns)
 
     def begin(self):
@@ -474,34 +474,34 @@ class RackDemo(Demo):
 
     def life(self):
         self.begin()
-        self.title("Two teams' namespaces that are labelled for it have a ComputeDomain of each rack")
+        self.title("The namespaces of two teams get a label, and then have a ComputeDomain for each rack")
         self.run("label", "namespace", NS, OTHER_NS, "resource.nvidia.com/rack-domains=enabled")
-        took = [("both racks are there", self.view.until(self.view.joined, 60))]
+        took = [("both racks have one", self.view.until(self.view.joined, 60))]
 
-        self.title("Pods by the claim template of a rack: they land there and nowhere else")
+        self.title("Pods with the claim template of a rack run on that rack only")
         self.deploy(RACKS[0])
         took.append(("started on one rack", self.view.until(lambda: self.view.ready(2), 90)))
         self.deploy(RACKS[1])
         took.append(("and on the other", self.view.until(lambda: self.view.ready(4), 90)))
 
-        self.title("Another team on the first rack, on the same nodes, several pods a node: each team has a channel of its own")
+        self.title("Another team on the same nodes of the first rack, with several pods per node: each team has its own channel")
         self.deploy(RACKS[0], OTHER_NS, 6)
         took.append(("side by side", self.view.until(lambda: self.view.ready(4, 6), 90)))
         self.channels(self.view.other_pods)
 
         if not self.keep:
-            self.title("A rack goes: its ComputeDomain says since when, and would go a day later")
+            self.title("A rack is removed: its ComputeDomain records since when, and would be deleted a day later")
             self.run("delete", "deployment", RACKS[1])
             self.view.until(lambda: self.view.ready(2, 6), 60)
-            print("$ test/cluster/up 2    # node-2 and node-3 are taken out of the cluster", flush=True)
+            print("$ test/cluster/up 2    # node-2 and node-3 are removed from the cluster", flush=True)
             subprocess.run([os.path.join(self.folder, "up"), "2"], check=True, stderr=subprocess.DEVNULL)
-            took.append(("told that it is empty", self.view.until(lambda: self.view.empty(RACKS[1]), 60)))
+            took.append(("recorded as empty", self.view.until(lambda: self.view.empty(RACKS[1]), 60)))
 
-            self.title("The workloads go, and with the namespaces' label their ComputeDomains")
+            self.title("The workloads are deleted, and without the label of the namespaces also the ComputeDomains")
             self.run("delete", "deployment", RACKS[0])
             self.run("delete", "deployment", RACKS[0], ns=OTHER_NS)
             self.run("label", "namespace", NS, OTHER_NS, "resource.nvidia.com/rack-domains-")
-            took.append(("gone", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.gone, 90)))
         return took
 
 
@@ -527,18 +527,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--mode", choices=("driver", "host", "rack", "gpus"), default="driver",
-                        help="who runs nvidia-imex, or racks, or GPUs too")
+                        help="what runs nvidia-imex; or racks; or GPUs as well")
     parser.add_argument("--keep", action="store_true", help="leave the workload running")
     args = parser.parse_args()
     demo = {"driver": Demo, "host": HostDemo, "rack": RackDemo, "gpus": GpuDemo}[args.mode](args.folder, args.keep)
     try:
         took = demo.life()
     except (TimeoutError, RuntimeError) as e:
-        print(f"\ndemo: {e}; what the cluster says:", file=sys.stderr)
+        print(f"\ndemo: {e}; state of the cluster:", file=sys.stderr)
         subprocess.run([demo.kubectl, "-n", NS, "get", "computedomains,pods,events"], check=False, stdout=sys.stderr)
         subprocess.run([demo.kubectl, "-n", DRIVER_NS, "get", "pods", "-o", "wide"], check=False, stdout=sys.stderr)
         return 1
-    demo.title("From the command to the state shown")
+    demo.title("Time from each command to its result")
     for what, seconds in took:
         print(f"{what:22} {seconds:5.1f} s")
     return 0

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checkpoint of a node's GPU claims as builds of the Go driver's main branch wrote it before 2026-08-11.
 
-    go_checkpoint.py write <ours >theirs     what such a build would have left of the same claims
+    go_checkpoint.py write <checkpoint of this driver >checkpoint of such a build, with the same claims
     go_checkpoint.py judge <file             fails unless such a build reads the file
 
-No release wrote or reads this form: it leaves out that a group of devices has no MPS daemon, and the checksums cover that. What the releases
-read is judged by their own code (go-gpu). The driver does not write the name of a claim into an entry that is complete.
+No release wrote or read this form: it omits that a group of devices has no MPS daemon, and the checksums cover that. Checkpoints of
+releases are judged by the releases' own code (go-gpu). The Go driver does not write the name of a claim into a completed entry.
 """
 
 import json
@@ -17,7 +17,7 @@ def text_of(value):
 
 
 def checksum(text):
-    """Kubernetes' own of a checkpoint: FNV-1a over how Go prints the bytes."""
+    """The checksum that Kubernetes uses for checkpoints: FNV-1a over the bytes as Go prints them."""
     h = 0x811C9DC5
     for byte in ("([]uint8)[" + " ".join(map(str, text.encode())) + "]").encode():
         h = (h ^ byte) * 0x01000193 & 0xFFFFFFFF
@@ -42,7 +42,7 @@ def main(what):
     groups = [g for uid in claims for g in claims[uid].get("preparedDevices", [])]
     if what == "judge":
         if sealed(claims, v2["nodeBootID"]) != text or any(g["configState"].get("mpsControlDaemonID") == "" for g in groups):
-            sys.exit("a member too many, in another place, or a wrong checksum")
+            sys.exit("a superfluous or misplaced member, or a wrong checksum")
         return
     for claim in claims.values():
         claim.pop("name", None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a line for each change of a node's daemon Pods, of their claims, of the Node and of its ResourceSlice, as a program can see it:
-record.py KUBECTL NAMESPACE NODE OUTPUT, until SIGTERM. test/simulate/play prints the same lines of the simulated world."""
+"""Records each change of a node's daemon Pods, of their claims, of the Node and of its ResourceSlice, as a program can see it, one per
+line, until SIGTERM: record.py KUBECTL NAMESPACE NODE OUTPUT. test/simulate/play prints the same lines for the simulated world."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ DRIVER = "compute-domain.nvidia.com"
 
 
 def target(pod):
-    """The node for which the DaemonSet controller has made it."""
+    """The node for which the DaemonSet controller has created the Pod."""
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return terms[0]["matchFields"][0]["values"][0]
 
@@ -99,7 +99,7 @@ def main():
                 changes = ["gone"] if kind == "DELETED" else list(facts(was, o))
                 if kind != "DELETED" and "deletionTimestamp" in o["metadata"] and "deletionTimestamp" not in was.get("metadata", {}):
                     changes.append("deleted")
-                # All kinds are in one etcd, so the versions give the order.
+                # All kinds are in one etcd, so the resource versions give the order.
                 seen.extend((int(o["metadata"]["resourceVersion"]), what, pod_of(o), change) for change in changes)
 
         for o in cluster.get(path)["items"]:
