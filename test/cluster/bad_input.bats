@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What is wrong is refused at once, in words that reach the person who can fix it, and changes nothing.
+# Wrong input is rejected at once, with a message for the person who can fix it, and it changes nothing.
 
 load driver
 
@@ -20,7 +20,7 @@ teardown() { ns_end; }
 @test "wrong kind of opaque config" {
 	run claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
 	[[ $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
-	k -n "$ns" delete pod bad --wait=true # it has no template
+	k -n "$ns" delete pod bad --wait=true # the pod has no claim template
 	daemon_policy Audit
 	claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
 	refused_with bad "the configuration is for a daemon"
@@ -36,10 +36,10 @@ teardown() { ns_end; }
 	refused_with bad domainID
 }
 
-# failure: domainID is a path out of its folder -> the claim is refused, and no file changes
+# failure: domainID is a path outside of its folder -> the claim is refused, and no file changes
 # bats test_tags=long
-@test "a domainID that climbs out of its folder" {
-	# Where it would lead to from the folder of the domains, and what lies on the way.
+@test "a domainID that is a path outside of its folder" {
+	# The folders that this path would name, from the folder of the ComputeDomains, and those on the way.
 	around() { "$cluster/node" 0 sh -c 'ls -A -I "compute-domains-test*" /var/lib; ls -A /var/lib/kubelet /var/lib/kubelet/plugins; find "$1" /var/run/cdi | sort' sh "$plugin_dir"; }
 	local before
 	before=$(around)
@@ -66,17 +66,17 @@ spec: {channel: {resourceClaimTemplate: {name: theirs}}}
 END
 	claimed_by_hand thief "$(config "$(k -n "$ns-other" get computedomain theirs -o jsonpath='{.metadata.uid}')")"
 	refused_with thief namespace
-	# No label was set for it either.
+	# It got no label either.
 	labels_gone
 	k delete namespace "$ns-other" --timeout=60s
 }
 
-@test "a ComputeDomain that does not exist" {
+@test "a claim for a ComputeDomain that does not exist" {
 	claimed_by_hand orphan "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8")"
 	refused_with orphan e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8
 }
 
-# failure: the name of the claim template is taken -> an Event reports it, and the foreign template stays
+# failure: the name of the claim template is already in use -> an Event reports it, and the other template stays
 @test "claim template name already taken by another object" {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.k8s.io/v1
@@ -88,12 +88,12 @@ END
 	eventually 20 event_says ComputeDomain/taken taken
 	eventually 10 condition_is taken Ready False
 	[[ $(k -n "$ns" get resourceclaimtemplate taken -o jsonpath='{.metadata.labels}{.metadata.finalizers}') == "" ]]
-	# It heals by itself when the name is free.
+	# The controller creates the template when the name is free again.
 	k -n "$ns" delete resourceclaimtemplate taken
 	eventually 30 k -n "$ns" get resourceclaimtemplate taken
 }
 
-@test "the API server refuses a ComputeDomain without spec, with an unknown mode, and a changed channel" {
+@test "the API server rejects a ComputeDomain without spec, with an unknown mode, and a changed channel" {
 	local x='"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": "x"}'
 	run k -n "$ns" create -f - <<<"{$x}"
 	[[ $status -ne 0 && $output == *"spec: Required"* ]]

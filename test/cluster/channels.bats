@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A channel of its own for each ComputeDomain, and sixteen places for pods on a node (imex.isolation=channel), where the hosts run IMEX. All
-# nodes are of one rack.
+# Each ComputeDomain has its own channel, and a node has sixteen channel devices for pods (imex.isolation=channel).
+# The hosts run IMEX. All nodes are in one partition.
 
 load driver
 load channels
@@ -39,7 +39,8 @@ END
 }
 pods_of() { k -n "$ns" get pods -l "app=$1" -o json | jq -r --arg phase "$2" '.items[] | select(.status.phase == $phase) | .metadata.name'; }
 pods_are() { [[ $(pods_of "$1" "$2" | wc -l) == "$3" ]]; }
-# toolkit K LINE...: what the container toolkit's configuration on a node has in its features; without a line it is not there.
+# toolkit K LINE...: writes these lines as features into the configuration of a node's container toolkit. Without a
+# line it removes the file.
 toolkit() {
 	local k=$1
 	shift
@@ -53,7 +54,7 @@ toolkit() {
 own() { echo ", isolation: Channel"; }
 
 # bats test_tags=matrix
-@test "two ComputeDomains of one rack: pods on the same node and on others, channels equal within and different across, and never 0" {
+@test "two ComputeDomains in one partition: all pods of a ComputeDomain have the same channel, on one node and on others, and it is never channel 0" {
 	domain left
 	domain right
 	worker l0 left 0
@@ -74,9 +75,9 @@ own() { echo ", isolation: Channel"; }
 	eventually 30 holds_are 0 ''
 }
 
-# failure: seventeen pods of a node want a channel -> sixteen run, and one waits
+# failure: seventeen pods of a node request a channel -> sixteen run, and one waits
 # bats test_tags=matrix
-@test "a node has sixteen channel devices for the plain claim template: sixteen pods run, and the seventeenth waits until one has ended" {
+@test "a node has sixteen channel devices for one claim template: sixteen pods run, and the seventeenth starts when one of them ends" {
 	places 3 16
 	domain train
 	several many train 3 4
@@ -115,8 +116,9 @@ own() { echo ", isolation: Channel"; }
 	eventually 30 node_clean 1
 }
 
-# both NAME FIRST SECOND NODE: a pod with two claims, each as a template would have it. They are there before the pod, because a kubelet that sees
-# a pod of several templates before it has the names of their claims may never learn them (1.36: "ResourceClaim not created yet").
+# both NAME FIRST SECOND NODE: a pod with two claims, which are created as from templates. They must exist before the
+# pod: a kubelet that sees a pod with several templates before their claims have names may never learn the names
+# (1.36: "ResourceClaim not created yet").
 both() {
 	local request template
 	for request in one two; do
@@ -142,7 +144,7 @@ spec:
     resources: {claims: [{name: one}, {name: two}]}
 END
 }
-@test "two claims in one pod: of one ComputeDomain they are its one channel, of two ComputeDomains both channels" {
+@test "a pod has two claims: for one ComputeDomain they give one channel, for two ComputeDomains two channels" {
 	domain left
 	domain right
 	both same left left 0
@@ -157,7 +159,7 @@ END
 }
 
 # failure: a claim requests all channels or a channel ID -> it is refused [tenants]
-@test "allocationMode All, a claim without isolation, and a channel ID in a claim are refused" {
+@test "allocationMode All, a claim without isolation, and a claim with a channel ID are refused" {
 	domain d
 	claimed_by_hand all "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), allocationMode: All")"
 	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has a channel of its own'
@@ -167,7 +169,7 @@ END
 	refused_with named 'unknown field'
 }
 
-# failure: the container toolkit gives any container a channel -> the node withholds its channels, and an
+# failure: the container toolkit gives channels to any container -> the node withholds its channels, and an
 #   Event reports it [tenants]
 @test "a node whose container toolkit gives channels to any container withholds its channels until that is fixed" {
 	eventually 20 node_event_or_log 2
@@ -186,7 +188,7 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
 # failure: IMEX of a node is not READY -> its channels are withheld, and running pods continue
 # bats test_tags=long
-@test "a node whose IMEX is not READY withholds its channels and reports why; running pods continue; channels are offered again when IMEX is stable" {
+@test "a node whose IMEX is not READY withholds its channels and reports why; running pods continue; the node offers channels again when IMEX is stable" {
 	domain train
 	worker a train 2
 	running a
@@ -199,14 +201,15 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	places 1 16
 	worker b train 2
 	eventually 30 event_says Pod/b 'cannot allocate all claims'
-	# The plugin that comes next finds the claim prepared, and offers no more than this one.
+	# The next plugin finds the prepared claim, and offers only this device.
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
 	eventually 20 plugin_shows 2 'devices_withheld{reason="HostIMEXNotUp"} 1'
 	places 2 0
 	[[ $(channels_of a) == "$channel" && $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 	eventually 20 holds_are 2 "$channel $(domain_uid train)"
-	# When it has been READY for half a minute; for less it might come and go.
+	# The node offers channels again after IMEX has been READY for half a minute, because IMEX might fail again before
+	# that.
 	"$cluster/host-imex" 2 start
 	for_seconds 10 places 2 0
 	eventually 60 places 2 16
@@ -217,7 +220,7 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
 # failure: the fabric object is deleted under pods -> they keep their channels, and no other ComputeDomain
 #   gets them [etcd]
-@test "the fabric object is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
+@test "the fabric object is deleted under pods: every pod keeps its channel, and a new ComputeDomain gets another one" {
 	domain one
 	domain two
 	worker a one 0
@@ -246,7 +249,7 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
 # failure: the fabric object is deleted in the foreground, or its stored version is migrated -> the policy
 #   admits it
-@test "a fabric object can be deleted in the foreground, and writes that do not change its channels are admitted" {
+@test "a fabric object can be deleted in the foreground, and writes that do not change its channels are accepted" {
 	domain one
 	worker a one 0
 	running a
@@ -254,7 +257,7 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	before=$(channels_of a)
 	name=$(fabric_now | jq -r .metadata.name)
 	uid=$(fabric_now | jq -r .metadata.uid)
-	fabric_now | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null # as a migration of the stored version does
+	fabric_now | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null # a migration of the stored version does the same
 	run k label computedomainfabric "$name" some=label
 	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
 	k delete computedomainfabric "$name" --cascade=foreground --timeout=60s >/dev/null
@@ -277,12 +280,12 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
 	run k apply -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomainFabric","metadata":{"name":"other.1"},"channels":[]}'
 	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
-	# What a tenant writes on a ComputeDomain is no word about channels.
+	# Annotations that a tenant writes on a ComputeDomain do not assign a channel.
 	k -n "$ns" annotate computedomain one resource.nvidia.com/channel=1 imex.resource.nvidia.com/host-channels='{"x":{}}' >/dev/null
 	worker a2 one 1
 	running a2
 	[[ $(channels_of a2) == "$(channels_of a)" ]]
-	# Nor is it when his pod looks as if it were a plugin's.
+	# Nor does a tenant's pod with the label of a plugin.
 	k -n "$ns" label pod a app=compute-domain-kubelet-plugin >/dev/null
 	k -n "$ns" annotate pod a imex.resource.nvidia.com/host-channels="{\"$name\":{\"uid\":\"\",\"held\":{\"2000\":\"$(domain_uid one)\"}}}" >/dev/null
 	for_seconds 5 has_no_entry_at 2000
@@ -303,7 +306,7 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	k delete namespace "$theirs" --wait=false >/dev/null
 }
 
-@test "a ComputeDomain that is deleted begins to give its channel back, and allocationMode All is refused in its status" {
+@test "a deleted ComputeDomain begins to release its channel, and the status of another one refuses allocationMode All" {
 	domain gone
 	worker a gone 0
 	running a
@@ -319,9 +322,9 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	eventually 20 says_invalid
 }
 
-# The same where the driver runs IMEX: one IMEX domain for the whole rack. More of it: long/standing.bats.
+# The same if the driver runs IMEX: one IMEX domain for the whole partition. More tests: long/standing.bats.
 # bats test_tags=matrix
-@test "where the daemons run IMEX, two tenants of one rack have two channels, and a second pod starts no IMEX" {
+@test "two tenants of a partition have two channels if the daemons run IMEX, and a second pod starts no IMEX" {
 	"$cluster/host-imex" all stop
 	load standing
 	nodes=4
@@ -347,11 +350,11 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	eventually 30 nothing_held
 }
 
-# Last, because it takes the isolation away: what a plugin without channels of their own makes of such claims.
+# The last test, because it turns off the isolation: a plugin without it gets such claims.
 # failure: a plugin runs without channel isolation -> it refuses claims for an assigned channel
-@test "a plugin without isolation by channel refuses the claims of one that has it" {
+@test "a plugin without channel isolation refuses claims for an assigned channel" {
 	with_own_channels domain
-	eventually 60 no_daemons # the one before has left them
+	eventually 60 no_daemons # the installation before this one has removed them
 	"$cluster/host-imex" all start
 	domain d
 	claimed_by_hand a "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own)")"

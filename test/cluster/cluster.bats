@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The cluster itself: what the other tests take for granted. No driver is needed.
+# The cluster itself: functions that the other tests rely on. These tests need no driver.
 
 load driver
 
@@ -10,7 +10,7 @@ teardown() {
 	k delete namespace "$ns" --wait=false >/dev/null
 }
 
-# plain NAME NODE: a pod without anything special.
+# plain NAME NODE: an ordinary pod.
 plain() {
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: v1
@@ -27,7 +27,7 @@ plain() {
 	END
 }
 
-@test "pods run on each node, with GPUs asked for, and reach one another and the API server" {
+@test "pods run on each node, with requests for GPUs, and reach one another and the API server" {
 	plain a 0
 	plain b 1
 	running a
@@ -36,17 +36,17 @@ plain() {
 	k -n "$ns" exec b -- sh -c 'nc -w 2 10.96.0.1 443 </dev/null'
 }
 
-@test "DNS answers that it knows no name, at once" {
+@test "DNS answers unknown names at once" {
 	plain a 0
 	running a
 	local begin=$SECONDS
 	run k -n "$ns" exec a -- nslookup absent.invalid
 	[[ $output == *NXDOMAIN* ]]
-	# No answer at all takes the resolver longer; a busy machine takes its seconds for the exec.
+	# The resolver needs longer if it gets no answer. On a busy machine the exec itself takes seconds.
 	((SECONDS - begin < 10))
 }
 
-@test "a node's GPU driver says what the test tells it to, and its neighbour's does not" {
+@test "the GPU driver of a node reports what the test sets, and that of another node does not" {
 	"$cluster/gpu" 0 CLIQUE_ID=7 INIT_ERROR=9
 	"$cluster/node" 0 grep -x CLIQUE_ID=7 /run/nvidia/driver/usr/lib64/libnvidia-ml.conf
 	"$cluster/node" 1 grep -x CLIQUE_ID=1 /run/nvidia/driver/usr/lib64/libnvidia-ml.conf
@@ -55,7 +55,7 @@ plain() {
 	"$cluster/node" 0 grep nvidia-caps-imex-channels /run/nvidia/driver/proc/devices
 }
 
-@test "a kubelet and the API server can be stopped; pods run on and GPUs stay advertised" {
+@test "a kubelet and the API server can be stopped; pods continue, and the GPU capacity stays" {
 	plain a 0
 	running a
 	"$cluster/kubelet" 0 kill
@@ -69,7 +69,7 @@ plain() {
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
-@test "a node whose power is cut comes back with its pods ended" {
+@test "a node without power returns with its pods ended" {
 	plain a 1
 	running a
 	"$cluster/power" 1 off
@@ -84,7 +84,7 @@ plain() {
 	"$cluster/link" 1 down
 	"$cluster/node" 1 sh -c '! timeout 2 bash -c ">/dev/tcp/10.96.0.1/443"'
 	"$cluster/link" 1 up
-	# A question for the neighbour's address that was asked while the link was down may still have to fail.
+	# A neighbour request that began while the link was down may still have to fail.
 	eventually 20 "$cluster/node" 1 timeout 5 bash -c '>/dev/tcp/10.96.0.1/443'
 }
 

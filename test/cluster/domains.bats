@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The daemon of each node runs IMEX for one ComputeDomain after another. All nodes are of one rack.
+# The daemon of each node runs IMEX for one ComputeDomain after another. All nodes are in one partition.
 
 load driver
 load domains
@@ -13,7 +13,7 @@ teardown() { ns_end; }
 daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 
 # bats test_tags=matrix
-@test "a domain forms by the daemons that are there: no pod starts for it, and no DaemonSet, clique or claim template of its own is created" {
+@test "a ComputeDomain forms with the existing daemons: no Pod starts for it, and it gets no DaemonSet, clique or daemon claim template" {
 	local before
 	before=$(daemon_names)
 	domain two 2
@@ -29,7 +29,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ -z $(k get resourceclaimtemplates -A -l resource.nvidia.com/computeDomainTarget=Daemon -o name) ]]
 	reported_of_both() { k -n "$ns" get events -o json | jq -e 'any(.items[]; .reason == "NodeJoined") and any(.items[]; .reason == "Ready")' >/dev/null; }
 	eventually 10 reported_of_both
-	# For other people's tools, on the Pods at once and on the Nodes later.
+	# Other tools read this label: on the Pods at once, on the Nodes later.
 	[[ $(k -n "$driver_ns" get pods -l "app=imex-daemon,$uid_label=$(domain_uid two)" -o jsonpath='{.items[*].spec.nodeName}' | xargs -n1 | sort | xargs) == "node-0 node-1" ]]
 	eventually 20 eval '[[ $(k get nodes -l "$uid_label=$(domain_uid two)" -o name | wc -l) == 2 ]]'
 	k -n "$ns" delete pods --all >/dev/null
@@ -40,7 +40,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 
 # failure: four nodes change to the next ComputeDomain -> none joins it before it has left the first one
 # bats test_tags=matrix
-@test "another domain follows on the same four nodes, back to back, and no node joins it before it has left the first one" {
+@test "four nodes change from one ComputeDomain to the next at once, and no node joins it before it has left the first one" {
 	domain first
 	domain second
 	local i
@@ -50,20 +50,20 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	for i in 0 1 2 3; do worker "b$i" second $i; done
 	for i in 0 1 2 3; do running "b$i"; done
 	ready second
-	# The node that is free first has the first index.
+	# The first free node gets the first index.
 	[[ $(assigned second | awk '{ print $1 }' | tr '\n' ,) == node-0,node-1,node-2,node-3, ]]
 	[[ $(assigned second | awk '{ print $2 }' | sort | tr '\n' ,) == 0,1,2,3, ]]
 	local ports
 	ports=$(k get computedomainfabrics -o json | jq -c --arg first "$(domain_uid first)" --arg second "$(domain_uid second)" \
 		'[.items[].domains[] | select(.owner.uid == $first or .owner.uid == $second).port]')
-	# A domain that nobody uses may be forgotten by now.
+	# A ComputeDomain without pods may no longer be listed.
 	[[ $(jq 'length == (unique | length)' <<<"$ports") == true ]]
 	eventually 20 assigned_are first ""
 }
 
 # failure: ComputeDomains follow each other on the same nodes -> no nvidia-imex meets a node list of another
 #   one
-@test "three domains follow each other on the same two nodes, back to back, and no nvidia-imex finds a node list of another domain" {
+@test "three ComputeDomains follow each other on the same two nodes, and no nvidia-imex meets a node list of another one" {
 	local d since
 	since=$(date -u +%FT%TZ)
 	formed first 0 1
@@ -81,7 +81,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 }
 
 # bats test_tags=matrix
-@test "a domain grows and shrinks, and the nodes that stay keep their index and their IMEX" {
+@test "a ComputeDomain grows and shrinks, and the nodes that stay keep their index and their IMEX" {
 	domain grows
 	worker a grows 0
 	running a
@@ -99,7 +99,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ $(imex_pid 0) == "$pid" ]]
 }
 
-@test "a domain that is deleted leaves nothing on its nodes, and its daemons are idle again" {
+@test "a deleted ComputeDomain leaves nothing on its nodes, and its daemons are idle again" {
 	domain gone
 	worker a gone 0
 	running a
@@ -112,7 +112,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ -z $(imex_pid 0) && $(daemon_identity 0) == "$before" ]]
 }
 
-@test "another controller takes over, and no IMEX is disturbed" {
+@test "another controller becomes the leader, and no IMEX is disturbed" {
 	domain over
 	worker a over 0
 	running a
@@ -128,7 +128,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 }
 
 # failure: the fabric object is deleted under pods -> no IMEX and no index changes [etcd]
-@test "the fabric object is deleted under load: no IMEX and no index changes" {
+@test "the fabric object is deleted under pods: no IMEX and no index changes" {
 	domain kept
 	worker a kept 0
 	worker b kept 1
@@ -145,12 +145,12 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 }
 
 # failure: the chart is upgraded under pods -> idle daemons are replaced, and no IMEX in use ends [upgrade]
-@test "the chart is upgraded under load: idle daemons are replaced, and no IMEX ends" {
+@test "the chart is upgraded under pods: idle daemons are replaced, and no IMEX in use ends" {
 	formed safe 0 1
 	local pids before
 	pids=$(imex_pids 0 1)
 	before="$(daemon_identity 0) $(daemon_identity 1)"
-	# Another template of the daemons' Pods; the pace of its roll-out: long/crashing_image.bats.
+	# Another template for the daemons' Pods. For the pace of the rollout see long/crashing_image.bats.
 	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \
 		--set daemon.podLabels.version=next --wait --timeout 120s >/dev/null
 	eventually 60 replaced_on node-2 node-3
@@ -160,7 +160,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ $(imex_pids 0 1) == "$pids" ]]
 	assigned_are safe "node-0 0,node-1 1,node-2 2,"
 }
-# replaced_on NODE...: a daemon of the next version runs on one of these nodes, and on no other.
+# replaced_on NODE...: one of these nodes, and no other, has a daemon of the next version.
 replaced_on() {
 	k -n "$driver_ns" get pods -l $daemon_selector,version=next -o json |
 		jq -e '[.items[] | select(.metadata.annotations["imex.resource.nvidia.com/report"]).spec.nodeName] | length > 0 and . - $ARGS.positional == []' --args "$@" >/dev/null
@@ -169,7 +169,7 @@ replaced_on() {
 # failure: the chart is uninstalled under pods -> IMEX in use continues, and the next release takes over
 #   [upgrade]
 # bats test_tags=long
-@test "the chart is uninstalled under load: IMEX in use continues, and the next release takes over" {
+@test "the chart is uninstalled under pods: IMEX in use continues, and the next release takes over" {
 	formed safe 0 1
 	local pids
 	pids=$(imex_pids 0 1)

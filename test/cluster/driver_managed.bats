@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Driver-managed mode on a real cluster, as its users see it.
+# Driver-managed IMEX on a real cluster, as users see it.
 
 load driver
 load domains
@@ -28,7 +28,7 @@ teardown() {
 	eventually 30 daemons_idle 4
 	eventually 10 domain_field_is one .status.nodes ""
 }
-# node_label_is K UID: people see on the Node which ComputeDomain it is in.
+# node_label_is K UID: the label of the Node shows its ComputeDomain.
 node_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$2" ]]; }
 
 user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
@@ -36,7 +36,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 # failure: a pod has hostUsers: false -> it gets its channel, and may open it [host]
 # bats test_tags=matrix
 @test "a pod in a user namespace gets its channel, and may open it" {
-	user_namespaces || skip "its container runtime has no user namespaces"
+	user_namespaces || skip "the container runtime does not support user namespaces"
 	domain d
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: v1
@@ -57,24 +57,24 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	running w
 	[[ $(k -n "$ns" exec w -- cat /proc/self/uid_map | awk '{ print $2 }') != 0 ]]
 	has_channel w
-	# The stand-in's major has no driver, which only a container hears of that may open it.
+	# The simulated major number has no driver. Only a container that may open the device gets this error.
 	[[ $(k -n "$ns" exec w -- sh -c 'cat /dev/nvidia-caps-imex-channels/channel0 2>&1; true') == *"No such device or address"* ]]
 }
 
-@test "the Deployment of the introduction runs unchanged but for image and replicas" {
+@test "the Deployment of the introduction runs unchanged except for image and replicas" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
 	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
 	local pod
 	for pod in $(k -n "$ns" get pods -l job=ex1 -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
 	eventually 15 domain_field_is compute-domain-0 .status.nodesReady 4
-	# nvidia-imex is asked for its peers at intervals that grow to 30 s.
+	# nvidia-imex is queried for its peers at intervals of up to 30 s.
 	eventually 45 condition_is compute-domain-0 PeersConnected True
 	# Four nodes, four different indices, one partition.
 	[[ $(domain_field compute-domain-0 '.status.nodes[*].index' | xargs -n1 | sort | xargs) == "0 1 2 3" ]]
 	[[ $(domain_field compute-domain-0 .status.cliques) == 1 ]]
 }
 
-@test "a launcher and workers of one pod shape run to their end as an Indexed Job on the whole rack" {
+@test "a launcher and workers with one pod template complete as an Indexed Job on the whole rack" {
 	k -n "$ns" apply -f "$cluster/manifests/rack-job.yaml"
 	k -n "$ns" wait --for=condition=Complete job/dra-example-gb200-4x --timeout=90s
 	k -n "$ns" get resourceclaimtemplate imex-channel-s0-011-us-west-01a -o json |
@@ -84,7 +84,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 # failure: pods are added to and removed from a ComputeDomain -> nodes join and leave, and others keep their
 #   IMEX
 # bats test_tags=matrix
-@test "a domain grows and shrinks with its workload" {
+@test "a ComputeDomain grows and shrinks with its workload" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=2
 	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
@@ -96,7 +96,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
 	eventually 30 domain_field_is compute-domain-0 .status.nodesReady 4
 	eventually 45 condition_is compute-domain-0 PeersConnected True
-	# The nodes that were there are not disturbed.
+	# The other nodes are not disturbed.
 	[[ "$(daemon_identity "${stays#node-}") $(imex_pid "${stays#node-}")" == "$before" ]]
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=1
 	eventually 60 domain_field_is compute-domain-0 .status.nodesReady 1
@@ -104,7 +104,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 }
 
 # bats test_tags=matrix
-@test "kubectl get, describe and the monitoring commands of the recipes tell the state" {
+@test "kubectl get, kubectl describe and the documented commands for monitoring show the state" {
 	domain watched
 	worker pod watched 0
 	running pod
@@ -119,14 +119,14 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	[[ $(wc -l <<<"$output") == 4 ]]
 	run k get pods -n "$driver_ns" -l "$uid_label=$(domain_uid watched)" -o name
 	[[ $(wc -l <<<"$output") == 1 ]]
-	told() { [[ $(k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain) == *node-0* ]]; }
-	eventually 10 told
+	event_names_node() { [[ $(k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain) == *node-0* ]]; }
+	eventually 10 event_names_node
 	k logs -n "$driver_ns" -l app=compute-domain-kubelet-plugin --tail=100 >/dev/null
 	k get computedomains -A >/dev/null
 }
 
 # bats test_tags=matrix
-@test "nodes carry the label nvidia.com/gpu.clique, and the slices the clique as an attribute" {
+@test "nodes have the label nvidia.com/gpu.clique, and slices have the clique ID as an attribute" {
 	local clique
 	clique=$(k get node node-0 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}")
 	[[ $clique =~ ^[0-9a-f-]{36}\.[0-9]+$ ]]
@@ -141,7 +141,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	[[ $(k -n "$ns" exec pod -- ls /dev/nvidia-caps-imex-channels | wc -l) == 2048 ]]
 }
 
-@test "numNodes keeps the status NotReady until that many nodes are ready, and holds no pod back" {
+@test "numNodes keeps the status NotReady until that many nodes are ready, and delays no pod" {
 	domain two 2
 	worker a two 0
 	running a
@@ -155,7 +155,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 
 # failure: a ComputeDomain is deleted under its pods -> the deletion completes, and its nodes are free
 # bats test_tags=matrix
-@test "a ComputeDomain is deleted under a running workload, and its nodes are free" {
+@test "a ComputeDomain is deleted under running pods, and its nodes are free" {
 	domain doomed
 	worker pod doomed 3
 	running pod
@@ -180,7 +180,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
 }
 
-@test "a namespace deleted under a running workload goes, with the ComputeDomain in it" {
+@test "a namespace is deleted under running pods, with its ComputeDomain" {
 	domain doomed
 	worker pod doomed 0
 	running pod
@@ -217,14 +217,14 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	eventually 45 condition_is right PeersConnected True
 }
 
-# shared_claim NAME DOMAIN: a claim that is made by name, for whoever names it.
+# shared_claim NAME DOMAIN: a claim that several pods refer to by name.
 shared_claim() {
 	k -n "$ns" apply -f - >/dev/null <<END
 $(one_device ResourceClaim "$(config "$(domain_uid "$2")")")
 metadata: {name: $1}
 END
 }
-# sharer NAME CLAIM SPEC [MORE-CLAIMS]: a pod of a claim by its name. SPEC: where it runs.
+# sharer NAME CLAIM SPEC [MORE-CLAIMS]: a pod that uses this claim by name. SPEC determines where it runs.
 sharer() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: v1
@@ -242,7 +242,7 @@ spec:
     resources: {claims: [{name: channel}]}
 END
 }
-# waits_because POD TEXT: it is Pending, and the scheduler says why.
+# waits_because POD TEXT: the pod is Pending, and the scheduler reports this reason.
 waits_because() {
 	[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.phase}') == Pending ]] &&
 		[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]
@@ -252,7 +252,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 # failure: several pods share one claim -> they share the channel, and a pod of another node waits with the
 #   reason
 # bats test_tags=matrix
-@test "three pods of one named claim share the channel of one node, and a fourth that cannot run there waits with the reason" {
+@test "three pods share a named claim and the channel of one node, and a fourth pod that cannot run there waits with the reason" {
 	local node pod uid
 	domain team
 	shared_claim one team
@@ -263,10 +263,10 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 15 domain_field_is team .status.nodesReady 1
 	eventually 15 event_says ResourceClaim/one "the channel of this claim is of node $node"
 	event_says ResourceClaim/one "use the claim template of ComputeDomain 'team'"
-	# One for another node; one that the node has no room for.
+	# One pod for another node, and one that needs more than the node has.
 	sharer elsewhere one "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [$node]}]}]}}}"
 	eventually 30 waits_because elsewhere "resourceclaim not available on the node"
-	# The channel goes with the last of them.
+	# The channel is released after the last of the pods.
 	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
 	k -n "$ns" delete pod a b elsewhere
 	has_channel c
@@ -276,16 +276,16 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 30 claim_is_free one
 	eventually 30 no_claim_file "${node#node-}" "$uid"
 	eventually 30 labels_gone
-	# And it is given again to the next.
+	# The next pod gets it again.
 	sharer next one "nodeSelector: {kubernetes.io/hostname: node-3}"
 	running next
 	has_channel next
 }
 
-# What a kubelet does that lacks kubernetes/kubernetes#140212, and what one does that has it.
+# A kubelet without kubernetes/kubernetes#140212 does this, and so does one with it.
 # failure: a pod of a shared claim ends early -> the other pods keep the channel
 # bats test_tags=matrix
-@test "a pod of a shared claim that ends before its claims were checked takes the channel from none that runs" {
+@test "a pod of a shared claim that fails before its claims are checked does not take the channel from running pods" {
 	local daemon imex uid
 	domain team
 	shared_claim one team
@@ -293,15 +293,16 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	running works
 	daemon=$(daemon_identity 2) imex=$(imex_pid 2)
 	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
-	# Without a scheduler, so that the kubelet is the first to miss its second claim.
+	# Without a scheduler, so that the kubelet notices first that the second claim is missing.
 	sharer fails one "nodeName: node-2" ", {name: second, resourceClaimName: there-is-none}"
 	eventually 90 event_says Pod/fails "there-is-none"
 	k -n "$ns" delete pod fails
 	gone pod/fails
-	# Whether the kubelet has had the claim unprepared is its version's matter; what runs has its channel, its assignment and its IMEX.
+	# It depends on the kubelet's version whether the claim was unprepared. Running pods keep their channel, their
+	# assignment and their IMEX.
 	has_channel works
 	assigned_are team "node-2 0,"
-	# The next pod of the claim is prepared, and when both have ended nothing is left.
+	# The next pod of the claim is prepared, and nothing is left when both have ended.
 	sharer joins one "nodeSelector: {}"
 	running joins
 	has_channel joins
@@ -321,10 +322,11 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	domain second
 	worker a first 0
 	running a
-	# A claim with admin access gets the channel beside the first's, but no assignment: it moves no node from one domain to another.
+	# A claim with admin access also gets the channel, but no assignment: it moves no node from one ComputeDomain to
+	# another.
 	k label namespace "$ns" resource.kubernetes.io/admin-access=true >/dev/null
 	claimed_by_hand watcher "$(config "$(domain_uid second)")" "" 0 ", adminAccess: true"
-	# Of a claim without, the scheduler reports it: the channel is taken.
+	# For a claim without it, the scheduler reports that the channel is in use.
 	worker b second 0
 	eventually 30 event_says Pod/b "cannot allocate all claims"
 	eventually 70 event_says Pod/watcher "this node has no assignment in the IMEX domain of ComputeDomain '$ns/second'"
@@ -353,27 +355,27 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	eventually 60 daemons_idle 4
 }
 
-# listening PID: the TCP ports on which this process listens.
+# listening PID: prints the TCP ports on which this process listens.
 listening() { nsenter -t "$1" -n ss -Hltnp | grep "pid=$1," | awk '{ sub(".*:", "", $4); print $4 }' | sort -nu | paste -sd,; }
-# named_ports POD: those that its containers name.
+# named_ports POD: prints the ports that its containers declare.
 named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.containers[].ports[]?.containerPort] | sort | join(",")'; }
 
-@test "each open port of our programs is one that its Pod names" {
+@test "each open port of the driver's programs is declared in its Pod" {
 	domain d
 	worker a d 0
 	running a
 	local pod pid
 	for pod in "$(leader_pod)" "$(plugin_pod 0)"; do
 		pid=$(pids_of_pod "$driver_ns" "$pod" 'compute-domain-[a-z-]*')
-		echo "$pod listens on $(listening "$pid"), names $(named_ports "$pod")"
+		echo "$pod listens on $(listening "$pid"), declares $(named_ports "$pod")"
 		[[ -n $(named_ports "$pod") && $(listening "$pid") == "$(named_ports "$pod")" ]]
 	done
-	# The daemon has none; those of its Pod are nvidia-imex's.
+	# The daemon listens on no port. Those in its Pod are nvidia-imex's.
 	[[ -z $(listening "$(pids_of_pod "$driver_ns" "$(daemon_pod 0)" compute-domain-daemon)") ]]
 }
 
-# The chart as it is in the cluster now, with the pull policy of the test's own image.
-@test "helm test makes a domain, and its pod finds a channel" {
+# The chart as it is installed in the cluster, with the pull policy of the test image.
+@test "helm test creates a ComputeDomain, and its pod finds a channel" {
 	local said
 	said=$("$cluster/helm" test compute-domains --namespace "$driver_ns" --logs --timeout 120s)
 	[[ $said == *"/dev/nvidia-caps-imex-channels/channel0: character device "* ]]
@@ -381,10 +383,10 @@ named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.container
 	k -n "$driver_ns" delete pod compute-domains-test-channel
 }
 
-# seen METRIC [LABEL]: Prometheus has a series of that name, with that label.
+# seen METRIC [LABEL]: Prometheus has a series with this name and this label.
 seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data.result[0].value[1] | tonumber > 0' >/dev/null; }
 
-@test "a real Prometheus finds every series and label that alerts and dashboard name" {
+@test "a real Prometheus finds every series and label that alerts and dashboard use" {
 	local files=$checkout/deploy/chart/compute-domains/files metric labels label
 	"$cluster/prometheus" start 2s
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
@@ -397,10 +399,10 @@ seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data
 	"$cluster/prometheus" stop
 }
 
-# surge_waits SECONDS: for so long a new plugin pod has to be ready before the old one of its node goes.
+# surge_waits SECONDS: a new plugin Pod must be ready for this time before the old one of its node is deleted.
 surge_waits() { k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\": {\"minReadySeconds\": $1}}" >/dev/null; }
 
-# plugins_at_work: of each plugin pod that is ready and whose process is there its node, its name and how often it was restarted, a line each.
+# plugins_at_work: prints node, name and restarts of each plugin Pod that is ready and whose process runs.
 plugins_at_work() {
 	local node pod count
 	k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json |
@@ -411,10 +413,10 @@ plugins_at_work() {
 		done
 }
 
-# Last, because the next installation sets it back.
+# The last test, because only the next installation resets it.
 # failure: two plugins run on each node during an update -> claims are prepared and unprepared meanwhile
 #   [upgrade]
-@test "two plugin processes on each node during an update: claims are prepared and unprepared meanwhile" {
+@test "two plugin processes on each node during an update: claims are prepared and unprepared in the meantime" {
 	domain d
 	worker a d 0
 	worker b d 1
@@ -443,11 +445,11 @@ plugins_at_work() {
 	running c 150
 	running e 150
 	has_channel c
-	# All of these at the same time: no plugin ended, and none was restarted.
+	# All of them ran at the same time: no plugin ended, and none was restarted.
 	[[ $(plugins_at_work) == "$working" ]]
 	surge_waits 0
 	plugins_settle
-	# What the former process prepared, the new one unprepares.
+	# The new process unprepares claims that the earlier one prepared.
 	uid=$(claim_uid b)
 	checkpoint_has 1 "$uid" PrepareCompleted
 	k -n "$ns" delete pod b

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What is in examples/ works as it is, but for the image: there is no registry here, and no CUDA.
+# The files in examples/ work as they are, except for the image: there is no registry here, and no CUDA.
 
 load driver
 load mpi
@@ -12,14 +12,14 @@ setup_file() {
 }
 teardown_file() {
 	k delete --ignore-not-found -f "$schemas" >/dev/null
-	[[ -z $(k get nodes -l $rack_label -o name) ]] || without_racks # of a test that has failed
+	[[ -z $(k get nodes -l $rack_label -o name) ]] || without_racks # left by a test that failed
 }
 rack_label=ds.coreweave.com/nvlink.domain
 setup() { ns_begin; }
 teardown() { ns_end; }
 schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
 
-# commands TITLE: those of the block that is marked "sh" below a heading of the quick start.
+# commands TITLE: prints the commands of the "sh" block below a heading of the quick start.
 commands() {
 	awk -v title="$1" '/^## / { found = $0 == title } !found { next } /^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside' \
 		"$checkout/docs/tutorials/quick-start.md"
@@ -27,7 +27,7 @@ commands() {
 
 @test "the quick start's commands install the driver on a test cluster, and a first pod gets its channel" {
 	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 300s >/dev/null
-	eventually 60 slices_published 0 # kubelets keep those of a plugin for 30 s after it has left
+	eventually 60 slices_published 0 # kubelets keep the slices of a plugin for 30 s after it has ended
 	commands '## Install the chart by hand' | sed "s|^test/cluster/image |& ${CD_IMAGE:-} |" >"$BATS_TEST_TMPDIR/commands.sh"
 	commands '## Your own ComputeDomain' >>"$BATS_TEST_TMPDIR/commands.sh"
 	grep -q 'helm upgrade --install' "$BATS_TEST_TMPDIR/commands.sh"
@@ -39,19 +39,19 @@ commands() {
 	daemons_settle
 }
 
-# example NAME: with an image that there is.
+# example NAME: prints the example with an image that exists here.
 example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/examples/$1.yaml"; }
 run_example() { example "$1" | k -n "$ns" apply -f - >/dev/null; }
 no_nodes() { [[ $(k -n "$ns" get cd "$1" --no-headers | awk '{ print $2, $3, $4 }') == 'Ready 0 0' ]]; }
 says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 
-@test "the first pod prints its channel; nobody waits for a domain that nobody uses" {
+@test "the first pod prints its channel, and an unused ComputeDomain delays nothing" {
 	run_example first-pod
 	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/first-pod --timeout=60s
 	says first-pod '^cr.* channel0$'
-	# What the quick start shows when the pod has ended: its node has left.
+	# The quick start shows this after the pod has ended: its node has left.
 	eventually 60 no_nodes first
-	# What the README warns of.
+	# The README warns of this case.
 	domain unused
 	k -n "$ns" wait --for=condition=Ready computedomain/unused --timeout=15s
 	[[ $(condition unused Ready reason) == NoNodes ]]
@@ -66,7 +66,7 @@ says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 	[[ $(k -n "$ns" logs -l job=training | grep -c 'has a channel') == 4 ]]
 }
 
-@test "a Deployment is rolled out, and once more, with one channel a node" {
+@test "a Deployment is rolled out, and once more, with one channel per node" {
 	run_example deployment
 	k -n "$ns" rollout status deployment/serving --timeout=60s
 	k -n "$ns" rollout restart deployment/serving
@@ -82,11 +82,11 @@ says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
 }
 
-# well_formed FILE: the API server, which has the schemas that JobSet, Kueue, LeaderWorkerSet and the MPI operator publish, takes all of the
-# example and knows every field of it.
+# well_formed FILE: the API server has the schemas that JobSet, Kueue, LeaderWorkerSet and the MPI operator publish.
+# It accepts the whole example, and knows every field.
 well_formed() { k -n "$ns" create --dry-run=server --validate=strict -f "$1"; }
 
-@test "JobSet, Kueue, LeaderWorkerSet and MPIJob are what their schemas ask for" {
+@test "JobSet, Kueue, LeaderWorkerSet and MPIJob match their schemas" {
 	local name
 	for name in jobset kueue lws nvbandwidth-mpijob; do well_formed "$checkout/examples/$name.yaml"; done
 	sed 's/topologyName:/topology:/' "$checkout/examples/kueue.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
@@ -102,7 +102,7 @@ well_formed() { k -n "$ns" create --dry-run=server --validate=strict -f "$1"; }
 
 quota_knows() { [[ $(k -n "$ns" get resourcequota compute-domains -o json | jq -c '.status.hard == .spec.hard') == true ]]; }
 
-@test "a ResourceQuota bounds the channels and the ComputeDomains of a namespace" {
+@test "a ResourceQuota limits the channels and the ComputeDomains of a namespace" {
 	sed 's/"36"/"1"/; s/"10"/"1"/' "$checkout/examples/quota.yaml" | k -n "$ns" apply -f - >/dev/null
 	eventually 60 quota_knows
 	domain first
@@ -113,7 +113,7 @@ quota_knows() { [[ $(k -n "$ns" get resourcequota compute-domains -o json | jq -
 	worker b first 2
 	eventually 30 event_says Pod/b 'exceeded quota: compute-domains'
 	[[ $(k -n "$ns" get pod b -o jsonpath='{.status.phase}') == Pending ]]
-	# Its claim is made when the first pod has given its channel back.
+	# Its claim is created after the first pod has released its channel.
 	k -n "$ns" delete pod a >/dev/null
 	running b 90
 }
@@ -128,8 +128,8 @@ without_racks() {
 	k delete computedomains -A -l resource.nvidia.com/rack --timeout=60s >/dev/null
 }
 
-# Last, because it installs the driver in another way. More of it: long/racks.bats.
-@test "a rack has a ComputeDomain, and pods by its claim template land on that rack and nowhere else, though the other one has room" {
+# The last test, because it installs the driver in another way. More tests: long/racks.bats.
+@test "a rack has a ComputeDomain, and pods with its claim template run on that rack only, although the other one has room" {
 	"$cluster/clique" 2 2
 	"$cluster/clique" 3 2
 	k label --overwrite nodes node-0 node-1 "$rack_label=RACK-EAST" >/dev/null

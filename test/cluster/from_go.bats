@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# From the Go driver to ours and back, under live workloads, by the commands of docs/how-to/migrate.md. The Go driver is a stand-in (from_go.bash).
-# Each test continues where the one before it has ended.
+# Migration from the Go driver to this one and back, under running workloads, with the commands of
+# docs/how-to/migrate.md. The Go driver is simulated (from_go.bash). Each test continues where the test before it
+# ended.
 
 bats_require_minimum_version 1.5.0
 load driver
@@ -9,15 +10,16 @@ ns=from-go
 load from_go
 class=deviceclass/gpu.nvidia.com
 
-# What the page's commands go by.
+# The variables that the page's commands use.
 RELEASE=dra NAMESPACE=$driver_ns CHART=$checkout/deploy/chart/compute-domains
-# page TITLE N: the N-th block of commands below a heading of the page. Registry and Go chart are those that there are here.
+# page TITLE N: prints the N-th block of commands below a heading of the page, with the registry and the Go chart that
+# exist here.
 page() {
 	awk -v title="$1" -v n="$2" '/^## / { found = $0 == title } !found { next } /^ *```sh$/ { i++; next } /^ *```$/ { if (i == n) exit; next } i == n' \
 		"$checkout/docs/how-to/migrate.md" |
 		sed "s|registry.example.org/compute-domains|compute-domains/compute-domains|; s|oci://[^ ]* --version <[^>]*>|$(go_chart)|; s|--wait|--wait --timeout 120s|"
 }
-# follow: does what it reads, beside the values file that the page calls mine.yaml.
+# follow: runs the commands on standard input, beside the values file that the page calls mine.yaml.
 follow() {
 	local commands=$BATS_TEST_TMPDIR/commands.sh
 	cat >"$commands"
@@ -34,29 +36,29 @@ teardown_file() {
 	k delete namespace nvidia-gpus --ignore-not-found --timeout=60s || true
 }
 
-# worker_is POD: what changes when a pod of the workload, or its container, is another one.
+# worker_is POD: prints a text that changes when a pod of the workload, or its container, is another one.
 worker_is() { k -n $ns get pod "$1" -o jsonpath='{.metadata.uid} {.status.phase} {.status.containerStatuses[0].containerID}'; }
-# indices: of the domain's nodes, by which nvidia-imex knows them.
+# indices NAME: prints the indices of the ComputeDomain's nodes, as nvidia-imex knows them.
 indices() { domain_field "$1" 'range .status.nodes[*]}{.name}{"="}{.index}{"\n"}{end' | sort | xargs; }
-# judged K: the Go driver's types and checksums find nothing wrong with the checkpoint on the node.
+# judged K: the types and checksums of the Go driver accept the checkpoint on the node.
 judged() {
 	local copy=$BATS_TEST_TMPDIR/checkpoint.json
 	"$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" >"$copy"
 	go_driver "$copy"
 }
-# rolled_out: the release's programs are there, and nothing else of it.
+# rolled_out: the programs of the release run, and no others of it.
 rolled_out() {
 	k -n $driver_ns rollout status deployment/dra-driver-nvidia-gpu-controller --timeout=90s
 	k -n $driver_ns rollout status daemonset/dra-driver-nvidia-gpu-kubelet-plugin --timeout=90s
 }
 
-@test "the stand-in's types know a checkpoint of the real Go driver, and one byte that differs" {
+@test "the simulated Go driver's types accept a checkpoint of the real one, and reject one with a changed byte" {
 	go_driver "$cluster/programs/go-driver/golden.json"
 	sed 's/channel-0/channel-1/' "$cluster/programs/go-driver/golden.json" >"$BATS_TEST_TMPDIR/golden.json"
 	run ! go_driver "$BATS_TEST_TMPDIR/golden.json"
 }
 
-@test "a domain of the Go driver is at work" {
+@test "a ComputeDomain of the Go driver runs" {
 	domain train
 	worker one train 0
 	worker two train 1
@@ -68,13 +70,13 @@ rolled_out() {
 }
 
 # failure: helm upgrade replaces the Go driver under pods -> no workload is disturbed
-@test "helm upgrade --reuse-values to our chart, with GPUs left to the Go driver: no workload is disturbed, and our daemons start on the other nodes" {
+@test "helm upgrade --reuse-values to this chart, while the Go driver keeps the GPUs: no workload is disturbed, and daemons start on the other nodes" {
 	local before_one before_two before indices
 	before_one=$(worker_is one)
 	before_two=$(worker_is two)
 	before=$(go_daemons)
 	indices=$(indices train)
-	# GPUs stay with the Go driver: in a release of its own, to which their DeviceClasses go without having been away.
+	# The Go driver keeps the GPUs, in a separate release. Their DeviceClasses move to it without being deleted.
 	local uid
 	uid=$(k get $class -o jsonpath='{.metadata.uid}')
 	helm get values $RELEASE -n $NAMESPACE -o yaml >"$BATS_FILE_TMPDIR/mine.yaml"
@@ -96,12 +98,12 @@ rolled_out() {
 	eventually 20 eval '[[ $(condition train Ready reason) == FormedByGoDriver ]]'
 	checkpoint_has 0 "$(claim_uid one)" PrepareCompleted
 	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
-	# The programs of the Go driver are gone, their roles too.
+	# The programs of the Go driver no longer exist, nor do their roles.
 	[[ -z $(k get clusterrole compute-domain-daemon-role --ignore-not-found -o name) ]]
 }
 
 # failure: daemons of the Go driver are killed or deleted -> they return with their index
-@test "a daemon of the Go driver is killed, and the Pod of another one is deleted: both come back, and keep their index" {
+@test "a daemon of the Go driver is killed, and the Pod of another one is deleted: both return with their index" {
 	local pod uid indices
 	indices=$(indices train)
 	pod=$(go_daemons 0 | cut -d' ' -f1)
@@ -122,7 +124,7 @@ rolled_out() {
 
 # failure: a node with a daemon of the Go driver loses its power -> pod and ComputeDomain recover
 # bats test_tags=long
-@test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and domain recover" {
+@test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and ComputeDomain recover" {
 	local first indices clique
 	first=$(go_imex_pid 0) indices=$(indices train)
 	"$cluster/power" 1 off
@@ -131,7 +133,7 @@ rolled_out() {
 	eventually 180 back
 	runs_again() { has_channel two 2>/dev/null; }
 	eventually 150 runs_again
-	# What the clique has of the node is what the Pod has.
+	# The clique has the address that the Pod has.
 	clique=$(k -n $driver_ns get computedomaincliques -o json | jq -r '.items[].daemons[] | select(.nodeName == "node-1").ipAddress')
 	[[ $clique == "$(k -n $driver_ns get pod "$(go_daemons 1 | cut -d' ' -f1)" -o jsonpath='{.status.podIP}')" ]]
 	eventually 150 domain_field_is train .status.nodesReady 2
@@ -140,9 +142,9 @@ rolled_out() {
 }
 
 # failure: a node is to join a ComputeDomain of the Go driver -> it waits, and an Event reports until when
-@test "a new node of the domain waits, and condition and Event report until when; another domain forms there" {
+@test "a new node of the ComputeDomain waits, and condition and Event report until when; another ComputeDomain forms there" {
 	worker three train 2
-	# Its first Prepare may end while the table of our first minute here still waits for what ran on deleted Nodes.
+	# The first Prepare may fail while the new fabric object still waits, for a minute, for what ran on deleted Nodes.
 	eventually 240 event_says Pod/three "one that the Go driver formed takes new nodes after its last pod has ended"
 	local message
 	message=$(condition train Ready message)
@@ -159,7 +161,7 @@ rolled_out() {
 	[[ $(daemon_restarts 3) == 0 ]]
 }
 
-# Without controllers, who would take the node for free before the next pod comes.
+# Without controllers, which could consider the node free before the next pod comes.
 # failure: a pod starts where a daemon of the Go driver serves -> it gets its channel
 @test "a new pod on a node that the Go driver serves gets its channel" {
 	local controller=dra-driver-nvidia-gpu-controller replicas uid
@@ -178,8 +180,8 @@ rolled_out() {
 }
 is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gone 1; }
 
-# failure: the last pod of a Go driver's node ends -> its claim is unprepared, and the node gets our daemon
-@test "a claim that the Go driver's daemon has served is unprepared, and its idle node gets a daemon of ours" {
+# failure: the last pod of a Go driver's node ends -> its claim is unprepared, and the node gets this driver's daemon
+@test "a claim that the Go driver's daemon has served is unprepared, and its idle node gets a daemon of this driver" {
 	local uid
 	uid=$(claim_uid again)
 	k -n $ns delete pod again
@@ -208,7 +210,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	eventually 30 daemon_says 2 IDLE
 }
 
-# failure: helm rollback returns to the Go driver under pods -> it continues with our files
+# failure: helm rollback returns to the Go driver under pods -> it continues with this driver's files
 @test "helm rollback to the Go driver: it continues with the files of this driver, on idle nodes and on one in use" {
 	local before_one before_near before pid claim daemon
 	before_one=$(worker_is one)
@@ -224,7 +226,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	grep -q 'helm rollback' "$BATS_TEST_TMPDIR/back.sh"
 	follow <"$BATS_TEST_TMPDIR/back.sh"
 	rolled_out
-	# Idle daemons are gone: the Go driver has unprepared their claims.
+	# There are no idle daemons: the Go driver has unprepared their claims.
 	only_the_busy_one() { [[ $(k -n $driver_ns get pods -l $daemon_selector -o jsonpath='{.items[*].spec.nodeName}') == node-3 ]]; }
 	eventually 90 only_the_busy_one
 	[[ $(worker_is one) == "$before_one" && $(worker_is near) == "$before_near" ]]
@@ -232,13 +234,14 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	has_channel one
 	has_channel near
 	eventually 30 domain_field_is train .status.status Ready
-	# A new domain forms where a daemon of ours was idle.
+	# A new ComputeDomain forms where a daemon of this driver was idle.
 	domain again
 	worker again again 1
 	running again 150
 	has_channel again
 	is_go 1
-	# Our claims are unprepared, those of a pod and of its daemon, and the node is free for the next domain.
+	# This driver's claims are unprepared, those of a pod and of its daemon, and the node is free for the next
+	# ComputeDomain.
 	k -n $ns delete pod near
 	eventually 30 no_claim_file 3 "$claim"
 	no_own_daemon() { [[ -z $(k -n $driver_ns get pods -l $daemon_selector -o name) ]]; }
@@ -250,7 +253,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	worker other other 3
 	running other 150
 	is_go 3
-	# And the first domain ends.
+	# The first ComputeDomain ends.
 	k -n $ns delete pod one
 	k -n $ns delete computedomain train ours --timeout=60s
 	eventually 30 label_gone 0
@@ -258,7 +261,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 }
 
 # failure: a ComputeDomain of the Go driver is deleted after the upgrade -> its nodes then form new ones
-@test "helm upgrade with the values of the GPU Operator's page: a domain of the Go driver can be deleted, and after its last pod the nodes form one of this driver" {
+@test "helm upgrade with the values of the GPU Operator's page: a ComputeDomain of the Go driver can be deleted, and after its last pod the nodes form one of this driver" {
 	cat "$checkout/test/chart/values/gpu-operator-computedomains.yaml" <(grep altProcDevices "$cluster/driver-values.yaml") >"$BATS_FILE_TMPDIR/mine.yaml"
 	page '## Upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"
 	grep -q -- --reset-values "$BATS_TEST_TMPDIR/upgrade.sh"

@@ -12,8 +12,8 @@ teardown_file() { device_plugin; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# The files are those that test_record.c compares with what the plugin writes, byte by byte.
-@test "the code of the Go driver 0.5.0 reads what this driver writes, and neither the form of its main branch nor one byte that differs" {
+# These are the files that test_record.c compares with the plugin's output, byte by byte.
+@test "the code of the Go driver 0.5.0 reads this driver's checkpoint, but neither the form of its main branch nor one with a changed byte" {
 	local golden=$checkout/test/unit/gpu_plugin/golden file
 	for file in "$golden"/{all,one}-released.json; do [[ $(judged <"$file") == released ]]; done
 	for file in "$golden"/{all,one}-main.json; do [[ $(judged <"$file") == main ]]; done
@@ -23,7 +23,7 @@ teardown() { ns_end; }
 }
 
 # failure: the GPU plugin writes its first checkpoint -> the Go driver 0.5.0 reads it
-@test "on a fresh node the checkpoint is one that the Go driver 0.5.0 reads with its own code" {
+@test "on a new node the checkpoint is one that the Go driver 0.5.0 reads with its own code" {
 	gpu_template one
 	gpu_pod fresh '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
 	running fresh
@@ -33,11 +33,12 @@ teardown() { ns_end; }
 	[[ $(judge 0) == any ]]
 }
 
-# Two pods on each of two nodes are taken over from the Go driver; on each one restarts its container and goes, and another one comes. From the
-# first claim on that is prepared here, the file is one that releases read.
+# Two pods on each of two nodes come from the Go driver. On each node, one restarts its container and ends, and
+# another pod starts. After the first claim that is prepared here, the file is one that releases of the Go driver
+# read.
 # failure: helm upgrade replaces the Go driver under GPU pods -> they continue, and releases read the
 #   checkpoint
-@test "from a released Go driver and from a build of its main branch, under running pods, to a checkpoint that releases read" {
+@test "a released Go driver and a build of its main branch are replaced under running pods, and the checkpoint becomes one that releases read" {
 	local layouts=(released main) k pod
 	local -A was uuid
 	gpu_template one
@@ -50,7 +51,7 @@ teardown() { ns_end; }
 		uuid[$pod]=$(gpus_in $pod)
 	done
 	all_as_they_were() { for pod in a0 b0 a1 b1; do [[ $(container_is $pod) == "${was[$pod]}" ]] || return 1; done; }
-	# The plugin is away, and pods run on.
+	# The plugin is stopped, and the pods continue.
 	with_driver 4 --set resources.gpus.enabled=false
 	eventually 60 no_gpu_plugin
 	for k in 0 1; do go_driver_was_here $k "${layouts[k]}"; done
@@ -60,13 +61,14 @@ teardown() { ns_end; }
 		eventually 30 prepared $k 2
 	done
 	all_as_they_were
-	# A container that starts again finds what its CDI file names.
+	# A restarted container finds the files that its CDI file names.
 	for k in 0 1; do kill -KILL $(pids_of_pod "$ns" a$k 'sleep'); done
 	for k in 0 1; do
 		eventually 60 other_container a$k "${was[a$k]}"
 		[[ $(gpus_in a$k) == "${uuid[a$k]}" ]]
 	done
-	# A new pod gets another GPU, and a pod that ends releases its own; each write is one that the Go driver reads.
+	# A new pod gets another GPU, and a pod that ends releases its own. After each write the Go driver can read the
+	# file.
 	for k in 0 1; do gpu_pod c$k '[{name: gpu, resourceClaimTemplateName: one}]' '' $k; done
 	for k in 0 1; do
 		running c$k
@@ -82,7 +84,7 @@ teardown() { ns_end; }
 	for k in 0 1; do
 		eventually 30 no_gpu_files $k
 		eventually 10 prepared $k 0
-		# Every Go driver reads an empty file; nobody removes the hook of the Go driver.
+		# Every Go driver reads an empty file. The hook of the Go driver is never removed.
 		[[ $(judge $k) == any ]]
 		"$cluster/node" $k test -x "$gpu_plugin_dir/nvidia-cdi-hook"
 		"$cluster/node" $k rm "$gpu_plugin_dir/nvidia-cdi-hook"

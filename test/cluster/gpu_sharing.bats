@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# GPUs that claims want shared by time: what nvidia-smi of the node is told, and what a pod says when it refuses.
+# GPUs that claims share by time slices: how nvidia-smi is called on the node, and the Event of a pod that is refused.
 
 bats_require_minimum_version 1.5.0
 load driver
@@ -19,7 +19,7 @@ teardown() {
 	ns_end
 }
 
-# sliced NAME INTERVAL DEVICE...: a claim of these GPUs, with time slices of that length.
+# sliced NAME INTERVAL DEVICE...: a claim for these GPUs, with time slices of that length.
 sliced() {
 	local name=$1 interval=$2 requests='' names='' device bus
 	shift 2
@@ -31,28 +31,28 @@ sliced() {
 	gpu_claim "$name" "{requests: [$requests], config: [{requests: [$names], opaque: {driver: gpu.nvidia.com, parameters: {
 		apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig, sharing: {strategy: TimeSlicing, timeSlicingConfig: {interval: $interval}}}}}]}"
 }
-# told K: what has been set on a node, in order, as "gpu-1 timeslice 2".
-told() {
+# policies_of K: prints the settings that were made on a node, in order, as "gpu-1 timeslice 2".
+policies_of() {
 	"$cluster/node" "$1" sh -c 'test ! -e "$1" || cat "$1"' sh "$policies" |
 		sed -f <(k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json |
 			jq -r '.items[].spec.devices[] | "s/^\(.attributes.uuid.string) /\(.name) /"') | paste -sd,
 }
-has_been_told() { [[ $(told "$1") == "$2" ]]; }
-# slice_is K GPU N: as it was set last; "" for never.
-slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1) == "$3" ]]; }
+policies_are() { [[ $(policies_of "$1") == "$2" ]]; }
+# slice_is K GPU N: the last time slice that was set for the GPU; "" for none.
+slice_is() { [[ $(policies_of "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1) == "$3" ]]; }
 
-@test "a claim with time slices: refused without the gate, by its name; with it the GPU is set before the pod runs, and set back when the last pod of it has gone" {
+@test "a claim with time slices: refused while the feature gate is off, and otherwise set before the pod runs and reset after its last pod has ended" {
 	local claim='[{name: gpu, resourceClaimName: shared}]'
 	sliced shared Medium gpu-1
 	gpu_pod refused "$claim" '' 0
 	eventually 30 event_says Pod/refused '"TimeSlicing" is selected as the GPU sharing strategy, but the "TimeSlicingSettings" feature gate is not enabled'
-	[[ -z $(told 0) ]]
+	[[ -z $(policies_of 0) ]]
 	k -n "$ns" delete pod refused >/dev/null
 	install_gpus 4 --set featureGates.TimeSlicingSettings=true --set featureGates.NVMLDeviceHealthCheck=true
 	gpu_pod a "$claim" '' 0
 	running a
-	[[ $(told 0) == 'gpu-1 compute-mode 0,gpu-1 timeslice 2' ]]
-	# Another pod shares it as it is; a claim that says nothing of sharing has nothing set.
+	[[ $(policies_of 0) == 'gpu-1 compute-mode 0,gpu-1 timeslice 2' ]]
+	# Another pod shares the GPU without another call. Nothing is set for a claim without sharing.
 	gpu_template one
 	gpu_pod b "$claim" '' 0
 	gpu_pod other '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
@@ -60,15 +60,15 @@ slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1
 	running other
 	[[ $(gpus_in b) == "$(gpus_in a)" && $(gpus_in other) != "$(gpus_in a)" ]]
 	k -n "$ns" delete pod a other >/dev/null
-	[[ $(gpus_in b) && $(told 0) == 'gpu-1 compute-mode 0,gpu-1 timeslice 2' ]]
+	[[ $(gpus_in b) && $(policies_of 0) == 'gpu-1 compute-mode 0,gpu-1 timeslice 2' ]]
 	k -n "$ns" delete pod b >/dev/null
-	eventually 30 has_been_told 0 'gpu-1 compute-mode 0,gpu-1 timeslice 2,gpu-1 compute-mode 0,gpu-1 timeslice 0'
+	eventually 30 policies_are 0 'gpu-1 compute-mode 0,gpu-1 timeslice 2,gpu-1 compute-mode 0,gpu-1 timeslice 0'
 }
 
 # failure: nvidia-smi refuses a time slice -> an Event reports it, and the claim's other GPUs are reset
 @test "a GPU that does not support time slices: an Event of the pod has the error of nvidia-smi, the claim's other GPUs are reset, and no other claim waits" {
 	local claim='[{name: gpu, resourceClaimName: both}]'
-	# In the order of the claim: the second one refuses.
+	# In the order of the claim: the second GPU fails.
 	"$cluster/gpu" 0 GPU0_FAIL_standinSetTimeSlice=3
 	sliced both Short gpu-2 gpu-0
 	gpu_pod refused "$claim" '' 0
@@ -76,13 +76,13 @@ slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1
 	event_says Pod/refused "error setting timeslice config for requests '[gpu-2 gpu-0]'"
 	event_says Pod/refused "GPU $(uuid_of 0 gpu-0)"
 	eventually 10 slice_is 0 gpu-2 0
-	[[ $(told 0) == *'gpu-2 timeslice 1'* ]]
+	[[ $(policies_of 0) == *'gpu-2 timeslice 1'* ]]
 	slice_is 0 gpu-0 ''
 	sliced alone Long gpu-3
 	gpu_pod b '[{name: gpu, resourceClaimName: alone}]' '' 0
 	running b
 	slice_is 0 gpu-3 3
-	# The claim can be had as soon as the GPU can.
+	# The claim can be prepared as soon as the GPU supports it.
 	k -n "$ns" delete pod refused >/dev/null
 	"$cluster/gpu" 0 GPU0_FAIL_standinSetTimeSlice=
 	gpu_pod a "$claim" '' 0
@@ -95,11 +95,11 @@ slice_is() { [[ $(told "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | tail -1
 	for gpu in gpu-0 gpu-2 gpu-3; do slice_is 0 $gpu 0; done
 }
 
-# served K: the series of the GPU plugin on a node, as Prometheus reads them.
+# served K: prints the metrics of the GPU plugin on a node, as Prometheus reads them.
 served() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics"; }
 prepared() { served 0 | grep -qx "nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $1"; }
 # failure: GPU claims come and go -> nvidia_dra_prepared_devices follows, and all series of the alerts exist
-@test "metrics: nvidia_dra_prepared_devices follows the claims, and every series and label that alerts and dashboard of GPUs name is there" {
+@test "metrics: nvidia_dra_prepared_devices follows the claims, and every series and label that alerts and dashboard of GPUs use exists" {
 	local files=$checkout/deploy/chart/compute-domains/files metric labels label
 	eventually 10 prepared 0
 	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}'

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# GPUs by claims, on a cluster: what users of the Go driver rely on, and what must not happen. The driver below is a stand-in; what a container
-# sees of it is asked in the container, by a program that its loader has to find the library for.
+# GPUs through claims, on a cluster: features that users of the Go driver rely on, and failures that must not happen.
+# The NVIDIA driver is simulated. A program in the container checks what the container sees of it; its loader must
+# find the library.
 
 bats_require_minimum_version 1.5.0
 load driver
@@ -11,18 +12,18 @@ setup_file() { with_gpus 4; }
 teardown_file() {
 	local k
 	device_plugin
-	# What a test that failed halfway may have left.
+	# Files that a test may leave when it fails halfway.
 	"$cluster/node" 0 rm -f "$events"
 	for k in 0 1; do mig $k 3 ''; done
 }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# What NVML reports on a node of errors of its GPUs.
+# The error events that NVML reports for the GPUs of a node.
 events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events
 
 claim_of_template='[{name: gpu, resourceClaimTemplateName: %s}]'
-# with TEMPLATE: the pod's one claim.
+# with TEMPLATE: prints a pod's only claim.
 with() { printf "$claim_of_template" "$1"; }
 
 # failure: the GPU plugin is installed -> each node has the Go driver's devices and attributes
@@ -39,7 +40,7 @@ with() { printf "$claim_of_template" "$1"; }
 
 # failure: a pod gets one GPU -> it has exactly this GPU and the driver's libraries
 # bats test_tags=matrix
-@test "one GPU in a pod: exactly its device node, the driver's libraries where the loader finds them, and nvidia-smi lists it alone" {
+@test "one GPU in a pod: it has only this device node, the loader finds the driver's libraries, and nvidia-smi lists only this GPU" {
 	gpu_template one
 	gpu_pod a "$(with one)"
 	running a
@@ -50,7 +51,7 @@ with() { printf "$claim_of_template" "$1"; }
 	k -n "$ns" exec a -- sh -c 'test -c /dev/nvidiactl && test -c /dev/nvidia-uvm && test -x /usr/bin/nvidia-smi'
 	[[ $(k -n "$ns" exec a -- readlink /usr/lib64/libcuda.so.1) == libcuda.so.580.95.05 ]]
 	[[ $(k -n "$ns" exec a -- sh -c 'echo $NVIDIA_VISIBLE_DEVICES') == void ]]
-	# Nobody else gets any of it.
+	# No other pod gets any of it.
 	k -n "$ns" run plain --image="$gpu_image" --image-pull-policy=Never --restart=Never --grace-period=0 --command -- sleep 1000000 >/dev/null
 	running plain
 	has_not plain /dev/nvidiactl
@@ -59,7 +60,7 @@ with() { printf "$claim_of_template" "$1"; }
 
 # failure: two pods use a template or one claim -> they have different GPUs, or the same
 # bats test_tags=matrix
-@test "two pods of a template have different GPUs; of one named claim, and in two containers of a pod, the same" {
+@test "two pods with a claim template have different GPUs; two pods with one named claim have the same GPU, and so have two containers of a pod" {
 	gpu_template one
 	gpu_claim shared
 	gpu_pod a "$(with one)"
@@ -71,7 +72,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in a) != "$(gpus_in b)" && $(gpus_in c) != "$(gpus_in a)" && $(gpus_in c) != "$(gpus_in b)" ]]
 	[[ $(gpus_in c) == "$(gpus_in d one)" && $(gpus_in c) == "$(gpus_in d two)" ]]
 	[[ -z $(nodes_in d none) ]]
-	# The claim stays prepared until the last pod of it has gone.
+	# The claim stays prepared until its last pod has ended.
 	k -n "$ns" delete pod c
 	[[ $(gpus_in d one) ]]
 	local node
@@ -80,10 +81,10 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 # failure: matchAttribute cannot be fulfilled -> the pod stays Pending
-@test "matchAttribute: two GPUs at one PCIe root, and a GPU on the NUMA node of another; three at one root do not exist" {
+@test "matchAttribute: two GPUs at one PCIe root, and a GPU on the NUMA node of another; three GPUs at one root do not exist" {
 	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
 	gpu_template three '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 3}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
-	# Without the constraint "any" would be the first GPU.
+	# Without the constraint, "any" would be the first GPU.
 	gpu_template numa '{requests: [{name: any, exactly: {deviceClassName: gpu.nvidia.com}}, {name: third, exactly: {deviceClassName: gpu.nvidia.com,
 		selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"000a:01:00.0\""}}]}}],
 		constraints: [{requests: [any, third], matchAttribute: resource.kubernetes.io/numaNode}]}'
@@ -101,9 +102,9 @@ with() { printf "$claim_of_template" "$1"; }
 
 # failure: no MIG device is free for firstAvailable -> the pod gets a whole GPU
 # bats test_tags=matrix
-@test "firstAvailable: a pod that prefers a MIG device gets a whole GPU where there is none, under the name of the request" {
+@test "firstAvailable: a pod that prefers a MIG device gets a whole GPU if there is none, under the name of the request" {
 	since 34 "firstAvailable is behind a gate before 1.34"
-	# What is said of the one is nothing to the other.
+	# The configuration of one alternative does not apply to the other.
 	gpu_template either '{requests: [{name: gpu, firstAvailable: [{name: part, deviceClassName: mig.nvidia.com}, {name: whole, deviceClassName: gpu.nvidia.com}]}], config: [
 		{requests: [gpu/part], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: MigDeviceConfig}}},
 		{requests: [gpu/whole], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig}}}]}'
@@ -114,7 +115,7 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 # failure: a CEL selector matches no GPU -> the pod stays Pending without an allocation
-@test "CEL: by product, architecture, driver version and memory; what matches nothing stays Pending" {
+@test "CEL: by product, architecture, driver version and memory; a pod whose selector matches nothing stays Pending" {
 	local fits='device.attributes["gpu.nvidia.com"].productName.matches("GB200$") && device.attributes["gpu.nvidia.com"].architecture == "Blackwell" &&
 		device.attributes["gpu.nvidia.com"].driverVersion.compareTo(semver("570.0.0")) > 0 && device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) > 0'
 	by_cel() { jq -nc --arg cel "$1" '{requests: [{name: "gpu", exactly: {deviceClassName: "gpu.nvidia.com", selectors: [{cel: {expression: $cel}}]}}]}'; }
@@ -146,7 +147,7 @@ with() { printf "$claim_of_template" "$1"; }
 	running a
 	has_channel a
 	[[ $(gpus_in a | wc -l) == 2 ]]
-	# Both drivers' devices in one claim.
+	# Devices of both drivers in one claim.
 	local uid
 	uid=$(domain_uid d)
 	gpu_template mixed "{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}, {name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}],
@@ -157,7 +158,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in b | wc -l) == 1 ]]
 }
 
-@test "the recipe: a Job of four pods in one NVLink partition, each with all GPUs of its node and a channel of one ComputeDomain" {
+@test "the documented Job of four pods in one NVLink partition, each with all GPUs of its node and a channel of one ComputeDomain" {
 	sed "s|image: .*|image: $gpu_image|" "$checkout/examples/gpus-and-channel.yaml" | k -n "$ns" apply -f - >/dev/null
 	k -n "$ns" wait --for=condition=Complete job/training --timeout=180s
 	local logs
@@ -166,7 +167,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(grep -cx channel0 <<<"$logs") == 4 && $(grep -c '^rank [0-3] can train$' <<<"$logs") == 4 ]]
 }
 
-@test "admin access: all GPUs of a node beside their tenants, whom it does not disturb" {
+@test "admin access: all GPUs of a node, without disturbing the pods that use them" {
 	gpu_template one
 	gpu_pod tenant "$(with one)" '' 0
 	running tenant
@@ -185,7 +186,7 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 # failure: a pod requests nvidia.com/gpu without a claim -> it gets its GPUs
-@test "extended resource: a pod that requests nvidia.com/gpu and names no claim" {
+@test "extended resource: a pod that requests nvidia.com/gpu without a claim" {
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: v1
 		kind: Pod
@@ -201,7 +202,7 @@ with() { printf "$claim_of_template" "$1"; }
 free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
 # failure: a GPU pod ends -> its GPU is free, and no CDI file or checkpoint entry is left
 # bats test_tags=matrix
-@test "claim lifecycle: pods that end release their GPUs, five times in a row on each of four nodes, and leave nothing" {
+@test "claim lifecycle: pods that end release their GPUs, five times on each of four nodes, and leave nothing" {
 	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
 	local i k
 	for i in 1 2 3 4 5; do
@@ -229,7 +230,7 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 
 # failure: a GPU is allocated to two claims -> the second is refused, and the error names the first
 # bats test_tags=long
-@test "a duplicate allocation, made by hand: the second claim is refused, and the error names the first" {
+@test "a GPU is allocated twice by hand: the second claim is refused, and the error names the first" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
 	running a
@@ -238,19 +239,20 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	gpu_claim stolen
 	gpu_pod b '[{name: gpu, resourceClaimName: stolen}]' '' 0
 	eventually 30 allocated_by_name stolen
-	# The scheduler would not do it.
+	# The scheduler would not allocate it twice.
 	device=$(k -n "$ns" get resourceclaim "$claim" -o jsonpath='{.status.allocation.devices.results[0].device}')
 	k -n "$ns" delete pod b >/dev/null
 	eventually 30 not_allocated stolen
-	# With no grace the pod is forgotten before its node has unprepared the claim, which would serve the next pod as it is.
+	# With no grace period the pod no longer exists before its node has unprepared the claim, and a prepared claim
+	# would be reused for the next pod.
 	eventually 30 not_prepared "$(k -n "$ns" get resourceclaim stolen -o jsonpath='{.metadata.uid}')"
 	uid=$(k -n "$ns" get resourceclaim "$claim" -o jsonpath='{.metadata.uid}')
 	k -n "$ns" get resourceclaim "$claim" -o json | jq '{status: {allocation: .status.allocation}}' >"$BATS_TEST_TMPDIR/stolen.json"
 	k -n "$ns" patch resourceclaim stolen --subresource=status --type=merge --patch-file "$BATS_TEST_TMPDIR/stolen.json"
 	gpu_pod c '[{name: gpu, resourceClaimName: stolen}]' '' 0
 	eventually 60 event_says Pod/c "requested device $device is already allocated to different claim $uid"
-	# When the first has gone the second claim gets it: for another pod of it at once, for the first at its
-	# kubelet's next look, after a minute or more.
+	# The second claim gets the GPU after the first has been released: for another pod at once, for the first pod at
+	# the next retry of its kubelet, after a minute or more.
 	k -n "$ns" delete pod a >/dev/null
 	gpu_pod d '[{name: gpu, resourceClaimName: stolen}]' '' 0
 	running d
@@ -260,8 +262,7 @@ allocated_by_name() { [[ -n $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.s
 not_allocated() { ! allocated_by_name "$1"; }
 not_prepared() { [[ $(gpu_checkpoint 0) != *"$1"* ]]; }
 
-# gpus_container K: how often the container of GPUs of a node's plugin was started again, and whether it is
-# ready.
+# gpus_container K: prints how often the GPU container of a node's plugin was restarted, and whether it is ready.
 gpus_container() { k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[?(@.name=="gpus")].restartCount} {.status.containerStatuses[?(@.name=="gpus")].ready}'; }
 started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") == *' true' ]]; }
 # failure: the GPU plugin is killed under pods -> they keep their GPUs, and can end
@@ -286,7 +287,7 @@ started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") ==
 }
 
 # failure: MIG devices are created -> they are offered without a restart, and the GPU is not
-@test "MIG: new devices appear without a restart, a pod gets one and its capabilities only, and the GPU itself is not offered meanwhile" {
+@test "MIG: new devices appear without a restart, a pod gets only one device and its capabilities, and the GPU itself is not offered in the meantime" {
 	mig 1 3 '1g@0 2g@2'
 	eventually 45 offers_n 1 5
 	[[ " $(offers 1) " != *' gpu-3 '* ]]
@@ -297,13 +298,13 @@ started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") ==
 	[[ $(migs_in a) == MIG-00000003-* && $(migs_in a | wc -l) == 1 ]]
 	[[ $(k -n "$ns" exec a -- ls /dev/nvidia-caps | xargs) == 'nvidia-cap209 nvidia-cap210' ]]
 	k -n "$ns" delete pod a >/dev/null
-	mig 1 3 '' # which plugins find when they start anew in what follows, or half a minute later
+	mig 1 3 '' # plugins find this when they restart in the tests below, or half a minute later
 }
 
-# container_is POD: changes when its container is another one.
+# container_is POD: prints a text that changes when its container is another one.
 container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].containerID}'; }
 other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
-# end_container POD: its process ends, and the kubelet makes it a container anew.
+# end_container POD: ends its process, and the kubelet creates another container.
 end_container() {
 	local before
 	before=$(container_is "$1")
@@ -313,7 +314,7 @@ end_container() {
 }
 
 # failure: the chart is upgraded under a GPU pod -> it continues, and a restarted container finds its hook
-@test "upgrade of the chart under a running pod: it is not disturbed, a container that starts again finds its hook, slices stay, and its claim can be unprepared" {
+@test "the chart is upgraded under a running pod: it is not disturbed, a restarted container finds its hook, slices stay, and its claim can be unprepared" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0
 	running a
@@ -339,7 +340,7 @@ end_container() {
 	running b
 	k -n "$ns" delete pod a b >/dev/null
 	eventually 30 no_gpu_files 0
-	# Back; what nobody names any more goes.
+	# The first version again. The hook that no CDI file names is removed.
 	install_gpus 4
 	hooks_are() { [[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-') == "$1" ]]; }
 	eventually 20 hooks_are "$hook"
@@ -349,7 +350,7 @@ told_of_node() { k -n default get events --field-selector "involvedObject.kind=N
 device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
 # failure: a device plugin offers the node's GPUs too -> an Event of the Node and a metric report it
 @test "a device plugin that offers the same GPUs is reported by an Event of the Node and a metric, and so is its end" {
-	k -n default delete events --all >/dev/null # an earlier file's must not pass for this one's
+	k -n default delete events --all >/dev/null # Events of an earlier file must not count
 	eventually 20 device_plugin_metric 0
 	device_plugin
 	eventually 20 told_of_node DevicePluginActive
@@ -361,7 +362,7 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 
 # failure: a pod requests nvidia.com/gpu and has a claim -> it runs if the device class has another name
 # bats test_tags=long
-@test "a pod that requests nvidia.com/gpu of a device plugin and also has a claim runs if the device class does not have that name" {
+@test "a pod that requests nvidia.com/gpu of a device plugin and also has a claim runs if the device class has another name" {
 	install_gpus 4 --set resources.gpus.extendedResourceName=
 	device_plugin
 	domain d
@@ -381,18 +382,18 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	install_gpus 4
 }
 
-@test "a plugin may write the slices of its own node and of our two drivers, and Events of its own name" {
+@test "a plugin may write the slices of its node and its two drivers, and Events under its own name" {
 	k get validatingadmissionpolicy compute-domains-resourceslices -o jsonpath='{.spec.validations[*].message}' | grep -qF 'compute-domain.nvidia.com and gpu.nvidia.com'
-	# Each of the tests above has written Events and slices under it; what nobody of ours is called is refused.
+	# The tests above wrote Events and slices under this name. Any other name is denied.
 	k get validatingadmissionpolicy compute-domains-events -o jsonpath='{.spec.validations[*].expression}' | grep -qF "in ['compute-domain-kubelet-plugin', 'gpu-kubelet-plugin']"
 }
 
-# Last, because it leaves the gate on, which the next installation takes back.
+# The last test, because it leaves the gate on, which the next installation resets.
 taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 # failure: a GPU reports XID 79 -> no new pod gets it until its node reboots or the slice is annotated
 # bats test_tags=matrix
-@test "health: XID 79 keeps pods away from a GPU and XID 31, of a program, does not; the taint stays when other devices change, plugin and kubelet restart and the slice is deleted, until the slice is annotated" {
+@test "health: XID 79 taints a GPU and XID 31, of a program, does not; the taint stays when devices change, plugin and kubelet restart and the slice is deleted, until the slice is annotated" {
 	local pod taint
 	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
@@ -404,7 +405,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 		return
 	fi
 	eventually 30 has_taints 0 gpu-1 '[]'
-	# Whoever has it is left alone.
+	# A pod that already has the GPU is not disturbed.
 	gpu_template one
 	gpu_template second '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"0009:01:00.0\""}}]}}]}'
 	gpu_pod tenant "$(with second)" '' 0
@@ -434,14 +435,14 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	k -n "$driver_ns" delete pod "$(plugin_pod 0)" >/dev/null
 	eventually 60 plugin_is_ready 0
 	for_seconds 3 has_taints 0 gpu-1 "$taint"
-	# A kubelet that starts deletes the slices of its node.
+	# A kubelet deletes the slices of its node when it starts.
 	local slice
 	slice=$(slice_uid 0)
 	"$cluster/kubelet" 0 restart
 	eventually 60 other_slice 0 "$slice"
 	for_seconds 3 has_taints 0 gpu-1 "$taint"
 	[[ -z $(given other) ]]
-	# What the manual says when the GPU has been seen to.
+	# The documentation describes this command for a repaired GPU.
 	k annotate resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 gpu.nvidia.com/clear-xids=true >/dev/null
 	running other 90
 	[[ -z $(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[*].metadata.annotations}') ]]

@@ -1,13 +1,15 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Host-managed IMEX on a real cluster (design note HostManagedIMEX, sections 13 and 14): the nodes run nvidia-imex themselves, as systemd
-# would start it, and we run none. What a CUDA program would see cannot be seen here; that nothing of ours is disturbed can.
+# Host-managed IMEX on a real cluster: the nodes run nvidia-imex
+# themselves, as systemd would, and the driver runs none. The tests cannot see what a CUDA program would see. They can
+# see that the driver disturbs nothing.
 
 load driver
 
 NO_CLIQUE='host-managed IMEX requires an NVLink clique on this node; NVML reports none'
 
-# with_host_managed [HELM ARGS...]: the gate, and a plugin that asks often enough for a test.
+# with_host_managed [HELM ARGS...]: the driver with the feature gate, and plugins that query IMEX often enough for a
+# test.
 with_host_managed() {
 	with_driver 4 --set resources.computeDomains.imex.hostProbeInterval=1s "${@:---set=featureGates.HostManagedIMEX=true}"
 }
@@ -22,7 +24,7 @@ teardown_file() {
 }
 setup() {
 	ns_begin
-	k -n default delete events --all >/dev/null # those of Nodes: what an earlier test provoked must not pass for this one's
+	k -n default delete events --all >/dev/null # Events of Nodes from an earlier test must not count
 }
 teardown() { ns_end; }
 
@@ -31,19 +33,19 @@ no_daemon_objects() {
 }
 host_metric() { "$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" | grep -F "$2"; }
 host_state_is() { host_metric "$1" "nvidia_dra_compute_domain_host_imex_state{state=\"$2\"} 1" >/dev/null; }
-# annotated K STATE: what the plugin of a node says on its own pod of its host's nvidia-imex.
+# annotated K STATE: the plugin of a node reports this state of the host's nvidia-imex on its Pod.
 annotated() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o "jsonpath={.metadata.annotations.imex\.resource\.nvidia\.com/host-state}") == "$2" ]]; }
-# daemons_of K...: the process ids of the nvidia-imex of those hosts; every one of them runs.
+# daemons_of K...: prints the process IDs of the nvidia-imex of those hosts. Fails if one does not run.
 daemons_of() {
 	local k
 	for k; do "$cluster/host-imex" "$k" pid || return 1; done
 }
 plugin_restarts() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
 
-# offers K N: the slice of a node has that many devices.
+# offers K N: the ResourceSlice of a node has this many devices.
 offers() { [[ $(k get resourceslices -o json | jq --arg node "node-$1" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | length] | add') == "$2" ]]; }
 
-# plugin_anew K: the plugin of a node looks at its driver again.
+# plugin_anew K: restarts the plugin of a node, which then looks at the NVIDIA driver again.
 plugin_anew() {
 	k -n "$driver_ns" delete pod "$(plugin_pod "$1")" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
@@ -68,7 +70,7 @@ plugin_anew() {
 	[[ $(host_metric 0 'host_imex_nodes{state="ready"}') == *" 4" && $(host_metric 0 host_imex_info) == *'status="READY",domain="UP",version="580.95.05"'* ]]
 }
 
-@test "the gates that mean nothing here are forced off, and controller and plugin say so at their start" {
+@test "feature gates without effect here are forced off, and controller and plugin log that when they start" {
 	local gate
 	forced_off() { [[ $(k -n "$driver_ns" logs -l "app=$1" --tail=-1 | grep -cF "\"feature gate forced off: it has no meaning when the host runs IMEX\" gate=\"$gate\"") == "$2" ]]; }
 	for gate in ComputeDomainCliques IMEXDaemonsWithDNSNames; do
@@ -78,7 +80,7 @@ plugin_anew() {
 }
 
 # bats test_tags=matrix
-@test "host IMEX is stopped under a running pod: nobody restarts it, no pod restarts, metric, Node Event and annotation follow" {
+@test "host IMEX is stopped under a running pod: nothing restarts it, no pod restarts, and metric, Node Event and annotation show it" {
 	domain train
 	worker a train 1
 	running a
@@ -92,22 +94,22 @@ plugin_anew() {
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
 	eventually 20 annotated 1 DOWN
 	eventually 20 condition_is train HostIMEXHealthy False
-	# The others of the domain see one of theirs missing.
+	# The other nodes of the IMEX domain report a missing peer.
 	eventually 60 host_state_is 0 DEGRADED
 	eventually 20 node_event 0 "198.18.0.11" HostIMEXDegraded
 	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE && $(plugin_restarts) == "$before" ]]
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
 	has_channel a
 	domain_field_is train .status.status Ready
-	# A pod can start meanwhile; whether its program finds IMEX is the operator's business.
+	# A pod can start in the meantime. It is up to the operator whether its program finds IMEX.
 	k -n "$ns" delete pod a
 	worker b train 1
 	running b
-	# All that the plugin says of IMEX is what it sees of it: nothing of a daemon started, stopped or signalled.
+	# The plugin logs only states of IMEX that it sees, and nothing about starting, stopping or signalling a daemon.
 	said_of_imex() { k -n "$driver_ns" logs "$pod" | tail -n "+$((lines + 1))" | grep -i imex; }
 	said_of_imex | grep -F '"the host'"'"'s nvidia-imex" state="DOWN"'
 	[[ -z $(said_of_imex | grep -vF '] "the host'"'"'s nvidia-imex" state=') ]]
-	# Nor has it done so in silence.
+	# It did not start, stop or signal one without a log line either.
 	[[ $(daemons_of 0 2 3) == "$others" && -z $(pids_of_pod "$driver_ns" "$pod" nvidia-imex) ]]
 	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE ]]
 	"$cluster/host-imex" 1 start
@@ -117,16 +119,16 @@ plugin_anew() {
 	eventually 60 condition_is train HostIMEXHealthy True
 }
 
-@test "host IMEX is down at plugin start: the slice is published, a pod with a channel runs, DOWN is told, and nobody starts anything" {
+@test "host IMEX is down when the plugin starts: the slice is published, a pod with a channel runs, DOWN is reported, and nothing starts IMEX" {
 	"$cluster/host-imex" 1 stop
-	# What the plugin that saw it stop has told must not pass for the word of the one that finds it so.
+	# The Event of the plugin that saw IMEX stop must not count as the Event of the plugin that starts now.
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
 	k -n default delete events --all >/dev/null
 	plugin_anew 1
 	eventually 20 host_state_is 1 DOWN
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
 	eventually 20 annotated 1 DOWN
-	# Its former slice goes, so that the one that is seen is its own.
+	# The slice of the former plugin is deleted, so that the test sees the new one.
 	k delete "$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | "resourceslice/" + .metadata.name')" >/dev/null
 	eventually 30 offers 1 1
 	domain train
@@ -145,7 +147,7 @@ plugin_anew() {
 }
 
 # bats test_tags=matrix
-@test "second channel claim on the same node: the scheduler prevents it" {
+@test "a second claim for a channel on the same node waits in the scheduler" {
 	domain train
 	worker a train 0
 	running a
@@ -156,20 +158,20 @@ plugin_anew() {
 	has_channel b
 }
 
-@test "allocationMode All: the pod fails with a clear permanent prepare error" {
+@test "allocationMode All: the pod fails with a clear permanent error of Prepare" {
 	domain every 0 All
 	worker a every 0
 	refused_with a 'allocationMode "All" is not possible with host-managed IMEX'
 	refused_with a HostManagedIMEX=true
 }
 
-@test "unknown AllocationMode opaque-config string foo is rejected" {
+@test "an unknown allocationMode in the opaque configuration is refused" {
 	domain d
 	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: foo')"
 	refused_with bad 'allocationMode "foo"'
 }
 
-@test "no clique: the pod fails with a clear permanent prepare error that names the missing clique" {
+@test "no clique ID: the pod fails with a clear permanent error of Prepare that names the missing clique ID" {
 	"$cluster/gpu" 2 FABRIC_STATE=0
 	plugin_anew 2
 	domain d
@@ -180,7 +182,7 @@ plugin_anew() {
 	plugin_anew 2
 }
 
-@test "two cliques, so two host IMEX domains: one ComputeDomain spans them and isolation is the operator's business" {
+@test "two partitions, so two host IMEX domains: one ComputeDomain spans them, and the operator is responsible for isolation" {
 	"$cluster/clique" 3 2
 	"$cluster/host-imex" 3 stop
 	"$cluster/host-imex" 3 start
@@ -201,7 +203,7 @@ plugin_anew() {
 	plugin_anew 3
 }
 
-@test "two isolated ComputeDomains on the same fabric: both use channel 0" {
+@test "two ComputeDomains in one partition: both use channel 0" {
 	domain left
 	domain right
 	worker l left 0
@@ -212,20 +214,21 @@ plugin_anew() {
 	has_channel r
 }
 
-@test "nonzero numNodes is silently ignored, never rejected" {
+@test "a nonzero numNodes is ignored, and never rejected" {
 	domain many 9
 	worker a many 0
 	running a
 	eventually 10 domain_field_is many .status.status Ready
 }
 
-@test "a daemon claim reaches Prepare: permanent error, both by its configuration and by its device" {
+@test "a daemon claim reaches Prepare: a permanent error, by its configuration and by its device" {
 	domain d
-	daemon_policy Audit # they were made before it was there
+	daemon_policy Audit # because such claims may be older than the policy
 	claimed_by_hand config "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)"
 	refused_with config "daemon claims are disabled"
 	k -n "$ns" delete pod config
-	# As left over from driver-managed mode: the scheduler would not allocate a device that nobody publishes.
+	# Such claims may be left from driver-managed mode. The scheduler would not allocate a device that no plugin
+	# publishes.
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -236,7 +239,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: stale}
 spec:
-  schedulerName: this-test # which puts the pod on its node when the claim is as it should be
+  schedulerName: this-test # the test itself binds the pod when the claim is complete
   terminationGracePeriodSeconds: 0
   resourceClaims: [{name: daemon, resourceClaimName: stale}]
   containers: [{name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: daemon}]}}]
@@ -256,7 +259,7 @@ END
 	daemon_policy Deny
 }
 
-@test "host channel0 chardev missing but channel major is registered: Prepare succeeds and a warning is seen" {
+@test "the host's device node of channel 0 is missing, but its major number is registered: Prepare succeeds with a warning" {
 	local chardev=/run/nvidia/driver/dev/nvidia-caps-imex-channels/channel0
 	"$cluster/node" 0 rm "$chardev"
 	domain d
@@ -267,9 +270,9 @@ END
 	"$cluster/node" 0 mknod "$chardev" c 240 0
 }
 
-@test "channel major missing in /proc/devices at plugin start: the plugin stays up, publishes nothing, says why, and picks the device up when it appears" {
+@test "the major number is missing in /proc/devices when the plugin starts: the plugin continues, publishes no device, reports why, and publishes it when it appears" {
 	local devices=/run/nvidia/driver/proc/devices name pod
-	# In place: the pod has this very file mounted.
+	# The file is changed in place, because it is mounted in the pod.
 	"$cluster/node" 0 sh -c "grep -v nvidia-caps-imex-channels $devices >/tmp/devices; cat /tmp/devices >$devices"
 	plugin_anew 0
 	pod=$(plugin_pod 0)
@@ -287,7 +290,7 @@ END
 }
 
 # bats test_tags=long
-@test "unprepare removes the claim's files while host IMEX is down and the API server is away" {
+@test "Unprepare removes the claim's files while host IMEX is down and the API server does not answer" {
 	domain d
 	worker a d 0
 	running a
@@ -303,7 +306,7 @@ END
 }
 
 # bats test_tags=long
-@test "nodes_config.cfg differs across nodes: the IMEX domain is degraded, pods start all the same" {
+@test "nodes_config.cfg differs between nodes: the IMEX domain is degraded, and pods still start" {
 	"$cluster/node" 2 sh -c 'sed -i 1d /etc/nvidia-imex/nodes_config.cfg'
 	"$cluster/host-imex" 2 restart
 	domain d
@@ -311,21 +314,21 @@ END
 	running a
 	has_channel a
 	eventually 40 host_state_is 0 DEGRADED
-	# IMEX blocks a pair that has met with other node lists until both have been stopped.
+	# After two nodes with different node lists have met, IMEX blocks the pair until both have been stopped.
 	"$cluster/host-imex" all stop
 	"$cluster/host-imex" all start
 	eventually 60 host_state_is 0 UP
 }
 
-# imex_exits_without K HOW CAUSE: after HOW, a command of the node's shell about nodes_config.cfg, the host's
-# service ends for that cause.
+# imex_exits_without K HOW CAUSE: runs HOW, a shell command on the node that changes nodes_config.cfg. The host's
+# service then exits for this cause.
 imex_exits_without() {
 	"$cluster/node" "$1" sh -c "$2"
 	run "$cluster/host-imex" "$1" restart
 	[[ $status -ne 0 && $output == *"has ended"*"$3"* ]] || { echo "$output" && return 1; }
 }
 # bats test_tags=long
-@test "nodes_config.cfg missing, or empty: nvidia-imex.service exits, channel-0 stays published and pods start" {
+@test "nodes_config.cfg is missing or empty: nvidia-imex.service exits, channel-0 stays published, and pods start" {
 	local k
 	imex_exits_without 2 'rm /etc/nvidia-imex/nodes_config.cfg' "Failed to open node configuration file"
 	imex_exits_without 3 ': >/etc/nvidia-imex/nodes_config.cfg' "No entries in node configuration file"
@@ -346,7 +349,7 @@ imex_exits_without() {
 	for k in 2 3; do eventually 60 host_state_is $k UP; done
 }
 
-@test "imex.waitForHost: a pod waits until the host's IMEX is READY, and a node without a clique refuses it all the same" {
+@test "imex.waitForHost: a pod waits until the host's IMEX is READY, and a node without a clique ID refuses it nevertheless" {
 	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set resources.computeDomains.imex.waitForHost=true
 	"$cluster/host-imex" 0 stop
 	eventually 20 host_state_is 0 DOWN
@@ -365,7 +368,8 @@ imex_exits_without() {
 	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod b
 	plugin_anew 2
-	# A domain that was formed with one spelling continues with the other, and so do its pods. The Go driver's spelling waits, too.
+	# A ComputeDomain that formed with one spelling of the value continues with the other, and so do its pods. The Go
+	# driver's spelling waits, too.
 	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
 	domain_field_is d .status.status Ready
@@ -382,7 +386,7 @@ imex_exits_without() {
 # failure: the host's nvidia-imex runs beside a daemon -> an Event reports it, and IMEX starts when it is
 #   stopped [imex]
 # bats test_tags=long
-@test "driver-managed IMEX reports that the host's nvidia-imex holds the session, crash-loops nothing, and continues when that is stopped" {
+@test "driver-managed IMEX reports that the host's nvidia-imex runs on the node, does not crash-loop, and continues when that is stopped" {
 	with_driver 4
 	"$cluster/host-imex" 0 status
 	domain d

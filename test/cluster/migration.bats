@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The mode of an installation changes: by the procedure of docs/how-to/upgrade.md, word for word, and without it, with live ComputeDomains.
+# The mode of an installation changes under existing ComputeDomains: with the procedure of docs/how-to/upgrade.md, and
+# without it.
 
 load driver
 
@@ -8,7 +9,7 @@ nodes=3
 
 setup_file() {
 	"$cluster/up" $nodes
-	"$cluster/host-imex" all stop # whoever was here before
+	"$cluster/host-imex" all stop # in case an earlier test left it running
 	in_mode false
 }
 setup() { ns_begin; }
@@ -16,13 +17,14 @@ teardown() {
 	"$cluster/host-imex" all stop
 	ns_end
 }
-# The tests after this file want the mode that an installation has by itself.
+# The tests after this file need the default mode.
 teardown_file() { in_mode false; }
 
-# in_mode TRUE|FALSE: the driver installed with this value of the gate.
+# in_mode TRUE|FALSE: the driver installed with this value of the feature gate.
 in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }
 
-# The manual's commands. kubectl and helm are the test cluster's; a host's systemd is host-imex.
+# Prints the commands of the page. kubectl and helm are those of the test cluster, and host-imex replaces the systemd
+# of a host.
 procedure() {
 	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/how-to/upgrade.md"
 }
@@ -33,7 +35,7 @@ run_procedure() {
 	domain_manifest >"$folder/domains.yaml"
 	workload_manifest >"$folder/workloads.yaml"
 	procedure "$1" >"$folder/procedure.sh"
-	grep -q 'helm upgrade' "$folder/procedure.sh" # the manual still has it
+	grep -q 'helm upgrade' "$folder/procedure.sh" # the page still contains it
 	(
 		cd "$folder"
 		kubectl() { "$cluster/kubectl" "$@"; }
@@ -92,11 +94,11 @@ works() {
 }
 nothing_of_daemons() { no_daemons && labels_gone && cliques_gone; }
 
-# mode_is DOMAIN MODE: as recorded.
+# mode_is DOMAIN MODE: the mode that is recorded for the ComputeDomain.
 mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/imex-mode' "$2"; }
 
 # bats test_tags=matrix
-@test "the migration procedure of the manual, to host-managed and back to driver-managed" {
+@test "the documented migration procedure, to host-managed and back to driver-managed" {
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -
 	works
@@ -107,7 +109,7 @@ mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/im
 	eventually 60 nothing_of_daemons
 	mode_is moving hostManaged
 	[[ -z $(domain_field moving .status.nodes) ]]
-	eventually 90 condition_is moving HostIMEXHealthy True # asked every 30 s
+	eventually 90 condition_is moving HostIMEXHealthy True # queried every 30 s
 
 	run_procedure "From host-managed to driver-managed:"
 	works
@@ -116,12 +118,12 @@ mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/im
 	eventually 45 condition_is moving PeersConnected True
 }
 
-# assigned_nowhere: the daemons that are there serve no ComputeDomain.
+# assigned_nowhere: the daemons that exist serve no ComputeDomain.
 assigned_nowhere() { domains_gone && daemons_idle $nodes; }
-# refuses POD: a pod that came after the change is not prepared, and an Event reports why.
+# refuses POD: a pod that is created after the change is not prepared, and an Event reports why.
 refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 
-@test "driver-managed objects that exist when the gate changes report it, get no new work, and can be deleted completely" {
+@test "driver-managed ComputeDomains when the gate changes: they report it, get no new pods, and can be deleted completely" {
 	in_mode false
 	domain old
 	worker before old 0
@@ -134,12 +136,12 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	[[ $(condition old Ready message) == *driverManaged*hostManaged*"create it again"* ]]
 	domain_field_is old .status.status NotReady
 	eventually 30 event_says ComputeDomain/old "Formed in IMEX mode driverManaged"
-	# What runs goes on, and keeps its IMEX. The other nodes have no daemon any more.
+	# Running pods continue and keep their IMEX. The other nodes no longer have a daemon.
 	running before
 	has_channel before
 	[[ $(imex_pid 0) == "$pid" && -n $pid ]]
 	eventually 60 eval '[[ $(k get nodes -l $daemon_label -o name) == node/node-0 ]]'
-	# A domain of today's mode works beside it, and needs no daemon.
+	# A ComputeDomain of the new mode works beside it, and needs no daemon.
 	domain new
 	worker fresh new 1
 	running fresh
@@ -156,7 +158,7 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 }
 
 # bats test_tags=long
-@test "host-managed objects that exist when the gate changes back report it, get no daemon, and can be deleted completely" {
+@test "host-managed ComputeDomains when the gate changes back: they report it, get no daemon, and can be deleted completely" {
 	in_mode true
 	domain old
 	worker before old 0
@@ -166,7 +168,8 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	[[ $(condition old Ready message) == *hostManaged*driverManaged*"create it again"* ]]
 	running before
 	assigned_nowhere
-	# Without its mode, as the Go driver leaves it: the mode is found out, and the plugins refuse by it.
+	# Without a recorded mode, as with the Go driver: the controller determines the mode, and the plugins refuse
+	# claims by it.
 	k -n "$ns" annotate computedomain old resource.nvidia.com/imex-mode-
 	eventually 15 mode_is old hostManaged
 	worker after old 1
@@ -176,7 +179,7 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	k -n "$ns" delete pod after before --wait=false
 	k -n "$ns" delete computedomain old --timeout=90s
 	[[ -z $(k -n "$ns" get resourceclaimtemplates -o name) ]]
-	# Created again from what it was, mode and finalizer included, it is a new one.
+	# The same object is created again, with mode and finalizer. It counts as a new ComputeDomain.
 	k apply -f "$BATS_TEST_TMPDIR/old.yaml"
 	eventually 15 mode_is old driverManaged
 	worker again old 1
@@ -184,11 +187,11 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	eventually 15 domain_field_is old .status.nodesReady 1
 }
 
-# domains_in_metrics STATUS N: as the leading controller counts them.
+# domains_in_metrics STATUS N: the leading controller counts N ComputeDomains with this status.
 domains_in_metrics() { k get --raw "/api/v1/namespaces/$driver_ns/pods/$(leader_pod):8080/proxy/metrics" | grep -qx "nvidia_dra_compute_domain_info{status=\"$1\"} $2"; }
 
 # bats test_tags=long
-@test "host-managed: the controller's metrics forget a deleted ComputeDomain" {
+@test "host-managed: the controller's metrics no longer count a deleted ComputeDomain" {
 	in_mode true
 	domain one
 	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=60s

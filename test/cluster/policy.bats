@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server accepts and what it refuses: the schemas of our kinds, the roles of our three programs, and the admission policies that
-# confine a plugin to its node and to its pod, and a daemon, ours or one that the Go driver left, to its pod.
+# What the API server accepts and what it denies: the schemas of the driver's kinds, the roles of its three programs,
+# and the admission policies that restrict a plugin to its node and its pod, and a daemon (also one of the Go driver)
+# to its pod.
 #
-# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
-# Pods stand on nodes without a kubelet: that is enough for a token that names a node.
+# The tests need a running cluster. They use their own namespace and release, so the driver may be installed. Their
+# pods are bound to Nodes without a kubelet, which is enough for a token that names a node.
 
 load policy.bash
 
@@ -40,7 +41,7 @@ setup_file() {
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
 	render | k apply -f -
-	# Rights to everything in the namespace, subresources too, so that what is denied is denied by the policies.
+	# The account has all rights in the namespace, also on subresources, so only the policies can deny something.
 	k -n $ns create rolebinding everything --clusterrole=cluster-admin --serviceaccount=$ns:$daemon --serviceaccount=$ns:$plugin --serviceaccount=$ns:$go_daemon
 
 	{
@@ -62,7 +63,7 @@ setup_file() {
 	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
 	without_identity
 
-	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
+	# Only a request that is denied shows that the API server enforces a policy.
 	local end=$((SECONDS + 60))
 	slice b policy-b >"$BATS_FILE_TMPDIR/foreign.yaml"
 	while as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/foreign.yaml" ||
@@ -120,11 +121,11 @@ domain() {
 	allowed k -n $ns label cd domain some=label
 }
 
-# long N: a ComputeDomain whose claim template has a name of so many letters.
+# long N: a ComputeDomain whose claim template has a name of N letters.
 long() { domain "${2:-long}" "spec: {channel: {resourceClaimTemplate: {name: $(head -c "$1" /dev/zero | tr '\0' a)}}}"; }
 
 # failure: the name of a claim template is very long -> the API server refuses it
-@test "the name of a ComputeDomain's claim template is one that an object can have" {
+@test "the name of a ComputeDomain's claim template is valid as the name of an object" {
 	local name
 	denied "Too long: may not be more than 253 bytes" k create -f - <<<"$(long 1000000)"
 	denied "Too long: may not be more than 253 bytes" k create -f - <<<"$(long 254)"
@@ -134,14 +135,14 @@ long() { domain "${2:-long}" "spec: {channel: {resourceClaimTemplate: {name: $(h
 	done
 }
 
-# Under a group and a kind of its own, so that the driver's definition stays as it is, and kubectl does not take one for the other.
+# With another group and kind, so that the driver's definition stays as it is, and kubectl does not confuse them.
 earlier() { sed 's/resource\.nvidia\.com/earlier.example.com/; s/computedomain/earlierdomain/g; s/ComputeDomain/EarlierDomain/g'; }
 # The server uses the later definition.
 admits_long() { long 300 next | earlier | k create --dry-run=server -f -; }
 refuses_long() { admits_long 2>&1 | grep -q "Too long"; }
 
 # failure: an older ComputeDomain has a longer template name -> it can be changed and deleted [upgrade]
-@test "a ComputeDomain with a longer name that an earlier definition admitted can still be changed and deleted" {
+@test "a ComputeDomain with a longer name that an earlier definition accepted can still be changed and deleted" {
 	local definition
 	definition=$(earlier <"$chart/crds/resource.nvidia.com_computedomains.yaml" | sed 's/^      - cdom$/      - earlier/; /^      - cd$/d')
 	k apply --server-side --force-conflicts -f - <<<"$(sed '/^ *maxLength: 253$/d; /^ *pattern: .a-z0-9/d' <<<"$definition")"
@@ -156,8 +157,8 @@ refuses_long() { admits_long 2>&1 | grep -q "Too long"; }
 	allowed k -n $ns delete earlier long
 }
 
-@test "a ComputeDomain's status has counts, conditions and nodes, and shows in a list" {
-	# Tried and not kept: where the driver is installed, its controller writes the status as well.
+@test "a ComputeDomain's status has counts, conditions and nodes, and a list shows it" {
+	# As a dry run, because the controller of an installed driver also writes the status.
 	k apply -f - <<<"$(domain shown)"
 	run k -n $ns patch cd shown --subresource status --dry-run=server -o json --type merge -p '{"status": {"status": "Ready", "nodesReady": 2,
 		"nodesWanted": 3, "cliques": 1, "nodes": [{"name": "node-1", "ipAddress": "1.2.3.4", "cliqueID": "", "index": -1}],
@@ -167,7 +168,7 @@ refuses_long() { admits_long 2>&1 | grep -q "Too long"; }
 	run k -n $ns get cd shown
 	[[ ${lines[0]} =~ ^NAME\ +STATUS\ +READY\ +WANTED\ +CLIQUES\ +AGE$ ]]
 	denied "Unsupported value" k -n $ns patch cd shown --subresource status --dry-run=server --type merge -p '{"status": {"status": ""}}'
-	# As the Go driver's controller writes it.
+	# The Go driver's controller writes it like this.
 	allowed k -n $ns patch cd shown --subresource status --dry-run=server --type json -p '[{"op": "add", "path": "/status", "value":
 		{"status": "NotReady", "nodes": [{"name": "node-1", "ipAddress": "1.2.3.4", "cliqueID": "c.1", "index": 0, "status": "Ready"}]}}]'
 }
@@ -196,7 +197,7 @@ may() {
 	[[ $(k auth can-i --as "system:serviceaccount:$ns:$account" "$@" 2>/dev/null) == yes ]]
 }
 
-@test "the controller may update the definitions of our kinds, and no others" {
+@test "the controller may update the definitions of the driver's kinds, and no others" {
 	local crd=$chart/crds/resource.nvidia.com
 	allowed as controller apply --server-side --force-conflicts --field-manager test --dry-run=server -f "${crd}_computedomains.yaml" -f "${crd}_computedomaincliques.yaml"
 	allowed as controller apply --server-side --force-conflicts --field-manager test --dry-run=server -f "${crd}_computedomainfabrics.yaml"
@@ -206,7 +207,7 @@ may() {
 	! may $controller create customresourcedefinitions || false
 }
 
-@test "a plugin may read its node and write nothing of the cluster but slices, and neither it nor a daemon reaches pods elsewhere" {
+@test "a plugin may read its node and write nothing in the cluster except slices, and neither plugins nor daemons reach pods elsewhere" {
 	may $plugin get nodes
 	may $plugin create resourceslices.resource.k8s.io
 	local verb
@@ -233,7 +234,7 @@ may() {
 # --- a plugin's slices
 
 # bats test_tags=matrix
-@test "a plugin writes the slices of its own node" {
+@test "a plugin writes the slices of its node" {
 	allowed as plugin create -f - <<<"$(slice a policy-a)"
 	allowed as plugin patch resourceslice $ns-a --type merge -p '{"spec": {"pool": {"generation": 2}}}'
 	allowed as plugin delete resourceslice $ns-a
@@ -279,7 +280,7 @@ may() {
 	denied "must use its own pod's token" k create --as "system:serviceaccount:$ns:$plugin" -f - <<<"$(slice a policy-a)"
 }
 
-@test "slices of others are no business of the policy" {
+@test "slices of other drivers are not affected" {
 	allowed k create -f - <<<"$(slice b policy-b other-pool gpu.nvidia.com)"
 	allowed k delete resourceslice $ns-b
 }
@@ -288,7 +289,7 @@ may() {
 
 claim_uid=3f0c7d2a-0000-4000-8000-000000000000
 
-# plugin_patch POD JSON: as the plugin of node policy-a.
+# plugin_patch POD JSON: patches a pod as the plugin of node policy-a.
 plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 
 # bats test_tags=matrix
@@ -301,7 +302,7 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 }
 
 # bats test_tags=matrix
-@test "a plugin reports it on no other pod" {
+@test "a plugin does not report it on another pod" {
 	local name
 	for name in plugin-b daemon-a go-daemon-a workload; do
 		denied "a kubelet plugin may change its own pod only" plugin_patch $name "$(unprepared $claim_uid)"
@@ -313,20 +314,21 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 	denied "a kubelet plugin may change its own pod only" k -n $ns patch --as "system:serviceaccount:$ns:$plugin" pod plugin-a --type merge -p "$(unprepared $claim_uid)"
 }
 
-# What these programs write on their own pods counts for nothing there: the controller reads this annotation of the plugin's pods only.
+# Such annotations on the pods of other programs have no effect: the controller reads this annotation on pods of the
+# plugin only.
 # bats test_tags=matrix
-@test "nobody else reports on a plugin's pod which daemon claim is unprepared" {
+@test "no other account reports on a plugin's pod which daemon claim is unprepared" {
 	denied "an IMEX daemon may change its own pod only" patch plugin-a "$(unprepared $claim_uid)"
 	denied "an IMEX daemon may change its own pod only" as go-daemon -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
 	denied "User \"system:serviceaccount:$ns:default\" cannot" as tenant -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
 }
 
-@test "no daemon turns its pod into one of the plugin's" {
+@test "a daemon cannot turn its pod into one of the plugin's" {
 	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"app.kubernetes.io/component": "kubelet-plugin"}}}'
 	denied "may change no label" as go-daemon -n $ns patch pod go-daemon-a --type merge -p '{"metadata": {"labels": {"app.kubernetes.io/component": "kubelet-plugin"}}}'
 }
 
-# Those of host-managed IMEX and of isolation by channel are not its own here.
+# With this configuration, the annotations for host-managed IMEX and for channel isolation are not allowed.
 @test "a plugin changes no other annotation of its pod, no label, and nothing else" {
 	local key
 	for key in unprepared-daemon-claim2 refused-daemon-pod2 report state host-state host-channels; do
@@ -340,14 +342,14 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 
 # --- a daemon's pod
 
-# patch POD JSON [ARGUMENT...]: as daemon-a.
+# patch POD JSON [ARGUMENT...]: patches a pod as daemon-a.
 patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
-# A report as model/daemon_report.h has it.
+# A report as described in model/daemon_report.h.
 report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e-0000-4000-8000-000000000000", "fabricUID": "", "seen": 0, "recount": 0}'
 
 # bats test_tags=matrix
-@test "a daemon reports on its own pod, labels it with its ComputeDomain and its clique, and does so on no other" {
+@test "a daemon reports on its own pod, labels it with its ComputeDomain and its clique ID, and changes no other pod" {
 	local json name
 	json=$(jq -cn --arg r "$report" '{metadata: {annotations: {"imex.resource.nvidia.com/report": $r, "imex.resource.nvidia.com/state": "IDLE"},
 		labels: {"resource.nvidia.com/computeDomain.cliqueID": "c.1", "resource.nvidia.com/computeDomain": "other-uid"}}}')
@@ -360,7 +362,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 }
 
 # bats test_tags=matrix
-@test "a daemon that the Go driver left labels its own pod with its clique, and no other" {
+@test "a daemon of the Go driver labels its own pod with its clique ID, and no other" {
 	local json='{"metadata": {"labels": {"resource.nvidia.com/computeDomain.cliqueID": "c.1"}}}' name
 	allowed as go-daemon -n $ns patch pod go-daemon-a --type merge -p "$json"
 	for name in plugin-a daemon-a workload; do
@@ -412,7 +414,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	denied "its own pod only" as daemon create -f - <<<"$(pod another default policy-a)"
 }
 
-# No role of ours grants them; an administrator's might.
+# No role of the driver grants them, but an administrator's role might.
 # failure: a daemon's token is stolen -> it reaches no subresource of a pod
 @test "a daemon reaches no subresource of a pod" {
 	denied "its own pod only" patch daemon-a '{"spec": {"ephemeralContainers": [{"name": "e", "image": "example.org/other:1"}]}}' --subresource ephemeralcontainers
@@ -429,13 +431,13 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	denied "its own pod only" k -n $ns annotate --as "system:serviceaccount:$ns:$daemon" pod daemon-a imex.resource.nvidia.com/state=READY
 }
 
-@test "pods of others are no business of the policy" {
+@test "pods of others are not affected" {
 	allowed k -n $ns label --overwrite pod workload any=label
 }
 
 # --- the policies themselves
 
 # bats test_tags=matrix
-@test "the API server finds no fault with the policies" {
+@test "the API server reports no warnings about the policies" {
 	no_fault_with policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server refuses to our own accounts, also when their tokens are stolen, and to everybody about the daemons' device: the
-# policies for the controller's Nodes, DaemonSets and claim templates, for a plugin's Events, and for claims of daemon-0.
+# What the API server denies to the driver's own accounts, in case their tokens are stolen, and to all accounts for
+# daemon devices: the policies for the Nodes, DaemonSets and claim templates of the controller, for the Events of a
+# plugin, and for claims of daemon-0.
 #
-# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
+# The tests need a running cluster. They use their own namespace and release, so the driver may be installed.
 
 load policy.bash
 
@@ -13,7 +14,7 @@ domain_label=resource.nvidia.com/computeDomain
 uid=6c5a4d3e-0000-4000-8000-000000000000
 image=example.org/mirror/compute-domains:v2
 
-# The driver that may be installed counts as an earlier installation of this one, so that its own daemons are not refused.
+# An installed driver counts as an earlier installation of this one, so that its daemons are not denied.
 render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-accounts "$chart" --namespace $ns --set nameOverride=policy-accounts "$@" \
 		--kube-version 1.37.0 --set image.repository=example.org/mirror/compute-domains \
@@ -31,7 +32,7 @@ setup_file() {
 	k create namespace $ns-tenant
 	k -n $ns create serviceaccount $plugin
 	k -n $ns create serviceaccount $controller
-	# Rights to everything, so that what is denied is denied by the policies.
+	# The accounts have all rights, so only the policies can deny something.
 	k create clusterrolebinding $ns --clusterrole=cluster-admin --serviceaccount=$ns:$plugin --serviceaccount=$ns:$controller
 	{
 		node policy-accounts-a
@@ -42,14 +43,14 @@ setup_file() {
 	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
 	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
 	without_identity
-	# That of a driver that is installed would speak before ours, and knows nothing of our namespace.
+	# The policy of an installed driver would be named first, and does not know this namespace.
 	k get validatingadmissionpolicybinding compute-domains-daemon-claims -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$BATS_FILE_TMPDIR/binding.json" || true
 	k delete --ignore-not-found validatingadmissionpolicybinding compute-domains-daemon-claims
 	claim "$(resource_version)" "$(spelt "$(resource_version)" "{name: d, $daemon}")" >"$BATS_FILE_TMPDIR/claim.yaml"
 	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml"
 	render | k apply -f -
 
-	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
+	# Only a request that is denied shows that the API server enforces a policy.
 	daemonset other >"$BATS_FILE_TMPDIR/daemonset.yaml"
 	template plain '{}' >"$BATS_FILE_TMPDIR/template.yaml"
 	event policy-accounts-b >"$BATS_FILE_TMPDIR/event.yaml"
@@ -79,7 +80,7 @@ clean() {
 
 # --- the controller and Nodes
 
-# patch_node JSON [ARGUMENT...]: node a, by the controller.
+# patch_node JSON [ARGUMENT...]: patches node a as the controller.
 patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "${@:2}"; }
 
 # bats test_tags=matrix
@@ -90,7 +91,7 @@ patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "
 	allowed patch_node '{"metadata": {"labels": {"nvidia.com/gpu.clique": null}, "annotations": {"resource.nvidia.com/gpu-clique-label": null, "resource.nvidia.com/clique-id": null}}}'
 }
 
-# failure: the controller's token is stolen -> it changes only our labels and annotations of a Node
+# failure: the controller's token is stolen -> it changes only the driver's labels and annotations of a Node
 @test "the controller changes nothing else of a node" {
 	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}'
 	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"kubernetes.io/arch": null, "x": "y"}}}'
@@ -101,7 +102,7 @@ patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "
 	denied "$sentence" patch_node '{"metadata": {"finalizers": ["example.org/stay"]}}'
 }
 
-@test "the controller makes no node, deletes none, and writes no status of one" {
+@test "the controller creates no node, deletes none, and writes no status of one" {
 	local sentence="may label nodes, and do nothing else with them"
 	denied "$sentence" as controller create -f - <<<"$(node policy-accounts-c)"
 	denied "$sentence" as controller delete node policy-accounts-a
@@ -111,7 +112,7 @@ patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "
 
 # --- the controller and DaemonSets
 
-# daemonset NAME [POD-SPEC [CONTAINER [NAMESPACE]]]: as the controller creates it, with more members.
+# daemonset NAME [POD-SPEC [CONTAINER [NAMESPACE]]]: the DaemonSet as the controller creates it, with more members.
 daemon_set=compute-domain-daemon
 daemonset() {
 	cat <<-YAML
@@ -141,7 +142,7 @@ daemonset() {
 }
 
 # failure: the controller's token is stolen -> its DaemonSets run only daemons without privileges
-@test "the controller starts nothing but daemons without rights" {
+@test "the controller starts only daemons, without privileges" {
 	as_daemonset() { as controller create --dry-run=server -f - <<<"$(daemonset $daemon_set "$@")"; }
 	allowed as_daemonset
 	denied "pods of the account compute-domain-daemon only" as_daemonset "serviceAccountName: $plugin,"
@@ -168,7 +169,7 @@ daemonset() {
 	denied "with the image example.org/mirror/compute-domains only" as_daemonset "initContainers: [{name: i, image: example.org/other}],"
 }
 
-@test "the controller starts pods by no other DaemonSet, and in no other namespace of the driver" {
+@test "the controller starts pods through no other DaemonSet, and in no other namespace of the driver" {
 	local sentence="may start pods by the DaemonSet compute-domain-daemon of the driver's namespace only"
 	denied "$sentence" as controller create --dry-run=server -f - <<<"$(daemonset computedomain-daemon-$uid)"
 	k get namespace nvidia-compute-domains &>/dev/null || k create namespace nvidia-compute-domains
@@ -176,7 +177,7 @@ daemonset() {
 }
 
 # failure: the controller's token is stolen -> it changes no other DaemonSet
-@test "the controller touches no DaemonSet of others, the kubelet plugin's neither" {
+@test "the controller changes no DaemonSet of others, and not that of the kubelet plugin" {
 	local sentence="may write the DaemonSet compute-domain-daemon only, and those of the Go driver"
 	denied "$sentence" as controller create -f - <<<"$(daemonset other)"
 	k create -f - <<<"$(daemonset other)"
@@ -186,7 +187,8 @@ daemonset() {
 	k -n $ns delete daemonset other
 }
 
-# What the Go driver made, with another image and another template, can be released, and nothing else is started by it.
+# The Go driver's DaemonSets have another image and another template. Their finalizers can be removed, but they cannot
+# start anything else.
 # failure: an upgrade from the Go driver is stuck -> its DaemonSets can be released and deleted [go]
 @test "a DaemonSet of the Go driver can be released and deleted" {
 	local go=computedomain-daemon-$uid
@@ -219,7 +221,7 @@ daemonset() {
 
 # --- the controller and claim templates
 
-# template NAME LABELS [CLASS [DRIVER [VERSION]]]
+# template NAME LABELS [CLASS [DRIVER [VERSION]]]: a claim template.
 template() {
 	local version=${5:-$(resource_version)}
 	cat <<-YAML
@@ -232,11 +234,12 @@ template() {
 }
 
 # bats test_tags=matrix
-@test "the controller creates, repairs and deletes the claim templates of ComputeDomains, in every version of the API, and creates the daemons'" {
+@test "the controller creates, repairs and deletes the claim templates of ComputeDomains, in every version of the API, and creates that of the daemons" {
 	local version
 	for version in $(resource_versions); do
 		allowed as controller create --dry-run=server -f - <<<"$(template ours "{$domain_label: $uid}" "" "" $version)"
-		# Somebody took its label away. Tried and not kept: the controller of an installed driver knows no such domain, and takes it down.
+		# Someone has removed its label. As a dry run, because the controller of an installed driver does not know
+		# this ComputeDomain, and would delete the template.
 		k create -f - <<<"$(template ours "{}" "" "" $version)"
 		patch_ours() { as controller -n $ns-tenant patch --dry-run=server "resourceclaimtemplates.$version.resource.k8s.io" ours --type merge -p "$1"; }
 		allowed patch_ours '{"metadata": {"labels": {"'$domain_label'": "'$uid'"}}}'
@@ -249,7 +252,7 @@ template() {
 }
 
 # failure: the controller's token is stolen -> it changes no other claim template
-@test "the controller touches no claim template of others" {
+@test "the controller changes no claim template of others" {
 	local sentence="may write the claim templates of ComputeDomains only"
 	denied "$sentence" as controller create -f - <<<"$(template theirs '{}' gpu.example.com gpu.example.com)"
 	k create -f - <<<"$(template theirs '{}' gpu.example.com gpu.example.com)"
@@ -261,9 +264,9 @@ template() {
 	sentence="may create claim templates for channels of ComputeDomains, and the template compute-domain-daemon for the daemons' device, only"
 	denied "$sentence" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" gpu.example.com)"
 	denied "$sentence" as controller create -f - <<<"$(template ours '{}')"
-	# Another template of the driver's namespace.
+	# Another claim template in the driver's namespace.
 	denied "$sentence" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
-	# Two policies refuse the daemons' device in a tenant's namespace, and the API server names either.
+	# Two policies deny daemon devices in a tenant's namespace, and the API server names either of them.
 	either() {
 		run as controller create -f - <<<"$(template "$1" "{$domain_label: $uid}" compute-domain-daemon.nvidia.com)"
 		[[ $status != 0 && ($output == *"$sentence"* || $output == *"is for the IMEX daemons that the driver starts itself"*) ]]
@@ -274,7 +277,7 @@ template() {
 
 # --- a plugin's Events
 
-# event NODE [COMPONENT [NAME]]: as the kubelet plugin writes it.
+# event NODE [COMPONENT [NAME]]: an Event as the kubelet plugin writes it.
 event() {
 	cat <<-YAML
 		apiVersion: v1
@@ -294,7 +297,7 @@ event() {
 }
 
 # bats test_tags=matrix
-@test "a plugin writes Events of its own node, and counts their repetitions" {
+@test "a plugin writes Events of its node, and counts their repetitions" {
 	allowed as plugin create -f - <<<"$(event policy-accounts-a)"
 	allowed as plugin -n $ns-tenant patch event event --type merge -p '{"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z"}'
 	k -n $ns-tenant delete event event
@@ -334,7 +337,7 @@ event() {
 
 # --- claims of the daemons' device
 
-# claim VERSION REQUEST [CONFIG [NAMESPACE]]; claim_template, the same.
+# claim VERSION REQUEST [CONFIG [NAMESPACE]]: prints a claim. claim_template: prints a claim template.
 claim() {
 	cat <<-YAML
 		apiVersion: resource.k8s.io/$1
@@ -352,8 +355,8 @@ claim_template() {
 	YAML
 }
 
-# each_way REQUEST CONFIG NAMESPACE [SENTENCE]: claims and templates, in every version of the API, are all
-# refused with that sentence; without one all are allowed.
+# each_way REQUEST CONFIG NAMESPACE [SENTENCE]: claims and claim templates, in every version of the API, are all
+# denied with this sentence, or all allowed if there is none.
 each_way() {
 	local version make versions
 	versions=$(resource_versions)
@@ -365,7 +368,7 @@ each_way() {
 	done >"$BATS_TEST_TMPDIR/each-way.yaml"
 	run k create --dry-run=server -f "$BATS_TEST_TMPDIR/each-way.yaml"
 	[[ $(grep -cF "${4:-created (server dry run)}" <<<"$output") == $((2 * $(wc -w <<<"$versions"))) ]] || {
-		echo "not what was expected: $output"
+		echo "unexpected result: $output"
 		return 1
 	}
 }
@@ -375,7 +378,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 
 # failure: a tenant creates a claim for the device of daemons -> it is refused in every API version
 # bats test_tags=matrix
-@test "claims and claim templates for the daemons' device are refused outside the driver's namespaces, in every version of the API" {
+@test "claims and claim templates for daemon devices are denied outside the driver's namespaces, in every version of the API" {
 	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
 	each_way "{name: r, exactly: {deviceClassName: compute-domain-daemon.nvidia.com, allocationMode: All}}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, {name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
@@ -383,14 +386,14 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 }
 
 # bats test_tags=matrix
-@test "nor is a choice that has the daemons' device among others accepted, in any version of the API" {
+@test "a firstAvailable list that contains daemon devices is denied, in every version of the API" {
 	since 34 "firstAvailable is behind a gate before 1.34"
 	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 }
 
 # failure: a claim for a channel names no ComputeDomain -> it is refused in every API version
 # bats test_tags=matrix
-@test "claims for a channel that name no ComputeDomain are refused, in every version of the API" {
+@test "claims for a channel that name no ComputeDomain are denied, in every version of the API" {
 	local sentence="the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain, and no configuration of this claim names one"
 	local ours='opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}'
 	each_way "$channel" '[]' "" "$sentence"
@@ -400,7 +403,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 }
 
 # bats test_tags=matrix
-@test "nor may a choice that has a channel among others name none, in any version of the API" {
+@test "a firstAvailable list that contains a channel without a ComputeDomain is denied, in every version of the API" {
 	since 34 "firstAvailable is behind a gate before 1.34"
 	local choice='{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-default-channel.nvidia.com}]}'
 	local ours='opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}'
@@ -409,13 +412,13 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "$choice" "[{requests: [r], $ours}]" ""
 }
 
-@test "the driver's own namespace, and one that it ran in before, may claim the daemons' device" {
+@test "claims for daemon devices are allowed in the driver's own namespace, and in one that it ran in before" {
 	each_way "{name: r, $daemon}" "$daemon_config" $ns
 	k get namespace nvidia-compute-domains &>/dev/null || k create namespace nvidia-compute-domains
 	each_way "{name: r, $daemon}" "$daemon_config" nvidia-compute-domains
 }
 
-@test "claims of others are no business of the policy about the daemons' device" {
+@test "claims for other devices are not affected by the policy for daemon devices" {
 	each_way "$channel" '[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}}]' ""
 	each_way "{name: r, exactly: {deviceClassName: gpu.example.com}}" '[{opaque: {driver: gpu.example.com, parameters: {kind: ComputeDomainDaemonConfig}}}]' ""
 	each_way "$channel" '[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 7}}}]' ""
@@ -431,14 +434,14 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 # --- the policies themselves
 
 # bats test_tags=matrix
-@test "the API server finds no fault with the policies for accounts" {
+@test "the API server reports no warnings about the policies for accounts" {
 	no_fault_with policy-accounts-controller-nodes policy-accounts-controller-daemonsets policy-accounts-controller-claimtemplates \
 		policy-accounts-events policy-accounts-daemon-claims
 }
 
-# The last test: it leaves this policy in the place of the other.
+# The last test, because its policy replaces the other one.
 # failure: IMEX is host-managed -> claims for the device of daemons are refused too
-@test "where the hosts run IMEX, claims of the daemons' device are refused too" {
+@test "claims for daemon devices are also denied if the hosts run IMEX" {
 	render --set featureGates.HostManagedIMEX=true | k apply -f - >/dev/null
 	local end=$((SECONDS + 60))
 	until [[ $(k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml" 2>&1) == *"and the hosts run nvidia-imex themselves"* ]]; do ((SECONDS < end)); done

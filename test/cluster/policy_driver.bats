@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The admission policies with the driver at work: nobody else gets the daemons' device, and nothing that our own programs write is
-# refused, neither today nor while the chart is upgraded.
+# The admission policies with a running driver: no other workload gets daemon devices, and no request of the driver's
+# own programs is denied, also while the chart is upgraded.
 
 load driver
 
@@ -15,13 +15,13 @@ teardown() {
 	k delete deviceclass any-of-this-driver --ignore-not-found >/dev/null
 	ns_end
 }
-# The tests after this file want the driver as it is installed by itself.
+# The tests after this file need the default installation.
 teardown_file() { with_driver $nodes; }
 
-# not_scheduled POD SENTENCE: the scheduler has given up for now, and says why.
+# not_scheduled POD SENTENCE: the scheduler cannot place the pod, and reports this reason.
 not_scheduled() { [[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]; }
 
-# tenant POD NODE SPEC-MEMBERS CONTAINER-MEMBERS [ARGUMENT]: a pod of a tenant on one node.
+# tenant POD NODE SPEC-MEMBERS CONTAINER-MEMBERS [ARGUMENT]: a pod of a tenant on this node.
 tenant() {
 	k -n "$ns" apply -f - "${@:5}" >/dev/null <<END
 apiVersion: v1
@@ -35,7 +35,7 @@ spec:
 END
 }
 
-# forms_on NODE: a domain forms there, for which the node's daemon needs daemon-0.
+# forms_on NODE: a ComputeDomain forms there, for which the node's daemon needs daemon-0.
 forms_on() {
 	domain "forms-$1"
 	worker "forms-$1" "forms-$1" "$1"
@@ -43,11 +43,11 @@ forms_on() {
 	has_channel "forms-$1"
 }
 
-# daemon_claims: whose the devices daemon-0 are, "NAMESPACE NODE" a line each.
+# daemon_claims: prints the owners of the daemon devices, "NAMESPACE NODE" per line.
 daemon_claims() {
 	k get resourceclaims -A -o json | jq -r '.items[] | .metadata.namespace as $ns | .status.allocation.devices.results[]? | select(.device == "daemon-0") | "\($ns) \(.pool)"'
 }
-# free_device NODE: nobody has daemon-0 of that node, not even the daemon there, which the controllers would start again.
+# free_device NODE: daemon-0 of this node is free, and its daemon does not run. The controllers would start it again.
 free_device() {
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
 	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s >/dev/null
@@ -55,7 +55,7 @@ free_device() {
 	eventually 60 device_is_free "$1"
 }
 device_is_free() { [[ $(daemon_claims) != *" node-$1"* ]]; }
-# daemon_again NODE: a tenant has not got the device, and the daemon has it again.
+# daemon_again NODE: the tenant does not have the device, and the daemon has it again.
 daemon_again() {
 	device_is_free "$1"
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
@@ -63,7 +63,7 @@ daemon_again() {
 	[[ $(daemon_claims | sort | xargs) == "$driver_ns node-0 $driver_ns node-1" ]]
 }
 
-# not_refused MARK: whatever our programs asked of the API server since then.
+# not_refused MARK: no request of the driver's programs was denied since this mark of the audit log.
 not_refused() {
 	local refused
 	refused=$("$cluster/audit" "$1" | grep -E "system:serviceaccount:$driver_ns:.* (403|422)$") || return 0
@@ -73,12 +73,12 @@ not_refused() {
 
 # failure: a tenant requests daemon-0 -> it gets none, and a ComputeDomain forms there
 # bats test_tags=matrix
-@test "a tenant's claim, claim template or device class does not get daemon-0, and a domain forms there" {
+@test "a tenant's claim, claim template or device class does not get daemon-0, and a ComputeDomain forms there" {
 	local mark claim version
 	mark=$("$cluster/audit" mark)
 	version=$(resource_version)
 	claim="{devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}"
-	# What begins with a brace has to be JSON for the kubectl of 1.32.
+	# The kubectl of Kubernetes 1.32 parses input that begins with a brace as JSON only.
 	mine() { printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: $1" "metadata: {name: mine}" "spec: $2"; }
 	run k -n "$ns" create -f - <<<"$(mine ResourceClaim "$claim")"
 	[[ $status != 0 && $output == *"is for the IMEX daemons that the driver starts itself"* ]]
@@ -108,7 +108,8 @@ not_refused() {
 	not_refused "$mark"
 }
 
-# pod_policy Deny|Audit: whether the policy about pods denies or only takes note, once the API server acts on it.
+# pod_policy Deny|Audit: sets whether the policy for pods denies or only audits, and waits until the API server does
+# so.
 pod_policy() {
 	k patch validatingadmissionpolicybinding compute-domains-daemon-extended-resource --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null
 	eventually 30 pod_policy_is "$1"
@@ -121,14 +122,14 @@ pod_policy_is() {
 
 # failure: a tenant's pod requests daemon-0 as an extended resource -> it is refused
 # bats test_tags=matrix
-@test "a tenant's pod with the extended resource of daemon-0 is refused, nor does the scheduler get it, and a domain forms there" {
+@test "a tenant's pod with the extended resource of daemon-0 is denied, the scheduler does not get the device for it, and a ComputeDomain forms there" {
 	since 36 "the scheduler makes claims for extended resources from 1.36 on"
 	local mark
 	mark=$("$cluster/audit" mark)
 	pod_policy_is Deny
 	run tenant init 0 "initContainers: [{name: i, image: i, resources: {limits: {$implicit: 1}}}]" ""
 	[[ $status != 0 && $output == *"the extended resource $implicit is for the IMEX daemons"* ]]
-	# One that was there before the policy was.
+	# A pod that was created before the policy.
 	pod_policy Audit
 	free_device 0
 	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
@@ -142,7 +143,7 @@ pod_policy_is() {
 
 # failure: a pod requests a channel as an extended resource -> it is refused
 # bats test_tags=matrix
-@test "a tenant's pod with the extended resource of a channel is refused" {
+@test "a tenant's pod with the extended resource of a channel is denied" {
 	local channel=deviceclass.resource.kubernetes.io/compute-domain-default-channel.nvidia.com
 	local sentence="the extended resource $channel names no ComputeDomain; a workload gets its channel by the claim template"
 	since 36 "the scheduler makes claims for extended resources from 1.36 on"
@@ -151,7 +152,7 @@ pod_policy_is() {
 	[[ $status != 0 && $output == *"$sentence"* ]]
 	run tenant asks 0 "" "resources: {limits: {$channel: 1}}"
 	[[ $status != 0 && $output == *"$sentence"* ]]
-	# One that was there before the policy was: the scheduler's claim is refused, and the node's channel stays free.
+	# A pod that was created before the policy: the scheduler's claim is denied, and the node's channel stays free.
 	pod_policy Audit
 	tenant implicit 0 "" "resources: {limits: {$channel: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain"
@@ -161,7 +162,7 @@ pod_policy_is() {
 	forms_on 0
 }
 
-# As when the new image cannot be pulled: the new policies are there, and the programs are still the old ones.
+# For instance, the new image cannot be pulled: the new policies exist, and the old programs still run.
 # failure: an upgrade is stuck -> the programs of the earlier version work with the new policies [upgrade]
 @test "while an upgrade is stuck, the programs of the earlier version work with the new policies" {
 	local mark

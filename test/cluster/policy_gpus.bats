@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server accepts and what it refuses of configurations of GPUs, by the optional admission policy: what the kubelet plugin takes, in
-# every version of the API, and what it refuses, in its words.
+# Which configurations of GPUs the API server accepts and denies, by the optional admission policy: those that the
+# kubelet plugin accepts, in every version of the API, and those that it refuses, with the same message.
 #
-# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
+# The tests need a running cluster. They use their own namespace and release, so the driver may be installed.
 
 load policy.bash
 
@@ -36,7 +36,7 @@ clean() {
 devices() {
 	echo "{requests: $(spelt "$1" '[{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]'), config: [{requests: [gpu], opaque: {driver: ${3:-gpu.nvidia.com}, parameters: $2}}]}"
 }
-# claim PARAMETERS [VERSION [DRIVER]]; template, the same.
+# claim PARAMETERS [VERSION [DRIVER]]: prints a claim. template: prints a claim template.
 claim() {
 	local version=${2:-$(resource_version)}
 	printf 'apiVersion: resource.k8s.io/%s\nkind: ResourceClaim\nmetadata: {generateName: c-, namespace: %s}\nspec: {devices: %s}\n' \
@@ -47,7 +47,7 @@ template() {
 	printf 'apiVersion: resource.k8s.io/%s\nkind: ResourceClaimTemplate\nmetadata: {generateName: c-, namespace: %s}\nspec: {spec: {devices: %s}}\n' \
 		"$version" $ns "$(devices "$version" "$1" "${3:-}")"
 }
-# each_way PARAMETERS WORD...: for claims and templates, in every version of the API.
+# each_way PARAMETERS WORD...: runs a command for claims and claim templates, in every version of the API.
 each_way() {
 	local parameters=$1 version make
 	shift
@@ -57,10 +57,11 @@ each_way() {
 		done
 	done
 }
-# config [KIND [MORE]]
+# config [KIND [MORE]]: prints a configuration.
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${1:-GpuConfig}${2:+, $2}}"; }
 
-# once PARAMETERS WORD...: for a claim in the version that the cluster prefers; of one template come the expressions for all.
+# once PARAMETERS WORD...: runs a command for a claim in the preferred version of the API. The expressions for the
+# others come from the same template.
 once() {
 	local parameters=$1
 	shift
@@ -95,20 +96,20 @@ refuses_what_prepare_refuses() {
 }
 
 # bats test_tags=matrix
-@test "configurations of GPUs that Prepare takes are accepted, in every version of the API" { takes_what_prepare_takes; }
+@test "configurations of GPUs that Prepare accepts are accepted, in every version of the API" { takes_what_prepare_takes; }
 # bats test_tags=matrix
-@test "configurations of GPUs that Prepare refuses are refused at kubectl apply, in its words" { refuses_what_prepare_refuses; }
+@test "configurations of GPUs that Prepare refuses are denied at kubectl apply, with the same message" { refuses_what_prepare_refuses; }
 
-@test "configurations of other drivers are no business of the policy" {
+@test "configurations of other drivers are not affected" {
 	allowed k create --dry-run=server -f - <<<"$(claim '{kind: GpuConfig, colour: green}' '' gpu.example.com)"
 }
 
 # bats test_tags=matrix
-@test "the API server finds no fault with the policies about GPUs" {
+@test "the API server reports no warnings about the policies for GPUs" {
 	no_fault_with policy-gpus-test-gpu-resourceclaims policy-gpus-test-gpu-resourceclaimtemplates
 }
 
-@test "time slices are refused at kubectl apply where their gate is off, by its name" {
+@test "time slices are denied at kubectl apply while their feature gate is off, and the message names the gate" {
 	allowed k create --dry-run=server -f - <<<"$(claim "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')")"
 	render | k apply -f - >/dev/null
 	claim "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')" >"$BATS_TEST_TMPDIR/sliced.yaml"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the API server accepts and what it refuses when the hosts run nvidia-imex themselves: the roles, the policy that confines a
-# kubelet plugin to its pod, and the optional one for claims.
+# What the API server accepts and what it denies if the hosts run nvidia-imex themselves: the roles, the policy that
+# restricts a kubelet plugin to its pod, and the optional policy for claims.
 #
-# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
+# The tests need a running cluster. They use their own namespace and release, so the driver may be installed.
 
 load policy.bash
 
@@ -18,7 +18,8 @@ render() {
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
 }
 
-# An installed driver's policy about the daemons' device would refuse some of this before the policies under test can: it takes note only.
+# The policy for daemon devices of an installed driver would deny some requests before the policies under test. It
+# only audits here.
 installed_policy() {
 	[[ -z $(k get validatingadmissionpolicybinding compute-domains-daemon-claims --ignore-not-found -o name) ]] ||
 		k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}"
@@ -28,11 +29,11 @@ setup_file() {
 	k get --raw /readyz >/dev/null
 	clean
 	installed_policy Audit
-	k apply --server-side --force-conflicts -f "$chart/crds" # also for kubectl auth can-i, which says no of what it does not know
+	k apply --server-side --force-conflicts -f "$chart/crds" # also for kubectl auth can-i, which answers no for unknown kinds
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
 	render | k apply -f -
-	# Rights to everything in the namespace, so that what is denied to a plugin is denied by the policy.
+	# The account has all rights in the namespace, so only the policy can deny something to the plugin.
 	k -n $ns create rolebinding everything --clusterrole=admin --serviceaccount=$ns:$plugin
 	{
 		node policy-host-a
@@ -66,20 +67,20 @@ clean() {
 
 # --- a plugin's pod
 
-# patch POD JSON: as the plugin of node policy-a.
+# patch POD JSON: patches a pod as the plugin of node policy-a.
 patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 
 report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DOWN", "imex.resource.nvidia.com/host-reason": "no answer"}}}'
 
 # bats test_tags=matrix
-@test "a plugin tells on its own pod how its host is" {
+@test "a plugin reports the state of its host on its own pod" {
 	allowed patch plugin-a "$report"
 	allowed patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "UP", "imex.resource.nvidia.com/host-reason": null}}}'
 	allowed patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": null}}}'
 }
 
-# The policy allows it in every mode.
-@test "a plugin reports which daemon claim it has unprepared on its own pod here, too, and on no other" {
+# The policy allows this in every mode.
+@test "a plugin reports which daemon claim it has unprepared on its own pod, and on no other" {
 	allowed patch plugin-a "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
 	allowed patch plugin-a "$(unprepared)"
 	denied "a kubelet plugin may change its own pod only" patch plugin-b "$(unprepared 3f0c7d2a-0000-4000-8000-000000000000)"
@@ -106,7 +107,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 	denied "labels and annotations of its pod only" patch plugin-a '{"metadata": {"finalizers": ["example.org/stay"]}}'
 }
 
-@test "a plugin neither makes nor deletes pods" {
+@test "a plugin neither creates nor deletes pods" {
 	denied "its own pod only" as plugin -n $ns delete pod plugin-a
 	denied "its own pod only" as plugin create -f - <<<"$(pod another default policy-host-a)"
 }
@@ -117,7 +118,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 
 # --- roles
 
-@test "the controller may take down what daemons were made of, and make none" {
+@test "the controller may delete the objects of daemons, and create none" {
 	local resource verb
 	for resource in daemonsets.apps computedomaincliques.resource.nvidia.com; do
 		for verb in get list watch patch delete; do
@@ -131,7 +132,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 
 # --- claims
 
-# parameters MEMBERS: a config of ours for the request "channel".
+# parameters MEMBERS: prints a configuration of this driver for the request "channel".
 parameters() {
 	echo "[{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: {\"apiVersion\": \"resource.nvidia.com/v1beta1\",
 	\"domainID\": \"6c5a4d3e-0000-4000-8000-000000000000\", $1}}}]"
@@ -143,7 +144,7 @@ class=compute-domain-default-channel.nvidia.com
 # request [NAME] [MEMBERS]
 request() { echo "{name: ${1:-channel}, exactly: {deviceClassName: $class${2:+, $2}}}"; }
 
-# claim CONFIG [REQUESTS] [VERSION]; template, the same.
+# claim CONFIG [REQUESTS] [VERSION]: prints a claim. template: prints a claim template.
 claim() {
 	local version=${3:-$(resource_version)}
 	cat <<-YAML
@@ -163,7 +164,7 @@ template() {
 	YAML
 }
 
-# each_way CONFIG REQUESTS WORD...: for claims and templates, in every version of the API.
+# each_way CONFIG REQUESTS WORD...: runs a command for claims and claim templates, in every version of the API.
 each_way() {
 	local config=$1 requests=$2 version make
 	shift 2
@@ -207,24 +208,24 @@ refuses_choices() {
 }
 
 # bats test_tags=matrix
-@test "claims that Prepare takes are accepted, in every version of the API" { takes_what_prepare_takes; }
+@test "claims that Prepare accepts are accepted, in every version of the API" { takes_what_prepare_takes; }
 # bats test_tags=matrix
-@test "allocationMode All, and any unknown mode, is refused at kubectl apply" { refuses_modes; }
+@test "allocationMode All, and any unknown mode, is denied at kubectl apply" { refuses_modes; }
 # bats test_tags=matrix
-@test "daemon configs are refused at kubectl apply" { refuses_daemons; }
+@test "daemon configurations are denied at kubectl apply" { refuses_daemons; }
 # bats test_tags=matrix
-@test "more than one channel is refused at kubectl apply" { refuses_several_channels; }
-@test "firstAvailable with an IMEX channel is refused at kubectl apply" { refuses_choices; }
+@test "more than one channel is denied at kubectl apply" { refuses_several_channels; }
+@test "firstAvailable with an IMEX channel is denied at kubectl apply" { refuses_choices; }
 
-@test "claims of others are no business of the policy" {
+@test "claims for other drivers are not affected" {
 	local theirs='[{opaque: {driver: gpu.example.com, parameters: {"kind": "ComputeDomainDaemonConfig", "allocationMode": "All"}}}]'
 	allowed k create --dry-run=server -f - <<<"$(claim "$theirs" '[{name: a, exactly: {deviceClassName: gpu.example.com, count: 4, allocationMode: ExactCount}}]')"
 	allowed k create --dry-run=server -f - <<<"$(template '[]' '[{name: a, firstAvailable: [{name: x, deviceClassName: gpu.example.com}]}]')"
-	allowed k create --dry-run=server -f - <<<"$(claim '[{opaque: {driver: compute-domain.nvidia.com, parameters: {"kind": 7, "allocationMode": []}}}]')" # Prepare says what is wrong with it
+	allowed k create --dry-run=server -f - <<<"$(claim '[{opaque: {driver: compute-domain.nvidia.com, parameters: {"kind": 7, "allocationMode": []}}}]')" # Prepare reports what is wrong with it
 }
 
-# A finalizer must come off a claim that was made before the policy.
-@test "what was allowed once can still be let go" {
+# A finalizer must be removable from a claim template that is older than the policy.
+@test "a claim template that is older than the policy can still be released and deleted" {
 	local before=$BATS_TEST_TMPDIR/before.yaml
 	template "$(parameters "$channel, \"allocationMode\": \"All\"")" | sed 's/generateName: c-/name: before, finalizers: [example.org\/stay]/' >"$before"
 	k delete validatingadmissionpolicybinding policy-host-test-resourceclaimtemplates
@@ -239,7 +240,7 @@ refuses_choices() {
 # --- the policies themselves
 
 # bats test_tags=matrix
-@test "the API server finds no fault with the policies" {
+@test "the API server reports no warnings about the policies" {
 	no_fault_with policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
 		policy-host-test-computedomains
 }
@@ -250,7 +251,7 @@ computedomain() {
 	spec: {channel: {resourceClaimTemplate: {name: d}$1}}}"
 }
 
-@test "a ComputeDomain whose claim template would be refused is refused at kubectl apply" {
+@test "a ComputeDomain whose claim template would be denied is denied at kubectl apply" {
 	denied 'allocationMode "All": with host-managed IMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain)"

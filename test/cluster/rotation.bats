@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Authorities, tokens and client certificates are replaced under running programs: no request fails of it, nothing is started again, watches
-# go on, and workloads form meanwhile and afterwards.
+# Certificate authorities, tokens and client certificates are replaced under running programs: no request fails
+# because of it, nothing is restarted, watches continue, and workloads start during and after it.
 
 load driver
 load absence
@@ -13,14 +13,15 @@ teardown() {
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	[[ -n ${BATS_TEST_COMPLETED:-} || ! -e $outside.log ]] || tail -20 "$outside.log"
 	nobody_outside
-	ns_end # last: what a teardown says is what its last command says
+	ns_end # last, because the result of a teardown is that of its last command
 }
 
 rotate() { "$cluster/rotate" "$@"; }
-# cluster_has PATH: that file or folder of the cluster's.
+# cluster_has PATH: prints the path of this file or folder of the cluster.
 cluster_has() { (. "$cluster/lib.bash" && echo "$state/$1"); }
 
-# ours: the process ids of all our programs. They are told once, so that one that was started again is missed.
+# ours: prints the process IDs of all programs of the driver. It is called once, so that a restarted program would be
+# missing.
 ours() {
 	local uids pid
 	uids=$(our_pods uid)
@@ -30,9 +31,9 @@ ours() {
 }
 our_pods() { k -n "$driver_ns" get pods -o json | jq -r ".items[].metadata | select(.deletionTimestamp == null) | .$1"; }
 
-# given PID FILE: what a program's pod has of its service account.
+# given PID FILE: prints a file of the service account in the pod of a program.
 given() { cat "/proc/$1/root/run/secrets/kubernetes.io/serviceaccount/$2"; }
-# newest_in: the text has the server's newest authority in it; alone_in: nothing else.
+# newest_in: the text contains the newest authority of the server. alone_in: it contains no other.
 newest_in() { grep -qF "$(sed -n 2p "$(cluster_has pki)/server-ca.crt")"; }
 alone_in() { diff -q - "$(cluster_has pki)/server-ca.crt" >/dev/null; }
 published() { k -n "$driver_ns" get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' | "$1"; }
@@ -41,12 +42,12 @@ all_given() {
 	shift
 	for pid; do given "$pid" ca.crt | "$what" || return 1; done
 }
-# Kubelets look at a pod when it changes, else in a minute or so; and may learn of the other change after that.
+# A kubelet looks at a pod when it changes, otherwise about once a minute. It may get the second change after that.
 all_looked_at_and_given() {
 	k -n "$driver_ns" annotate pods --all --overwrite "looked-at=$EPOCHREALTIME" >/dev/null
 	eventually 3 all_given "$@"
 }
-# issued: when the token in the text was, in seconds.
+# issued: prints when the token in the text was issued, in seconds.
 issued() { jq -R 'split(".")[1] | gsub("-"; "+") | gsub("_"; "/") | . + "=" * ((4 - length % 4) % 4) | @base64d | fromjson | .iat'; }
 all_tokens_since() {
 	local pid since=$1
@@ -54,9 +55,10 @@ all_tokens_since() {
 	for pid; do (($(given "$pid" token | issued) >= since)) || return 1; done
 }
 
-# all_in POD...: the text has a line for each.
+# all_in POD...: the text has a line for each of these pods.
 all_in() { [[ -z $(comm -23 <(printf '%s\n' "$@" | sort) <(sort -u)) ]]; }
-# watching_since AUDIT-MARK FRONT-MARK POD...: each of them has connected and begun to watch something since then.
+# watching_since AUDIT-MARK FRONT-MARK POD...: each of these pods has opened a connection and begun a watch since
+# then.
 watching_since() {
 	local audit=$1 log=$2
 	shift 2
@@ -64,7 +66,7 @@ watching_since() {
 	tail -c "+$((audit + 1))" "$(cluster_has control)/audit.log" | jq -r 'select(.verb == "watch" and .stage == "ResponseStarted") |
 		.user.extra["authentication.kubernetes.io/pod-name"][0]?' | all_in "$@"
 }
-# reconnected POD...: all connections of pods have ended as well as they can, and each of these has new ones.
+# reconnected POD...: ends all connections of pods gracefully, and waits until each of these pods has new ones.
 reconnected() {
 	local audit log
 	audit=$("$cluster/audit" mark)
@@ -74,10 +76,10 @@ reconnected() {
 }
 
 front_mark() { stat -c %s "$(cluster_has control)/front.log"; }
-# none: fails when there is a line to read, and shows it.
+# none: fails if there is a line to read, and prints it.
 none() { if grep . >&2; then return 1; fi; }
-# failed_since TIME AUDIT-MARK FRONT-MARK: requests of our pods that failed, and what they have to complain of, but that kubelets that start
-# take their nodes' ResourceSlices away.
+# failed_since TIME AUDIT-MARK FRONT-MARK: prints failed requests and reported errors of the driver's pods. A starting
+# kubelet deletes the ResourceSlices of its node, which does not count.
 failed_since() {
 	local app
 	"$cluster/audit" "$2" | grep -F "$driver_ns" | awk '$NF >= 400'
@@ -89,7 +91,7 @@ failed_since() {
 complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 
 # failure: the cluster's CA and the tokens are replaced -> all programs continue without a restart
-@test "the API server's authority and pods' tokens are replaced" {
+@test "the API server's certificate authority and the tokens of pods are replaced" {
 	local since audit log before pods pids expired restarting=()
 	domain d
 	worker a d 0
@@ -106,7 +108,8 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	audit=$("$cluster/audit" mark)
 	log=$(front_mark)
 
-	# Old and new are good; then the server shows a certificate of the new authority, and old tokens are good no more.
+	# Old and new are valid. Then the server presents a certificate of the new authority, and old tokens are no longer
+	# valid.
 	rotate server add
 	eventually 30 published newest_in
 	expired=$(date +%s)
@@ -123,7 +126,7 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	late_worker c d 2
 	running late-c
 
-	# Only the new authority is.
+	# Only the new authority is valid.
 	rotate server drop
 	eventually 30 published alone_in
 	eventually 60 all_looked_at_and_given alone_in $pids
@@ -136,33 +139,33 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	failed_since "$since" "$audit" "$log" | none
 }
 
-# A controller outside of the cluster, which the API server knows by its certificate, in the place of those in pods.
+# A controller outside of the cluster, which authenticates with a certificate, replaces those in pods.
 outside=$(cluster_has outside)
-# new_certificate: it and its key, in a folder of their own, whose path is printed.
+# new_certificate: creates a certificate and its key in a new folder, and prints its path.
 new_certificate() {
 	local dir
 	dir=$(mktemp -d "$outside/..XXXXXX")
-	# By this group its reads are on record, too.
+	# With this group, the audit log also has its reads.
 	rotate client /O=system:serviceaccounts/CN=outside "$dir/client.crt" "$dir/client.key" && echo "$dir"
 }
-# use FOLDER: both files are replaced at once, as they are in volumes.
+# use FOLDER: replaces both files at once, as volumes do.
 use() {
 	ln -s "$(basename "$1")" "$outside/..next"
 	mv -T "$outside/..next" "$outside/..data"
 }
-# answer_is FOLDER CODE: what the API server says to who has the certificate in there.
+# answer_is FOLDER CODE: the API server answers with this code to a client with the certificate in this folder.
 answer_is() {
 	(. "$cluster/lib.bash" && . "$cluster/control.bash" && [[ $2 == "$(curl -s -o /dev/null -w '%{http_code}' --cacert "$pki/ca.crt" \
 		--cert "$1/client.crt" --key "$1/client.key" "https://$server_address/api")" ]])
 }
 fabric_policy() { k patch validatingadmissionpolicybinding compute-domains-fabrics --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null; }
 fabric_writable() { k --as=outside patch "$1" --type=merge -p '{"rack": "tried"}' --dry-run=server >/dev/null; }
-# start_outside PID: with the environment of this one, which is a controller in a pod.
+# start_outside PID: starts a controller with the environment of this process, which is a controller in a pod.
 start_outside() {
 	local env
 	k create clusterrolebinding outside --user=outside --clusterrole=compute-domains-clusterrole-controller >/dev/null
 	k -n "$driver_ns" create rolebinding outside --user=outside --role=compute-domains-role-controller >/dev/null
-	# The objects of partitions are written by no other account than the controller's, whose name is too long for a certificate.
+	# Only the controller's account may write fabric objects, and its name is too long for a certificate.
 	fabric_policy Audit
 	eventually 30 fabric_writable "$(k get computedomainfabrics -o name | sed -n 1p)"
 	mapfile -d '' -t env <"/proc/$1/environ"
@@ -191,7 +194,7 @@ nobody_outside() {
 
 # failure: a client certificate and its CA are replaced -> the controller continues
 # bats test_tags=long
-@test "a controller's client certificate and its authority are replaced" {
+@test "a controller's client certificate and its certificate authority are replaced" {
 	local old new audit transitions
 	mkdir "$outside"
 	rotate clients add
@@ -208,7 +211,7 @@ nobody_outside() {
 	transitions=$(lease leaseTransitions)
 	audit=$("$cluster/audit" mark)
 
-	# Old and new are good.
+	# Old and new are valid.
 	rotate clients add
 	new=$(new_certificate)
 	eventually 30 answer_is "$new" 200
@@ -217,7 +220,7 @@ nobody_outside() {
 	worker b d 1
 	running b
 
-	# Only the new one is.
+	# Only the new one is valid.
 	rotate clients drop
 	eventually 30 answer_is "$old" 401
 	worker c d 2

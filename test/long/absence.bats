@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Absence is no proof: what is not there, not served, or not known here may exist all the same. The long forms: pages.bats, stale.bats.
+# A missing answer is no proof: an object that an API server does not show, or does not serve, may still exist. Longer
+# versions: pages.bats, stale.bats.
 
 load ../cluster/driver
 load ../cluster/absence
@@ -18,31 +19,31 @@ teardown() {
 
 # failure: another server answers at the API server's address -> nothing changes, and everything continues
 #   afterwards
-@test "the API server's address answers with pages of 404, 403 and 503: nothing is changed, and everything continues when they end" {
+@test "the API server's address answers with pages of 404, 403 and 503: nothing changes, and everything continues afterwards" {
 	pages_for 20 8 8
 }
 
 # failure: a new leader's view of claims is stale -> no label, daemon or template is removed [controller]
-@test "a standby that may not see claims becomes leader: no label, daemon or template is removed" {
+@test "a standby that may not see claims becomes the leader: no label, daemon or claim template is removed" {
 	stale_standby list,watch 15
 }
 
-# phase NODE: a workload forms on that node, and the one on node-0 is as it was.
+# phase NODE: a workload starts on this node, and the workload on node-0 has not changed.
 phase() {
 	late_worker "$1" d "$1"
-	running "late-$1" 120 # Kubernetes' own programs take a moment to come back to a server that was away
+	running "late-$1" 120 # the Kubernetes components need a moment after the server was down
 	has_channel "late-$1"
 	untouched "$before" 0
 }
 our_restarts() { k -n "$driver_ns" get pods -o json | jq -r '.items[] | "\(.metadata.name) \(.status.containerStatuses[0].restartCount)"' | sort; }
-# serve VERSION=BOOL,...: the API server anew, with these versions of the group.
+# serve VERSION=BOOL,...: restarts the API server with these versions of the group.
 serve() { CD_APISERVER_FLAGS="--runtime-config=$1" "$cluster/apiserver" restart; }
 all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true
 
-# This Kubernetes' own programs speak v1, so that one is hidden from ours alone.
+# The Kubernetes components use v1, so v1 is hidden from the driver only.
 # failure: versions of resource.k8s.io disappear and return -> they are discovered again, and nothing is
 #   unprepared
-@test "versions of resource.k8s.io disappear and come back: they are discovered again, workloads form, and nothing is unprepared" {
+@test "versions of resource.k8s.io disappear and return: they are discovered again, workloads start, and nothing is unprepared" {
 	domain d
 	worker a d 0
 	running a
@@ -60,18 +61,18 @@ all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.i
 	serve $all_versions
 	phase 3
 	eventually 30 domain_field_is d .status.nodesReady 4
-	# A controller may have lost its lease while there was no server.
+	# A controller may have lost its lease while there was no API server.
 	[[ $(our_restarts | grep -v controller) == "$(grep -v controller <<<"$programs")" ]]
 }
 
 # failure: all calls that label a thousand nodes hang -> the leader keeps its Lease
-@test "at the first start among a thousand nodes all calls that label them hang, and the lease is still renewed" {
+@test "the first start with a thousand nodes: all calls that label them hang, and the leader still renews its lease" {
 	first_start 1000 15 60
 	pretended_gone
 }
 
 # failure: each fsync of a node takes ten seconds -> the plugin answers other requests meanwhile [plugin]
-@test "a disk that takes ten seconds for each fsync: the plugin answers others meanwhile, and pods come and go" {
+@test "a disk that needs ten seconds for each fsync: the plugin answers other requests in the meantime, and pods come and go" {
 	domain d
 	worker a d 0
 	running a

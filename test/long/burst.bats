@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Ten thousand nodes that only the API knows, with daemons that only the API knows.
+# Ten thousand Nodes with daemons that exist only as API objects.
 
 load ../cluster/driver
 load ../cluster/absence
@@ -16,16 +16,16 @@ daemons() { python3 -B "$BATS_TEST_DIRNAME/pretend_daemons.py" "$1"; }
 assignments_are() { [[ $(k get computedomainfabrics -o json | jq '[.items[].domains[]?.assignments[]?] | length') == "$1" ]]; }
 
 # failure: ten thousand nodes start while calls hang -> the first leader stays
-@test "the first start among ten thousand nodes, and a thousand domains that form while calls hang: the first leader stays" {
+@test "the first start with ten thousand nodes, and a thousand ComputeDomains that form while calls hang: the first leader stays" {
 	first_start 10000 30 600
 	local leader
 	leader=$(lease holderIdentity)
-	# A partition of eighteen nodes each, and that of the real ones.
+	# Each partition has eighteen nodes; one more has the real nodes.
 	all_fabrics() { [[ $(k get computedomainfabrics -o name | wc -l) -ge 557 ]]; }
 	eventually 600 all_fabrics
 	daemons start
 	led_by "$leader"
-	# As many calls as may be under way hang, from the first of them on.
+	# All calls that may run at the same time hang, from the first one on.
 	front hang '*-controller' '*' 'computedomainfabrics,computedomains/status'
 	"$cluster/pretend" domains 1000 10 "$ns"
 	for_seconds 20 led_by "$leader"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What may go wrong with channels of their own, at the pace of a real cluster: a channel is taken back a minute after nobody needs it, so each of
-# these takes minutes. All nodes are of one rack.
+# Failures with assigned channels, at the pace of a real cluster. A channel is released a minute after its owner stops
+# using it, so each of these tests takes minutes. All nodes are in one partition.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -45,12 +45,13 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 20 holds_are 1 "$two $(domain_uid two)"
 	controllers_are 0
 	k delete computedomainfabrics --all >/dev/null
-	# In which the second one is not, and the first one's channel is somebody's who has gone.
+	# The copy does not contain the second ComputeDomain, and the first one's channel belongs to an owner that no
+	# longer exists.
 	copy=$(jq '{apiVersion, kind, metadata: {name: .metadata.name}, rack, members, nodes, channelCount, next: 1, tableOf, domainCount, channelsInUse, channels} |
 		.channels |= map(.owner.uid = "00000000-0000-4000-8000-000000000000" | del(.releasing))' <<<"$old")
-	# Whoever does that has got around the policy, as a restore of the store does.
+	# A restore of etcd bypasses the policy in the same way.
 	as_controller create -f - >/dev/null <<<"$copy"
-	# Meanwhile nobody gets a channel by it.
+	# In the meantime the copy gives no channel to any pod.
 	worker a2 one 2
 	eventually 60 event_says Pod/a2 'no channel has been assigned to ComputeDomain'
 	[[ $(channels_of a) == "$one" && $(channels_of b) == "$two" ]]
@@ -72,7 +73,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	"$cluster/host-imex" 2 start
 	for_seconds 10 places 2 0
 	"$cluster/host-imex" 2 stop
-	# A restart that is over between two questions is not seen.
+	# A restart between two queries is not noticed.
 	eventually 20 plugin_shows 2 'host_imex_state{state="DOWN"} 1'
 	"$cluster/host-imex" 2 start
 	for_seconds 20 places 2 0
@@ -81,7 +82,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	for_seconds 12 places 2 16
 }
 
-@test "a ComputeDomain that is deleted gives its channel back a minute later" {
+@test "a deleted ComputeDomain releases its channel a minute later" {
 	domain gone
 	worker a gone 0
 	running a
@@ -97,7 +98,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 }
 
 # failure: a channel is released while its node is cut off -> it stays taken until the node is back [cut-off]
-@test "a channel is released while its node is cut off: it stays taken, the fabric object names the node, and it is free when the node is back" {
+@test "a channel is released while its node is cut off: it stays taken, the fabric object names the node, and the channel is free when the node is back" {
 	domain gone
 	worker a gone 3
 	running a
@@ -111,7 +112,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	eventually 60 is_releasing
 	for_seconds 100 is_releasing
 	fabric_says ChannelsHeld "channel $id of ComputeDomain $ns/gone: node node-3 holds it"
-	# Nobody else gets it meanwhile.
+	# No other ComputeDomain gets it in the meantime.
 	domain other
 	worker b other 0
 	running b
@@ -122,7 +123,8 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 
 # failure: a node is cut off with an unreported channel -> no other ComputeDomain gets the channel [cut-off]
 @test "a node is cut off with a channel that it has not reported: no other ComputeDomain gets it until the node is back and reports that it has none" {
-	# The node's plugin cannot tell anything, as when it is cut off in the second between a Prepare and its report.
+	# The node's plugin cannot report anything, as if the node was cut off in the second between a Prepare and the
+	# report.
 	mute node-3
 	domain gone
 	worker a gone 3
@@ -140,7 +142,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	"$cluster/link" 3 up
 	eventually 240 entry_is "$uid" ''
 }
-# mute NODE: no plugin of that node may write its report any more; unmute: all may.
+# mute NODE: no plugin of that node may write its report. unmute: all plugins may.
 mute() {
 	k apply -f - >/dev/null <<END
 apiVersion: admissionregistration.k8s.io/v1
@@ -165,8 +167,8 @@ is_mute() {
 unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy mute >/dev/null; }
 
 # failure: two controllers lead at once -> no channel is given to two ComputeDomains
-@test "two controllers that both lead: each ComputeDomain gets one channel, and none gets another's" {
-	# The second one asks nobody whether it leads.
+@test "two controllers lead at once: each ComputeDomain gets one channel, and none gets that of another" {
+	# The second one starts without leader election.
 	local env
 	controller_kubeconfig "$BATS_TEST_TMPDIR/kubeconfig"
 	mapfile -t env < <(k -n "$driver_ns" get deployment compute-domains-controller -o json |

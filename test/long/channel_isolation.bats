@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Who is after a channel of another ComputeDomain (imex.isolation=channel), or loses the ground under his own: what tenants write, what they do in
-# their containers, a ComputeDomain that goes under its pods, controllers that are down. More of it: channels.bats, long/channel_limits.bats.
+# Attempts to get a channel of another ComputeDomain (imex.isolation=channel), and failures under ComputeDomains with
+# a channel: what tenants write, what they do in containers, a ComputeDomain that is deleted under its pods, and
+# controllers that are down. More tests: channels.bats, long/channel_limits.bats.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -27,15 +28,15 @@ controllers() {
 controllers_are() { [[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name | wc -l) == "$1" ]]; }
 no_restart() { [[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]; }
 
-# opens POD ID: what a container is told that makes a device file of that channel and opens it. The stand-in's major has no driver, so that who is
-# let through hears of that.
+# opens POD ID: prints the error that a container gets when it creates the device file of this channel and opens it.
+# No driver has the simulated major number, and only a container that may open the device gets that error.
 opens() {
 	k -n "$ns" exec "$1" -- sh -c 'major=$(printf %d 0x$(stat -c %t /dev/nvidia-caps-imex-channels/channel*)); rm -f /tmp/c; mknod /tmp/c c "$major" "$1" &&
 		cat /tmp/c 2>&1; true' sh "$2"
 }
 
 # failure: a tenant creates the device file of another channel -> the container cannot open it [tenants]
-@test "a container opens the channel that it was given and no other, even if it can create device files" {
+@test "a container opens its assigned channel and no other, even if it can create device files" {
 	domain mine
 	domain theirs
 	worker m mine 0
@@ -73,7 +74,7 @@ opens() {
 	k -n "$ns" delete computedomain gone --timeout=30s >/dev/null
 	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
 	eventually 20 is_releasing
-	# A ComputeDomain of the same name is another one.
+	# A ComputeDomain with the same name is another one.
 	domain gone
 	worker c gone 2
 	running c

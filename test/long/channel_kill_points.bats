@@ -1,9 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 between any two steps of what gives a ComputeDomain a channel of its own, where the hosts run IMEX: of the plugin's Prepare and
-# Unprepare, and of the controller's assigning a channel and taking it back. No channel is given twice, nobody's changes, and nothing is left.
+# SIGKILL between any two steps that give a ComputeDomain its own channel, while the hosts run IMEX: steps of Prepare
+# and Unprepare in the plugin, and of assigning and releasing a channel in the controller. No channel is given twice,
+# none changes, and nothing is left.
 #
-# As in cluster/kill_points.bats and cluster/controller_kill_points.bats the plugin of node-0, and the controller, run by hand.
+# As in long/kill_points.bats and long/controller_kill_points.bats, the test itself starts the plugin of node-0 and
+# the controller.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -17,7 +19,7 @@ channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeD
 setup_file() {
 	"$cluster/up" 4
 	"$cluster/host-imex" all start
-	with_new_channels # here, so that the plugin of node-0 can unprepare the claim of the daemon before it
+	with_new_channels # here, so that the plugin of node-0 can unprepare the claim of its earlier daemon
 }
 teardown_file() {
 	"$cluster/host-imex" all stop
@@ -34,9 +36,9 @@ teardown() {
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || { tail -20 "$BATS_TEST_TMPDIR"/*.log; fabric_now; } | cut -c1-600
 	k -n "$ns" delete resourceclaim other --ignore-not-found >/dev/null
 	"$cluster/node" 0 rm -rf $dir
-	# Somebody has to take the finalizers away.
+	# A controller has to remove the finalizers.
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
-	ns_end # last: what a teardown says is what its last command says
+	ns_end # last, because the result of a teardown is that of its last command
 }
 
 # failure: the plugin is killed at any step with an assigned channel -> the next one completes the claim
@@ -62,7 +64,7 @@ teardown() {
 	[[ $(id_of "$(domain_uid d)") == "$ID" ]]
 }
 
-# Someone who runs meanwhile, on another node, and keeps his channel whatever happens to the controller.
+# A ComputeDomain that runs on another node in the meantime, and keeps its channel whatever happens to the controller.
 with_neighbour() {
 	with_driver 4 "${channel_values[@]}"
 	domain neighbour
@@ -94,14 +96,14 @@ assigned_and_marked() {
 }
 # failure: the controller is killed at any request while a channel is assigned -> no other ComputeDomain has
 #   it
-@test "the controller is killed before its requests while a ComputeDomain gets its channel and is deleted: no other has that channel, and it is released" {
+@test "the controller is killed before its requests while a ComputeDomain gets its channel and is deleted: no other ComputeDomain has that channel, and it is released" {
 	with_neighbour
 	killed_at_each 8 assigned_and_marked
 	[[ $(channels_of near) == "$theirs" ]]
 }
 
-# enter_gone UID: a channel whose owner went long ago, so that nobody waits for the minute. What a controller that was killed had sent may
-# come in between.
+# enter_gone UID: adds an entry for a channel whose owner was deleted long ago, so that the test need not wait a
+# minute. A request that a killed controller had sent may come in between.
 enter_gone() {
 	local table=$BATS_TEST_TMPDIR/table id
 	fabric_now >"$table"
@@ -118,7 +120,7 @@ gone_long_ago() {
 	table_is_sound
 }
 # failure: the controller is killed at any request while a channel is freed -> only that channel is free
-@test "the controller is killed before its requests while a channel is freed: that channel is free, and no other" {
+@test "the controller is killed before its requests while a channel is released: that channel becomes free, and no other" {
 	with_neighbour
 	killed_at_each 5 gone_long_ago
 	[[ $(channels_of near) == "$theirs" ]]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Channels of their own where there is not enough of something: of channels, of plugins that are up to date or are there at all, of an API server.
-# What is taken back takes minutes.
+# Assigned channels when something is scarce or missing: channels, plugins of the current version, plugins at all, or
+# the API server. It takes minutes until a channel is released.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -33,10 +33,11 @@ teardown() {
 		plugins_on null
 		plugins_anew
 	}
-	ns_end # last: what a teardown says is what its last command says
+	ns_end # last, because the result of a teardown is that of its last command
 }
 
-# channel_count K N: the driver of a node has been loaded with so many IMEX channels; nothing: it does not say.
+# channel_count K N: sets the number of IMEX channels in the parameters of a node's driver. Without N the parameter is
+# missing.
 channel_count() {
 	if [[ -n $2 ]]; then
 		"$cluster/node" "$1" sh -c 'echo "ImexChannelCount: $1" >/run/nvidia/driver/proc/driver/nvidia/params' sh "$2"
@@ -50,7 +51,7 @@ all_count() {
 }
 offers() { k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] | length == $n' >/dev/null; }
 counted() { fabric_now | jq -e --argjson n "$1" '.channelCount == $n' >/dev/null; }
-# plugins_on SELECTOR: the kubelet plugin runs on these nodes.
+# plugins_on SELECTOR: the kubelet plugin runs on these nodes only.
 plugins_on() {
 	k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":$1}}}}" >/dev/null
 }
@@ -60,7 +61,7 @@ plugins_anew() {
 }
 
 # failure: a node's driver has only channel 0 -> the node offers no channels
-@test "a node whose driver has no channels except 0 offers none, and the fabric object counts the others" {
+@test "a node whose driver has no channels except 0 offers none, and the fabric object shows the number of channels on the other nodes" {
 	channel_count 3 1
 	plugins_anew
 	eventually 60 offers 3 0
@@ -77,7 +78,7 @@ plugins_anew() {
 # failure: channels run out -> one namespace has at most half, and an Event reports why pods wait [tenants]
 @test "channels run out: one namespace has no more than half, an Event reports why a pod waits, and it gets a channel when another is free" {
 	local uid
-	# 1 to 4: two are half of them, and half of the three that another namespace's one leaves.
+	# Channels 1 to 4. Two are half of them, and also half of the three that are left when another namespace has one.
 	all_count 5
 	k delete computedomainfabrics --all >/dev/null
 	plugins_anew
@@ -92,7 +93,7 @@ plugins_anew() {
 	worker c three 2
 	eventually 90 fabric_says ChannelsExhausted 'their namespace has half'
 	eventually 90 event_says Pod/c 'no channel has been assigned'
-	# What it has no right to is another one's.
+	# The channel that this namespace may not have is free for another one.
 	k create namespace "$ns-other" >/dev/null
 	ns=$ns-other domain other
 	ns=$ns-other worker o other 3
@@ -113,15 +114,15 @@ plugins_anew() {
 	eventually 60 offers 0 16
 }
 
-# failure: the plugin of a node is gone -> its channels stay taken until it returns
-@test "the plugin of a node is gone: its channels stay taken, and are freed when it is back" {
+# failure: the plugin of a node does not run -> its channels stay taken until it returns
+@test "the plugin of a node does not run: its channels stay taken, and are released when it is back" {
 	domain gone
 	worker a gone 0
 	running a
 	local uid id
 	uid=$(domain_uid gone) id=$(channels_of a)
 	eventually 20 holds_are 0 "$id $uid"
-	# Its Pod goes, and with it what it had told.
+	# Its Pod is deleted, and so is its report.
 	k label --overwrite nodes node-1 node-2 node-3 kill-points=elsewhere >/dev/null
 	plugins_on '{"kill-points":"elsewhere"}'
 	no_plugin() { [[ -z $(plugin_pod 0 2>/dev/null) ]]; }
@@ -132,7 +133,7 @@ plugins_anew() {
 	eventually 60 is_releasing
 	for_seconds 100 is_releasing
 	fabric_says ChannelsHeld 'node node-0'
-	plugins_on null # Helm leaves what it has not set
+	plugins_on null # helm keeps labels that it has not set
 	with_own_channels
 	eventually 200 entry_is "$uid" ''
 }
@@ -160,7 +161,7 @@ plugins_anew() {
 	[[ $(channels_of c) == "$id" && $(channels_of a) == "$id" ]]
 }
 claim_allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}')" -o jsonpath='{.status.allocation}') ]]; }
-# Nobody can be asked but the node itself.
+# Without an API server only the node can be queried.
 runs_still() { "$cluster/node" 0 sh -c 'grep -l "domain $1 " /var/run/cdi/*claim_*' sh "$1" >/dev/null; }
 
 # failure: one node has a plugin of an earlier version -> it refuses claims for assigned channels [upgrade]

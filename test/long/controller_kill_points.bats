@@ -1,10 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 before a request of a controller that forms a domain and takes it down: the next one does both, and leaves nothing. Each of the first three
-# requests, and then fewer and fewer, for each takes a formation of some seconds; with EVERY_POINT (make long sets it) each.
+# SIGKILL before a request of a controller that creates and deletes what a ComputeDomain needs: the next controller
+# completes both, and leaves nothing. The controller is killed before each of the first three requests, and then at
+# growing distances, because each try takes some seconds; with EVERY_POINT (make long sets it) before each request.
 #
-# The controller runs by hand on this machine, under strace; the nodes, their kubelets and daemons are those of the cluster. (Of the plugin:
-# kill_points.bats. Of a node that goes from one domain to the next: handover_kill_points.bats. Of the daemon: test/unit/daemon.)
+# The test itself starts the controller on this machine, under strace. The nodes, their kubelets and daemons are those
+# of the cluster. (For the plugin see kill_points.bats, for a node that changes its ComputeDomain
+# handover_kill_points.bats, for the daemon test/unit/daemon.)
 
 load ../cluster/driver
 load ../cluster/kill_points
@@ -31,13 +33,13 @@ teardown() {
 	end_controller
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
 		tail -20 "$BATS_TEST_TMPDIR/controller.log"
-		# For the finalizers.
+		# A controller has to remove the finalizers.
 		k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	}
 	ns_end
 }
 
 # failure: the controller is killed at any request -> the ComputeDomain still forms and ends
-@test "the controller is killed before its requests while a domain forms and ends" {
+@test "the controller is killed before its requests while a ComputeDomain forms and ends" {
 	killed_at_each 8 formed_and_gone
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A new template reaches the daemons: one idle daemon first, then at most a tenth of the idle ones (at least one), and the rest when these have run
-# for a minute. An image whose daemons crash therefore stops at the first.
+# The rollout of a new template of the daemons: first one idle daemon, then at most a tenth of the idle ones at a time
+# (at least one), and the others after these have run for a minute. So an image with crashing daemons stops at the
+# first daemon.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -14,23 +15,24 @@ teardown() {
 	ns_end
 }
 
-# upgrade ARGS...: without a wait for the daemons.
+# upgrade ARGS...: does not wait for the daemons.
 upgrade() {
 	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --reuse-values --wait --timeout 120s "$@" >/dev/null
 }
-# upgrade_to_crashing_image: the controller starts daemons with an image that lacks their program.
+# upgrade_to_crashing_image: the controller starts daemons with an image that does not contain their program.
 upgrade_to_crashing_image() {
 	upgrade --set 'controller.containers.computeDomain.env[0].name=IMAGE_NAME' \
 		--set 'controller.containers.computeDomain.env[0].value=compute-domains/busybox:test'
 }
 roll_back() { "$cluster/helm" rollback compute-domains --namespace "$driver_ns" --wait --timeout 120s >/dev/null; }
-# hashes: of which template the daemons are, "<node> <hash>" a line; replaced BEFORE N: so many of them are of another one than before.
+# hashes: prints the template hash of each daemon, "<node> <hash>" per line. replaced BEFORE N: N daemons have another
+# template than before.
 hashes() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -r '.items[] | select(.metadata.deletionTimestamp | not) |
 		"\(.spec.nodeName) \(.metadata.annotations["resource.nvidia.com/template-hash"])"' | sort
 }
 replaced() { [[ $(comm -13 <(echo "$1") <(hashes) | wc -l) == "$2" ]]; }
-# crashing N: so many daemons have a container that was started and ended.
+# crashing N: N daemons have a container that has started and ended.
 crashing() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -e --argjson n "$1" '[.items[] | select(.metadata.deletionTimestamp | not) |
 		select(.status.containerStatuses[0].restartCount > 0 or (.status.containerStatuses[0].state.waiting.reason // "" | test("CrashLoopBackOff|RunContainerError")))] |
@@ -38,7 +40,7 @@ crashing() {
 }
 
 # failure: a node joins during an upgrade -> idle daemons are replaced in stages, and one in use waits
-@test "a new template is tried on one idle daemon for a minute, and then reaches the other idle ones; one that is in use waits until its domain has ended" {
+@test "a new template runs on one idle daemon for a minute, and then on the other idle ones; a daemon in use waits until its ComputeDomain has ended" {
 	formed busy 0
 	local before pid
 	before=$(hashes) pid=$(imex_pid 0)
@@ -53,7 +55,7 @@ crashing() {
 }
 
 # failure: a new image of the daemons crashes -> one idle daemon gets it, and helm rollback repairs it
-@test "an image whose daemons crash reaches one of the idle daemons, an Event reports it, and helm rollback alone repairs it" {
+@test "an image with crashing daemons reaches one idle daemon, an Event reports it, and helm rollback alone repairs it" {
 	formed busy 0
 	local before pid
 	before=$(hashes) pid=$(imex_pid 0)
@@ -65,7 +67,7 @@ crashing() {
 	crashing 1
 	[[ $(imex_pid 0) == "$pid" ]]
 	has_channel busy-0
-	# What the others can do, they still do.
+	# The other daemons still work.
 	local other
 	other=$(comm -12 <(echo "$before") <(hashes) | sed -n 's/^node-\([1-3]\) .*/\1/p' | head -1)
 	worker joins busy "$other"
@@ -82,7 +84,7 @@ crashing() {
 }
 
 # failure: a daemon is deleted during a crashing upgrade -> no other idle daemon is replaced
-@test "a daemon that is deleted during such an upgrade comes back with the new template, and no other idle one is replaced" {
+@test "a daemon that is deleted during such an upgrade returns with the new template, and no other idle one is replaced" {
 	local before
 	before=$(hashes)
 	upgrade_to_crashing_image
@@ -90,7 +92,7 @@ crashing() {
 	local first victim
 	first=$(comm -13 <(echo "$before") <(hashes) | cut -d' ' -f1)
 	for victim in 1 2 3; do [[ node-$victim == "$first" ]] || break; done
-	# The DaemonSet controller creates it from the newest template.
+	# The DaemonSet controller uses the newest template.
 	k -n "$driver_ns" delete pod "$(daemon_pod "$victim")" >/dev/null
 	eventually 60 crashing 2
 	for_seconds 75 replaced "$before" 2
@@ -100,14 +102,14 @@ crashing() {
 }
 
 # failure: two upgrades in a row crash -> one daemon gets them, and a good upgrade repairs it
-@test "two upgrades in a row, both to images that crash: the second one reaches only the daemon that crashes already, and an upgrade to a good one repairs it" {
+@test "two upgrades in a row, both to crashing images: the second one reaches only the daemon that already crashes, and an upgrade to a good image repairs it" {
 	local before bad
 	before=$(hashes)
 	upgrade_to_crashing_image
 	eventually 60 crashing 1
 	bad=$(comm -13 <(echo "$before") <(hashes))
 	upgrade --set daemon.podLabels.version=next
-	# What crashes is idle, and is replaced at once.
+	# A crashing daemon is idle, and is replaced at once.
 	second_try() { replaced "$before" 1 && [[ $(comm -13 <(echo "$before") <(hashes)) != "$bad" ]]; }
 	eventually 60 second_try
 	for_seconds 75 replaced "$before" 1

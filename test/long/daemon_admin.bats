@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What administrators do to nodes that run the IMEX of ComputeDomains: cordon, drain, reboot, an nvidia-imex of the host, a helm rollback; and
-# Jobs that are retried while their node is about to leave.
+# Actions of administrators on nodes that run the IMEX of ComputeDomains: cordon, drain, reboot, an nvidia-imex of the
+# host, helm rollback. Also Jobs that are retried while their node is about to leave.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -16,7 +16,7 @@ teardown() {
 	ns_end && eventually 60 daemons_idle $nodes
 }
 uid_of() { daemon_field "$1" .metadata.uid; }
-# open_devices K PROGRAMS: which device files of NVIDIA's these programs of the node's daemon have open.
+# open_devices K PROGRAMS: prints which NVIDIA device files these programs of the node's daemon have open.
 open_devices() {
 	local pid
 	for pid in $(pids_of_pod "$driver_ns" "$(daemon_pod "$1")" "$2"); do
@@ -46,7 +46,7 @@ open_devices() {
 }
 
 # failure: GPUs are to be reset, or the NVIDIA driver unloaded -> the daemon has no device open [daemon]
-@test "the daemon itself opens no device of NVIDIA's, idle or in a domain" {
+@test "the daemon itself opens no NVIDIA device, with and without a ComputeDomain" {
 	[[ -z $(open_devices 2 '(compute-domain-daemon|nvidia-imex)') ]]
 	formed d 2
 	[[ -n $(pids_of_pod "$driver_ns" "$(daemon_pod 2)" compute-domain-daemon) ]]
@@ -54,7 +54,7 @@ open_devices() {
 }
 
 # failure: the host's own nvidia-imex blocks the daemon's -> Events report it until it is stopped [imex]
-@test "the host's own nvidia-imex blocks that of the daemon: Events report it, no container restarts, and the domain forms when it is stopped" {
+@test "the host's own nvidia-imex blocks that of the daemon: Events report it, no container restarts, and the ComputeDomain forms when it is stopped" {
 	"$cluster/host-imex" 0 start
 	domain d
 	worker a d 0
@@ -67,9 +67,9 @@ open_devices() {
 }
 
 # failure: a pod comes while its node leaves -> it gets its channel, and IMEX continues under it [daemon]
-@test "a Job is retried at one moment or another while its node leaves: its pod gets its channel, and no IMEX ends under it" {
+@test "a Job is retried at various moments while its node leaves: its pod gets its channel, and no IMEX ends under it" {
 	local i pid
-	# Between the report that it leaves and its end there is time for a claim to come.
+	# A claim can come between the report that the node leaves and the end of IMEX.
 	knob 0 STOP_DELAY_MS=700
 	formed retried 0
 	for i in 0 1 2 3 4 5 6 8 10 14 20 30; do
@@ -88,7 +88,7 @@ open_devices() {
 
 # failure: a node is rebooted under a pod -> it gets a new epoch with its index, and pod and ComputeDomain
 #   recover [rebooted]
-@test "a node is rebooted under a pod: it gets a new epoch with its index, and pod and domain recover" {
+@test "a node is rebooted under a pod: it gets a new epoch with its index, and pod and ComputeDomain recover" {
 	formed strong 0 1
 	local other before
 	other=$(imex_pid 1) before=$(assignment 0)
@@ -111,7 +111,7 @@ disturbed() {
 }
 
 # failure: helm rollback under pods -> every IMEX in use keeps its process
-@test "helm rollback under load: every IMEX keeps its process" {
+@test "helm rollback under pods: every IMEX keeps its process" {
 	formed kept 0 1
 	local before
 	before=$(imex_pids 0 1)

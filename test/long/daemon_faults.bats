@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What may happen to the daemon of a node, and to its IMEX, under a pod.
+# Failures of a node's daemon and of its IMEX under a pod.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -15,7 +15,7 @@ teardown() {
 clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/computeDomain.cliqueID"]') == *."$2" ]]; }
 
 # failure: plugins and controllers restart under pods -> every IMEX in use keeps its process [upgrade]
-@test "plugins and controllers are restarted, and the chart is upgraded under load: every IMEX keeps its process under a prepared claim" {
+@test "plugins and controllers are restarted, and the chart is upgraded under pods: every IMEX keeps its process under a prepared claim" {
 	formed busy 0 1
 	local before daemons node
 	before=$(imex_pids 0 1)
@@ -30,7 +30,7 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 
 # failure: a daemon is killed under a pod -> its container returns with the same address and assignment
 # bats test_tags=matrix
-@test "a daemon is killed under a pod: its container comes back in the same Pod, with the same address and assignment" {
+@test "a daemon is killed under a pod: its container restarts in the same Pod, with the same address and assignment" {
 	formed killed 0 1
 	local was address had
 	was=$(assignment 0) address=$(daemon_field 0 .status.podIP) had=$(daemon_restarts 0)
@@ -48,7 +48,7 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 
 # failure: nvidia-imex is killed under a pod -> the daemon restarts it, and IMEX of other nodes continues
 #   [imex]
-@test "IMEX is killed under a pod: the daemon starts it again with the same assignment, and IMEX of the other node continues" {
+@test "IMEX is killed under a pod: the daemon restarts it with the same assignment, and IMEX of the other node continues" {
 	formed hurt 0 1
 	local was mine other before
 	was=$(assignment 0) mine=$(imex_pid 0) other=$(imex_pid 1) before=$(daemon_identity 0)
@@ -59,13 +59,13 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 	[[ $(imex_pid 1) == "$other" && $(daemon_identity 0) == "$before" ]]
 	ready hurt
 	[[ $(imex_ctl 0 -q) == READY ]]
-	# In the words of node-1's own nvidia-imex.
+	# As node-1's own nvidia-imex reports it.
 	eventually 60 connected_to 1 0
 }
 
 # failure: the Pod of a daemon is deleted under a pod -> IMEX continues until the pod has ended
 # bats test_tags=matrix
-@test "the Pod of a daemon is deleted under a pod: IMEX continues, the node takes no new domain meanwhile, and another daemon comes when the pod has ended" {
+@test "the Pod of a daemon is deleted under a pod: IMEX continues, the node takes no new ComputeDomain, and another daemon starts when the pod has ended" {
 	formed kept 0 1
 	local pids uid pod
 	pids=$(imex_pids 0 1) pod=$(daemon_pod 0)
@@ -87,11 +87,11 @@ another_daemon() {
 	now=$(daemon_field "$1" .metadata.uid) && [[ -n $now && $now != "$2" ]]
 }
 
-# Whether the kubelet ends the daemon's container at once, or after its grace period, is the kubelet's matter: there may be an IMEX that nobody
-# knows of any more.
+# It depends on the kubelet whether it ends the daemon's container at once or after its grace period. So an IMEX may
+# run that no object refers to.
 # failure: the Pod of a daemon is force-deleted -> no other node gets its index, and the next daemon joins
 #   [force-deleted]
-@test "the Pod of a daemon is force-deleted under a pod: no other node gets its index, and its successor joins again with another address" {
+@test "the Pod of a daemon is force-deleted under a pod: no other node gets its index, and the next daemon joins again with another address" {
 	formed forced 0 1
 	local uid other before
 	uid=$(daemon_field 0 .metadata.uid) other=$(imex_pid 1)
@@ -112,9 +112,9 @@ another_daemon() {
 	ready forced
 	eventually 60 condition_is forced PeersConnected True
 }
-# has_index NAME NODE INDEX: the node and no other one has it, in whatever state its assignment is.
+# has_index NAME NODE INDEX: only this node has the index, in whatever state its assignment is.
 has_index() { domain_of_fabric "$1" | jq -e --arg node "$2" --argjson index "$3" '[.assignments[] | select(.index == $index).node] == [$node]' >/dev/null; }
-# has_reported K UID: a daemon of the node that is another Pod than that one.
+# has_reported K UID: the node has a daemon with another UID, which has written a report.
 has_reported() { another_daemon "$1" "$2" && [[ -n $(daemon_annotation "$1" report) ]]; }
 
 # failure: a tenant requests daemon-0 while a daemon is replaced -> it gets none [tenants]
@@ -128,13 +128,13 @@ has_reported() { another_daemon "$1" "$2" && [[ -n $(daemon_annotation "$1" repo
 	done
 	eventually 60 daemons_idle 4
 	[[ $(daemon_field 0 .metadata.uid) != "$uid" ]]
-	k -n "$ns" delete pods --all >/dev/null # they have no template
+	k -n "$ns" delete pods --all >/dev/null # the pods have no claim template
 	formed after 0 1
 }
 
-# Last, because the plugin finds the next change only half a minute later.
+# The last test, because the plugin notices the next change only half a minute later.
 # failure: an idle node gets another partition -> its daemon serves the new one
-@test "a node gets another partition: its idle daemon starts again in the same Pod, and serves the new one" {
+@test "a node gets another partition: its idle daemon restarts in the same Pod, and serves the new one" {
 	local had uid
 	had=$(daemon_restarts 0) uid=$(daemon_field 0 .metadata.uid)
 	"$cluster/gpu" 0 CLIQUE_ID=7

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What happens to nodes in a domain that takes Kubernetes a minute and more to notice.
+# Failures of nodes of a ComputeDomain that Kubernetes notices only after a minute or more.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -13,7 +13,7 @@ teardown() {
 	ns_end
 }
 
-# What a test that failed halfway may have left broken: the power, the link or the Node.
+# Repairs what a test that failed halfway may have left broken: the power, the network link or the Node.
 repair() {
 	"$cluster/power" 3 off
 	"$cluster/power" 3 on
@@ -42,7 +42,7 @@ repair() {
 }
 
 # failure: a node is cut off under a pod -> pod and IMEX continue, and the ComputeDomain recovers [cut-off]
-@test "a node is cut off under a pod: pod and IMEX continue, its index is kept, and the domain is Ready with the same processes when it is back" {
+@test "a node is cut off under a pod: pod and IMEX continue, its index is kept, and the ComputeDomain is Ready with the same processes when it is back" {
 	formed cut 0 3
 	local pids before
 	pids=$(imex_pids 0 3) before=$(assigned cut)
@@ -57,7 +57,7 @@ repair() {
 	has_channel cut-3
 }
 
-# The kubelet there runs on: only it can prove that the daemon has ended.
+# The kubelet there continues. Only it can prove that the daemon has ended.
 # failure: a node is cut off and its daemon force-deleted -> no other node gets its index [cut-off]
 @test "a node is cut off and its daemon force-deleted: its index is not given to another node while its IMEX runs" {
 	domain cut
@@ -79,7 +79,7 @@ repair() {
 	eventually 30 eval '[[ $(assigned cut) != *node-3* ]]'
 }
 
-# Last, because the Node that its kubelet registers is another one.
+# The last test, because the kubelet registers another Node.
 # failure: a Node object is force-deleted -> its index is free after a minute, and others keep their IMEX
 #   [force-deleted]
 @test "a Node is force-deleted while its kubelet runs: NodeLost reports it, its index is kept for a minute, the others are not disturbed, and it joins again" {
@@ -98,6 +98,7 @@ repair() {
 	eventually 60 domain_field_is removed .status.nodesReady 2
 	[[ $(imex_pid 0) == "$pid" ]]
 }
-# lists NAME NODE: the partition's object has an assignment of the node to the domain, in whatever state; lists_no_more: it has none.
+# lists NAME NODE: the fabric object has an assignment of the node for the ComputeDomain, in whatever state.
+# lists_no_more: it has none.
 lists() { domain_of_fabric "$1" | jq -e --arg node "$2" 'any(.assignments[]; .node == $node)' >/dev/null; }
 lists_no_more() { domain_of_fabric "$1" | jq -e --arg node "$2" 'all(.assignments[]; .node != $node)' >/dev/null; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A whole rack: eighteen real nodes of four GPUs each in one NVLink partition, and what is run over all of it.
+# A whole rack: eighteen real nodes with four GPUs each in one NVLink partition, and workloads that use all of them.
 
 load ../cluster/driver
 load ../cluster/mpi
@@ -21,8 +21,8 @@ teardown_file() {
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# members APP N: a Deployment of N pods of the ComputeDomain APP, a GPU each, of which a node takes one if SPREAD is set. Each says what
-# its channel's file is called, and what number it is.
+# members APP N: a Deployment of N pods of the ComputeDomain APP, with one GPU each, or one pod per node if SPREAD is
+# set. Each pod prints the name and the number of its channel's file.
 members() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: apps/v1
@@ -47,7 +47,8 @@ END
 }
 pods_are() { [[ $(k -n "$ns" get pods -l "app=$1" -o json | jq --arg phase "$2" '[.items[] | select(.status.phase == $phase)] | length') == "$3" ]]; }
 said() { k -n "$ns" logs -l "app=$1" --tail=-1 --max-log-requests=72; }
-# channel_of APP N: the one channel that all of its N pods have, by name and by number; fails when it is not one, or is channel 0.
+# channel_of APP N: prints the one channel that all N pods have, by name and by number. Fails if there are several, or
+# if it is channel 0.
 channel_of() {
 	local words n
 	words=$(said "$1")
@@ -85,7 +86,7 @@ with_own_channels() {
 	domain train
 	members train 73
 	eventually 400 pods_are train Running 72
-	pods_are train Pending 1 # there are seventy-two GPUs
+	pods_are train Pending 1 # there are only seventy-two GPUs
 	k -n "$ns" scale deployment train --replicas=72 >/dev/null
 	eventually 60 pods_are train Pending 0
 	local id
@@ -95,7 +96,7 @@ with_own_channels() {
 }
 
 # failure: four ComputeDomains share every node of a rack -> each has its own channel
-@test "four ComputeDomains side by side on every node: four different channels, each the same in all of its containers" {
+@test "four ComputeDomains share every node: four different channels, each the same in all of its containers" {
 	with_own_channels
 	local d ids=()
 	for d in one two three four; do

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The commands of docs/tutorials/first-job.md, with examples/torchrun.yaml. There is no CUDA here, so the image, the backend and the limit of
-# GPUs are other ones: Debian's PyTorch, gloo, and none. The rest of the manifest, train.py too, is run as it is.
+# The commands of docs/tutorials/first-job.md, with examples/torchrun.yaml. There is no CUDA here, so the test
+# replaces the image, the backend and the limit of GPUs: Debian's PyTorch, gloo, and no limit. The rest of the
+# manifest runs as it is, also train.py.
 
 load ../cluster/driver
 
@@ -14,7 +15,7 @@ setup_file() {
 	with_driver 2
 	"$cluster/image" "$torch_image"
 }
-# The image is large, so no node that joins later should load it, and none should keep it.
+# The image is large. Nodes that are added later should not load it, and no node should keep it.
 teardown_file() {
 	local k
 	rm -f "$state/images/$(basename "$torch_image")"
@@ -30,9 +31,9 @@ teardown() {
 }
 
 kubectl() { k -n "$ns" "$@"; }
-# commands N: those of the N-th block of the tutorial that is marked "sh". Blocks that need GPUs are marked otherwise.
+# commands N: prints the commands of the N-th "sh" block of the tutorial. Blocks that need GPUs have another mark.
 commands() { awk -v n="$1" '/^```sh$/ { i++; next } /^```$/ { if (i == n) exit; next } i == n' "$checkout/docs/tutorials/first-job.md"; }
-# follow N: runs them on the manifest of this cluster, in a folder where it has the same name.
+# follow N: runs these commands with the manifest of this cluster, in a folder in which it has the same name.
 follow() {
 	commands "$1" >"$BATS_TEST_TMPDIR/commands.sh"
 	[[ -s $BATS_TEST_TMPDIR/commands.sh ]]
@@ -43,7 +44,8 @@ manifest() {
 	sed -e 's|image: nvcr.io/nvidia/pytorch:.*|image: compute-domains/torch:test|' -e 's|value: nccl}|value: gloo}|' \
 		-e '/nvidia\.com\/gpu: 4/d' "$checkout/examples/torchrun.yaml"
 }
-# addresses: what the cluster's DNS answers for pods of a headless Service, from its EndpointSlices: a name and an address in each line.
+# addresses: prints what the cluster's DNS answers for pods of a headless Service, from its EndpointSlices: a name and
+# an address per line.
 addresses() {
 	k -n "$ns" get endpointslices -l kubernetes.io/service-name=torchrun -o json | jq -r --arg service "torchrun.$ns.svc.cluster.local" \
 		'.items[] | select(.addressType == "IPv4").endpoints[]? | select(.hostname) | "\(.hostname).\($service) \(.addresses[0])"'
@@ -55,11 +57,11 @@ log() { k -n "$ns" logs "$(k -n "$ns" get pods -l batch.kubernetes.io/job-comple
 @test "the job of the tutorial trains on two nodes in one ComputeDomain, and each pod has a channel" {
 	mkdir -p "$BATS_TEST_TMPDIR/examples"
 	manifest >"$BATS_TEST_TMPDIR/examples/torchrun.yaml"
-	# What had to change is what has changed.
+	# Only the three lines that had to change differ.
 	[[ $(diff "$BATS_TEST_TMPDIR/examples/torchrun.yaml" "$checkout/examples/torchrun.yaml" | grep -c '^>') == 3 ]]
 	follow 1
 	eventually 120 both_have_addresses
-	# Until there are names, the processes cannot find each other, and wait.
+	# Until the names exist, the processes cannot find each other, and wait.
 	eventually 60 nodes_ready
 	addresses >"$names"
 	follow 2 >"$BATS_TEST_TMPDIR/printed"
@@ -67,7 +69,7 @@ log() { k -n "$ns" logs "$(k -n "$ns" get pods -l batch.kubernetes.io/job-comple
 	grep -q '^torchrun-0 has channel0$' "$BATS_TEST_TMPDIR/printed"
 	grep -qE '^8 processes: all_reduce of 4 MiB at [0-9]+\.[0-9] GB/s$' "$BATS_TEST_TMPDIR/printed"
 	log 1 | grep -q '^torchrun-1 has channel0$'
-	# It has learned something.
+	# The training has had an effect.
 	log 0 | awk '/^step 0: loss / { first = $4 } /^step 199: loss / { last = $4 } END { exit !(last < first / 10) }'
 	follow 3
 	[[ -z $(k -n "$ns" get computedomains,jobs,services -o name) ]]

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A kubelet that has lost its own record of claims never unprepares them: what it forgot must not keep the
-# node's channel.
+# A kubelet that has lost its record of claims never unprepares them. Such claims must not block the node's channel.
 
 load ../cluster/driver
 
@@ -12,7 +11,7 @@ teardown() {
 	ns_end
 }
 
-# forgotten_pod POD FILE...: the pod is deleted by force while its kubelet is down, and the files of the node as well.
+# forgotten_pod POD FILE...: force-deletes the pod while its kubelet is down, and deletes these files of the node.
 forgotten_pod() {
 	local pod=$1
 	shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Pods with GPUs while their plugin comes and goes. A kubelet whose call broke off asks again only at its next
-# look at the pod, after 60 to 90 s, so that this takes minutes.
+# Pods with GPUs while their plugin is killed. A kubelet whose call was interrupted retries only after 60 to 90 s, so
+# this takes minutes.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -16,7 +16,7 @@ kill_gpu_plugins() {
 	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
 }
 # failure: the GPU plugin is killed repeatedly while pods come and go -> all pods get their GPU
-@test "the plugin is killed again and again while pods come and go: all of them get their GPU, and nothing is left" {
+@test "the plugin is killed repeatedly while pods come and go: all of them get their GPU, and nothing is left" {
 	gpu_template one
 	k -n "$ns" apply -f - >/dev/null <<-END
 		apiVersion: batch/v1

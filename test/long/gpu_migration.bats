@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Twenty pods with GPUs on five nodes while the Go driver is replaced and comes back (../cluster/gpu_migration.bash).
+# Twenty pods with GPUs on five nodes while the Go driver is replaced and comes back
+# (test/cluster/gpu_migration.bash).
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -13,7 +14,8 @@ teardown() { ns_end; }
 
 layouts=(released released main main main)
 
-# restart K I: the container of a pod, which finds the hook that its CDI file names and has its GPU again; nobody else's restarts.
+# restart K I: restarts the container of a pod. It finds the hook that its CDI file names, and has its GPU again; no
+# other container restarts.
 restart() {
 	local pod=p$1-$2
 	kill -KILL $(pids_of_pod "$ns" "$pod" 'sleep')
@@ -25,7 +27,7 @@ all_as_they_were() {
 	local pod
 	for pod in "${!was[@]}"; do [[ $(container_is "$pod") == "${was[$pod]}" ]] || return 1; done
 }
-# still_read K: the Go driver that was there before reads the checkpoint, or, since it was written here, every release.
+# still_read K: the earlier Go driver can read the checkpoint; once this driver has written it, every release can.
 still_read() { [[ $(judge "$1") =~ ^(released|${layouts[$1]})$ ]]; }
 gpus_off() {
 	with_driver 5 --set resources.gpus.enabled=false
@@ -57,7 +59,7 @@ gpus_on() {
 		done
 	done
 	[[ $(printf '%s\n' "${uuid[@]}" | sort -u | wc -l) == 20 ]]
-	# What the Go driver has left.
+	# The files that the Go driver leaves.
 	gpus_off
 	for k in "${!layouts[@]}"; do
 		go_driver_was_here "$k" "${layouts[k]}"
@@ -67,7 +69,7 @@ gpus_on() {
 	gpus_on
 	for k in "${!layouts[@]}"; do restart "$k" 1; done
 	all_as_they_were
-	# Back: what is on the nodes is what the Go driver takes.
+	# Back again: the Go driver accepts the files on the nodes.
 	gpus_off
 	for k in "${!layouts[@]}"; do
 		still_read "$k"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A node is shut down, and its kubelet ends the pods in the order of their priority (kubelet: shutdownGracePeriod). It hears of the shutdown from
-# logind, of which logind.py is a stand-in on a bus that nobody else uses.
+# A node is shut down, and its kubelet ends the pods in the order of their priority (kubelet: shutdownGracePeriod).
+# The kubelet is notified of the shutdown by logind, which logind.py simulates on a separate bus.
 
 load ../cluster/driver
 
@@ -30,7 +30,7 @@ stop_logind() {
 	[[ ! -e $bus/pids ]] || kill $(<"$bus/pids") 2>/dev/null || true
 	rm -rf "$bus"
 }
-# heard WORD N: the stand-in has reported it so often.
+# heard WORD N: the simulated logind has printed this word N times.
 heard() { [[ $(grep -cx "$1" "$bus/events") -ge $2 ]]; }
 order() { echo "$1" >"$bus/orders"; }
 
@@ -51,8 +51,9 @@ teardown_file() {
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# prepared: how many claims of workloads the plugin there has recorded. The daemon's pod is as critical as the plugin's, and its claim may stay
-# until the next start. The daemon serves until the workload's claim is unprepared.
+# prepared: prints how many claims of workloads the plugin there has recorded. The daemon's Pod has the same priority
+# as the plugin's, so its claim may stay until the next start. The daemon serves until the workload's claim is
+# unprepared.
 prepared() { "$cluster/node" 1 cat "$plugin_dir/checkpoint.json" | jq '[.v2.preparedClaims[]? | select(tostring | contains("\"channel-0\""))] | length'; }
 
 # failure: a node is shut down gracefully -> the plugin unprepares the workload's claims before it ends
@@ -86,10 +87,11 @@ prepared() { "$cluster/node" 1 cat "$plugin_dir/checkpoint.json" | jq '[.v2.prep
 	claim_file 1 "$claim"
 	order shutdown
 	eventually 90 heard released 1
-	# All pods have ended, and the kubelet starts none meanwhile: only the plugin that ended can have unprepared the claim.
+	# All pods have ended, and the kubelet starts none in the meantime. So only the plugin that ended can have
+	# unprepared the claim.
 	[[ $(prepared) == 0 ]]
 	no_claim_file 1 "$claim"
-	order cancel # the node is there again
+	order cancel # the node runs again
 	eventually 30 heard inhibited 2
 	k -n "$ns" rollout status deployment/work --timeout=180s >/dev/null
 	eventually 60 domain_field_is d .status.status Ready

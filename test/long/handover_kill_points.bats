@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 before any request of the controller while a node changes from one domain to the next: each domain becomes ready there, with an index
-# that no other node has, and nothing is left. The same for the daemon is unit/daemon/test_kill_points.c. The controller runs by hand.
+# SIGKILL before any request of the controller while a node changes from one ComputeDomain to the next. Each
+# ComputeDomain becomes ready there, with an index that no other node has, and nothing is left. For the daemon see
+# unit/daemon/test_kill_points.c. The test itself starts the controller.
 
 load ../cluster/driver
 load ../cluster/domains
@@ -26,8 +27,8 @@ teardown() {
 	k delete namespace "$ns" --timeout=90s >/dev/null
 	eventually 90 domains_gone
 }
-# ready_on_node_0 UID: the daemon there is ready in that domain, with the assignment that the fabric's object has; no other domain lists the node,
-# and no epoch occurs twice.
+# ready_on_node_0 UID: the daemon there is ready in this ComputeDomain, with the assignment in the fabric object. No
+# other ComputeDomain lists the node, and no epoch occurs twice.
 ready_on_node_0() {
 	local assignment
 	assignment=$(k -n "$driver_ns" get pods -l $daemon_selector --field-selector spec.nodeName=node-0 -o json |
@@ -57,6 +58,6 @@ handed_over() {
 }
 # failure: the controller is killed at any request while a node changes its IMEX domain -> the change
 #   completes
-@test "the controller is killed before its requests while a node changes from one domain to the next" {
+@test "the controller is killed before its requests while a node changes from one ComputeDomain to the next" {
 	killed_at_each 8 handed_over
 }

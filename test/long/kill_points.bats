@@ -1,11 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 between any two steps of Prepare and Unprepare, or of a start on a damaged checkpoint: no channel is lost, what is asked again
-# succeeds, and nothing is left over.
+# SIGKILL between any two steps of Prepare and Unprepare, or of a start with a damaged checkpoint: no channel is lost,
+# a repeated call succeeds, and nothing is left.
 #
-# The plugin of node-0 runs by hand there, with folders that the kubelet does not know, on claims that the scheduler has allocated. A small
-# program asks in the kubelet's place, which would hold back its next try for a minute. See test/kubelet/kill_points. Each step with
-# EVERY_POINT (make long sets it), else each third.
+# The test itself starts the plugin of node-0 there, with folders that the kubelet does not know, for claims that the
+# scheduler has allocated. A small program calls it in the place of the kubelet, which would retry only after a
+# minute. See test/kubelet/kill_points. With EVERY_POINT (make long sets it) it is killed at each step, otherwise at
+# each third.
 
 load ../cluster/driver
 load ../cluster/kill_points
@@ -19,9 +20,9 @@ teardown() {
 	[[ -z $by_hand ]] || stop_by_hand
 	k -n "$ns" delete resourceclaim other --ignore-not-found >/dev/null
 	"$cluster/node" 0 rm -rf $dir
-	# Without its plugin a node states no partition after 30 s, and then the report of its daemon frees no index.
+	# Without its plugin a node has no partition after 30 s, and then the report of its daemon releases no index.
 	[[ -z ${DAEMON:-} ]] || with_driver 4
-	ns_end # last: what a teardown says is what its last command says
+	ns_end # last, because the result of a teardown is that of its last command
 }
 
 @test "host-managed: the plugin is killed at every step of Prepare and Unprepare" {
@@ -40,14 +41,14 @@ teardown() {
 	points 2 unlink,remove --feature-gates=HostManagedIMEX=true
 	points 2 mkdir --feature-gates=HostManagedIMEX=true
 	points 1 connect --feature-gates=HostManagedIMEX=true
-	# Files, logs and answers: all that anybody gets to see of a step.
+	# Files, logs and answers: everything that others can see of a step.
 	points 20 write,writev --feature-gates=HostManagedIMEX=true
 	OTHER=$(another_claim)
 	points 8 fsync --feature-gates=HostManagedIMEX=true
 }
 
-# A channel and the node's daemon, on node-0. The daemon itself runs on, with the claim that the plugin of the cluster has prepared, and gets the
-# assignment; the plugin by hand prepares the same claim once more, in its own folders.
+# A channel and the node's daemon, on node-0. The daemon continues, with the claim that the plugin of the cluster has
+# prepared, and gets the assignment. The plugin of the test prepares the same claim once more, in its own folders.
 driver_managed_claims() {
 	with_driver 4
 	start_by_hand
@@ -79,7 +80,7 @@ driver_managed_claims() {
 }
 
 # failure: the plugin is killed at any step of a rebuild -> no claim is lost
-@test "the plugin is killed at every step of a start on a corrupt checkpoint" {
+@test "the plugin is killed at every step of a start with a corrupt checkpoint" {
 	driver_managed_claims
 	DAMAGE='truncate -s 40'
 	points 4 fsync

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Kueue's manager, of the release that examples/kueue.yaml names, with its own chart's definitions and webhooks. It runs beside the API server.
+# Kueue's manager, of the release that examples/kueue.yaml names, with the definitions and webhooks of its chart.
+# It runs beside the API server.
 
 load ../cluster/driver
 
@@ -8,7 +9,8 @@ kueue=$(. "$BATS_TEST_DIRNAME/../cluster/lib.bash" && echo "$kueue_bin")
 state=${CD_CLUSTER_DIR:-/var/lib/compute-domains-test}
 dir=$state/kueue
 
-# start_kueue GATES: and waits until it serves. The folder of one of its certificates cannot be chosen.
+# start_kueue GATES: starts the manager and waits until it serves. The path of one of its certificates cannot be
+# configured.
 start_kueue() {
 	stop_kueue
 	unshare --mount sh -c 'mount -t overlay -o "lowerdir=$1:/etc" overlay /etc && shift && exec "$@"' sh "$dir/etc" \
@@ -46,7 +48,7 @@ setup_file() {
 	END
 	k create namespace kueue-system >/dev/null
 	definitions >"$dir/definitions.json"
-	# Definitions first, for the webhooks are not served yet.
+	# Definitions first, because nothing serves the webhooks yet.
 	jq '.items |= map(select(.kind == "CustomResourceDefinition"))' "$dir/definitions.json" | k apply --server-side -f - >/dev/null
 	k wait --for=condition=Established --timeout=30s crd --all >/dev/null
 	start_kueue ''
@@ -74,7 +76,7 @@ rejected() { k -n "$ns" get workloads.kueue.x-k8s.io -o json | jq -e --arg text 
 	[[ $(k -n "$ns" logs -l job-name=queued | grep -c channel0) == 4 ]]
 }
 
-@test "with its gate DynamicResourceAllocation on, Kueue rejects the workload because of devices.config, as docs/how-to/schedulers.md says" {
+@test "with its gate DynamicResourceAllocation on, Kueue rejects the workload because of devices.config, as docs/how-to/schedulers.md describes" {
 	start_kueue ,DynamicResourceAllocation=true
 	run_example
 	eventually 60 rejected config

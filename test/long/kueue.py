@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kueue.py CA <manifests: of what Kueue's chart renders, the CustomResourceDefinitions and webhooks, as a List in JSON. Its manager runs
-beside the API server here, so webhooks are asked at 127.0.0.1, with a certificate of that CA."""
+"""kueue.py CA <manifests: prints the CustomResourceDefinitions and webhooks of Kueue's rendered chart, as a List in JSON. The manager runs
+beside the API server here, so the webhooks are called at 127.0.0.1, with a certificate of that CA."""
 import base64
 import json
 import sys

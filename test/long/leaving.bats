@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Pods leave their nodes, and domains end, while other clients act on Nodes and ComputeDomains.
+# Pods leave their nodes, and ComputeDomains end, while other clients act on Nodes and ComputeDomains.
 
 load ../cluster/driver
 
@@ -14,7 +14,7 @@ teardown() {
 }
 
 # failure: a NoExecute taint evicts pods -> the plugin stays, and the pods end within 30 s
-@test "a NoExecute taint: the pod is gone within 30 s" {
+@test "a NoExecute taint: the pod ends within 30 s" {
 	domain d
 	worker w d 1
 	running w
@@ -26,10 +26,10 @@ teardown() {
 	k taint node node-1 example.com/maintenance- >/dev/null
 }
 
-# As Grove does, whose finalizer protects a ComputeDomain while its workload uses it.
+# Grove does this: its finalizer protects a ComputeDomain while its workload uses it.
 # failure: a foreign finalizer remains on a deleted ComputeDomain -> an Event names it, and IMEX continues
 #   [controller]
-@test "a ComputeDomain is deleted, and another controller's finalizer remains: an Event names it, and IMEX runs until the pod is gone" {
+@test "a ComputeDomain is deleted, and another controller's finalizer remains: an Event names it, and IMEX runs until the pod has ended" {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.nvidia.com/v1beta1
 kind: ComputeDomain
@@ -57,7 +57,7 @@ END
 
 labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.metadata.labels[$key] // ""') == "$2" ]]; }
 
-# failure: a person sets our label on a Node -> an Event reports it, and the label is removed [controller]
+# failure: a person sets the driver's label on a Node -> an Event reports it, and the label is removed [controller]
 @test "a node's label is set by hand before there are pods: an Event of the Node reports it, and the label is removed" {
 	domain d
 	eventually 10 domain_uid d
@@ -71,9 +71,9 @@ labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.
 	eventually 20 labelled 1 "$uid"
 }
 
-# failure: a script overwrites our label on a Node -> an Event reports it, and the label is restored
+# failure: a script overwrites the driver's label on a Node -> an Event reports it, and the label is restored
 #   [controller]
-@test "a script writes the label of another ComputeDomain over that of a running pod: an Event of the Node reports it, and the label is restored" {
+@test "a script replaces the label of a running pod's ComputeDomain by another one: an Event of the Node reports it, and the label is restored" {
 	domain a
 	domain b
 	worker w b 1
@@ -99,7 +99,7 @@ plugin_runs() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath=
 # NVIDIA's driver manager changes the label, waits, and evicts the workload afterwards.
 # failure: the plugin's node label is removed before pods are evicted -> the plugin stays until they have
 #   ended
-@test "the plugin's label is switched off before the pods are evicted: the plugin stays until they are gone; an upgrade does not wait" {
+@test "the plugin's node label is removed before the pods are evicted: the plugin stays until they have ended; an upgrade does not wait" {
 	k label nodes --all field.example.com/dra=true --overwrite >/dev/null
 	plugin_selects --set-string 'kubeletPlugin.nodeSelector.field\.example\.com/dra=true'
 	domain d
@@ -107,7 +107,7 @@ plugin_runs() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath=
 	running w
 	local plugin
 	plugin=$(plugin_pod 1)
-	# The Node matches, so a plugin that is replaced ends at once.
+	# The Node has the label, so a plugin that is replaced ends at once.
 	k -n "$driver_ns" delete pod "$plugin" --wait=false >/dev/null
 	k -n "$driver_ns" wait --for=delete "pod/$plugin" --timeout=10s >/dev/null
 	eventually 60 plugin_runs 1
@@ -119,7 +119,7 @@ plugin_runs() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath=
 	k -n "$ns" delete pod w --wait=false >/dev/null
 	gone pod/w 30
 	k -n "$driver_ns" wait --for=delete "pod/$plugin" --timeout=30s >/dev/null
-	# The driver is replaced, and the label restored.
+	# The driver is replaced, and the label is set again.
 	k label node node-1 field.example.com/dra=true --overwrite >/dev/null
 	eventually 60 plugin_runs 1
 	worker again d 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""logind.py: what of systemd's logind the kubelet uses for a graceful shutdown of its node, on the bus of DBUS_SYSTEM_BUS_ADDRESS.
+"""logind.py: the part of systemd's logind that the kubelet uses for a graceful shutdown of its node, on the bus DBUS_SYSTEM_BUS_ADDRESS.
 
-A line "shutdown" or "cancel" of standard input sends the signal PrepareForShutdown. On standard output: "inhibited" when the kubelet has
-taken a delay lock, "released" when it has closed it. Source: org.freedesktop.login1(5).
+A line "shutdown" or "cancel" on standard input sends the signal PrepareForShutdown. It prints "inhibited" when the kubelet has taken a
+delay lock, and "released" when the kubelet has closed it. Source: org.freedesktop.login1(5).
 """
 import os
 import selectors
@@ -18,7 +18,7 @@ DELAY_MAX_US = 120 * 1000 * 1000
 
 
 def answer(message):
-    """The reply to a call, and the end of a pipe that shows when a lock that it hands out is closed."""
+    """The reply to a call, and for a lock the end of a pipe that shows when the lock is closed."""
     member, interface = message.header.fields[HeaderFields.member], message.header.fields.get(HeaderFields.interface)
     if interface == "org.freedesktop.DBus.Properties" and member == "Get" and message.body == (INTERFACE, "InhibitDelayMaxUSec"):
         return new_method_return(message, "v", (("t", DELAY_MAX_US),)), None, None
@@ -52,7 +52,7 @@ def main():
                     os.close(lock)
                     waiting.register(ours, selectors.EVENT_READ)
                     print("inhibited", flush=True)
-            else:  # nobody has the lock any more
+            else:  # the lock is closed
                 waiting.unregister(key.fileobj)
                 os.close(key.fileobj)
                 print("released", flush=True)

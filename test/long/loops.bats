@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# No loop stands still for others: for whoever should read a log, nor for a resolver. (The disk is absence.bats'.) Programs find the API server
-# by a name here, as where somebody has set one.
+# The event loops never block: not when nothing reads their log, nor when the resolver hangs. (For the disk see
+# absence.bats.) The programs find the API server by a name here, as in clusters that configure one.
 
 load ../cluster/driver
 
@@ -11,12 +11,13 @@ dra_call=$checkout/build/test/kubelet/dra-call
 setup_file() {
 	local env="[{\"name\": \"KUBERNETES_SERVICE_HOST\", \"value\": \"$named\"}]"
 	[[ -x $dra_call ]]
-	# On a busy machine the name server is away for longer than a lease lasts; who loses it has to end, and is no test of his loop.
+	# On a busy machine the name server is away for longer than a lease lasts. A controller that loses its lease has
+	# to end, which is no test of its loop.
 	with_driver 4 --set controller.leaderElection.leaseDuration=120s --set controller.leaderElection.renewDeadline=100s \
 		--set-json "controller.containers.computeDomain.env=$env" \
 		--set-json "kubeletPlugin.containers.computeDomains.env=$env"
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
-	eventually 60 none_ends # a pod of before that ends fails its probes
+	eventually 60 none_ends # a terminating pod fails its probes
 }
 none_ends() { [[ $(k -n "$driver_ns" get pods -o json | jq '[.items[] | select(.metadata.deletionTimestamp)] | length') == 0 ]]; }
 setup() { ns_begin; }
@@ -26,21 +27,21 @@ teardown() {
 	ns_end
 }
 
-# targets POD...: the open ports of these pods, as attack.py names them.
+# targets POD...: prints the open ports of these pods as attack.py expects them.
 targets() {
 	k -n "$driver_ns" get pods "$@" -o json | jq -r '(.items // [.])[] | .status.podIP as $ip | .spec.containers[].ports[] |
 		{metrics: "http", healthcheck: "grpc"}[.name] + "://" + $ip + ":\(.containerPort)"'
 }
-# probes_pass TARGET...: each answers within the 5 s that a probe has.
+# probes_pass TARGET...: each target answers within the 5 s of a probe.
 probes_pass() {
-	local target said
+	local target answer
 	for target; do
-		said=$("$cluster/node" 0 python3 -B "$cluster/attack.py" ask "$target")
-		[[ $said == 200 || $said == SERVING ]] || { echo "$target answers $said"; return 1; }
+		answer=$("$cluster/node" 0 python3 -B "$cluster/attack.py" ask "$target")
+		[[ $answer == 200 || $answer == SERVING ]] || { echo "$target answers $answer"; return 1; }
 	done
 }
 
-# unread PID: whoever reads its log stands still, and there is no room for another line. Its own descriptor stays as it is.
+# unread PID: stops the reader of a program's log, and fills the pipe. The program's own descriptor does not change.
 unread() {
 	local reader
 	reader=$(awk '/^PPid:/ { print $2 }' "/proc/$1/status")
@@ -63,12 +64,12 @@ all_are_read() {
 	for reader in $(<"$BATS_TEST_TMPDIR/readers"); do kill -CONT "$reader"; done
 	rm "$BATS_TEST_TMPDIR/readers"
 }
-# lost POD: how many lines its log says that it lacks.
+# lost POD: prints how many lines its log reports as lost.
 lost() { k -n "$driver_ns" logs "$1" --tail=-1 | sed -n 's/.*"log lines were dropped: nobody read stderr" lines=\([0-9]*\)$/\1/p'; }
 tells_what_it_lost() { [[ $(lost "$1") -ge 1 ]]; }
 
 # failure: nothing reads the logs -> all programs continue, and later report how many lines are lost
-@test "nothing reads the logs of controller, plugin and daemon: probes pass, a domain grows, and later they report how many lines are lost" {
+@test "nothing reads the logs of controller, plugin and daemon: probes pass, a ComputeDomain grows, and later they report how many lines are lost" {
 	domain d
 	worker a d 1
 	running a
@@ -99,14 +100,14 @@ tells_what_it_lost() { [[ $(lost "$1") -ge 1 ]]; }
 	diff <(echo "$before") <(probed)
 }
 
-# A name is not looked up again within a minute.
+# The programs look up a name at most once a minute.
 older_than_a_minute() { (($(ps -o etimes= -p "$1") > 61)); }
-# asks_for_a_name PID: at this moment the process waits for the name server.
+# asks_for_a_name PID: the process is waiting for the name server.
 asks_for_a_name() { nsenter -t "$1" -n ss -Hunp "dst $(dns_address)" | grep -q "pid=$1,"; }
 dns_address() { (. "$cluster/lib.bash" && echo "$dns_address"); }
 
 # failure: the name server hangs while connections break -> probes pass, and prepared claims are answered
-@test "the name server hangs while all connections break: probes pass, a claim that is prepared is answered, others when it is back" {
+@test "the name server hangs while all connections break: probes pass, a prepared claim is answered at once, and others when it is back" {
 	domain d
 	worker a d 0
 	running a
@@ -128,7 +129,7 @@ dns_address() { (. "$cluster/lib.bash" && echo "$dns_address"); }
 	probes_pass $ports
 	[[ $(prepare "$ns" "$claim" "$uid") == "$prepared" ]]
 	for pid in $pids; do eventually 5 asks_for_a_name "$pid"; done
-	[[ ! -s $BATS_TEST_TMPDIR/answer ]] # that one needs the API server
+	[[ ! -s $BATS_TEST_TMPDIR/answer ]] # that claim needs the API server
 	"$cluster/service" dns resume
 	wait "$call" || [[ $? == 1 ]]
 	grep 'not found' "$BATS_TEST_TMPDIR/answer"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What one mode, or an earlier release, leaves on Nodes and ComputeDomains stops nothing in another mode.
+# Objects that one mode, or an earlier release, leaves on Nodes and ComputeDomains do not disturb another mode.
 
 load ../cluster/driver
 
@@ -14,7 +14,7 @@ teardown() {
 }
 
 # failure: the mode is changed and changed back -> labels and daemons follow, and new ComputeDomains run
-@test "one helm upgrade changes from our daemons to hosts that run IMEX, and one changes back: labels and daemons disappear and come back, and a new domain runs" {
+@test "helm upgrade changes from driver-managed to host-managed, and back: labels and daemons disappear and return, and a new ComputeDomain runs" {
 	with_driver 2
 	domain one
 	worker a one 0
@@ -40,7 +40,7 @@ teardown() {
 }
 
 # failure: IMEX becomes host-managed under pods -> daemons serve until the pods have ended
-@test "an upgrade to hosts that run IMEX while a domain is in use: its daemons serve until its pods have ended, and are gone then" {
+@test "IMEX becomes host-managed while a ComputeDomain is in use: its daemons serve until its pods have ended, and are removed then" {
 	with_driver 2
 	domain used
 	worker a used 0
@@ -57,7 +57,7 @@ teardown() {
 }
 
 # failure: an annotation of a removed mode is found -> other ComputeDomains are not affected
-@test "an annotation of a removed mode, and the deleted definition of fabric objects, stop no other domain" {
+@test "an annotation of a removed mode, and the deleted definition of fabric objects, do not disturb another ComputeDomain" {
 	with_driver 2 --reset-values
 	domain mine
 	k -n "$ns" annotate --overwrite computedomain mine resource.nvidia.com/imex-mode=driverManagedAgents >/dev/null
@@ -67,7 +67,7 @@ teardown() {
 	k -n "$ns" delete pod a --timeout=60s >/dev/null
 	eventually 60 daemons_idle 2
 	k delete crd computedomainfabrics.resource.nvidia.com --timeout=60s >/dev/null
-	# A controller that starts creates it.
+	# A controller creates the definition when it starts.
 	k -n "$driver_ns" rollout restart deployment/compute-domains-controller >/dev/null
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s >/dev/null
 	domain third

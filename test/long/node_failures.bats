@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What happens to a node, its disk and its plugin, and how the domain survives it. Each test is named after its failure.
+# Failures of a node, its disk and its plugin, and how the ComputeDomain survives them. Each test is named after its
+# failure.
 
 load ../cluster/driver
 load ../cluster/unprepared
@@ -12,7 +13,7 @@ teardown() {
 	ns_end
 }
 
-# What a test that failed halfway may have left broken.
+# Repairs what a test that failed halfway may have left broken.
 repair() {
 	local i
 	for i in 2 3; do "$cluster/power" "$i" on; done
@@ -29,7 +30,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 # failure: nodes are powered off for good -> their indices are free by taint or deletion of the Node
 #   [powered-off]
 @test "nodes are powered off for good: lost as soon as Kubernetes reports it, their indices are free by the out-of-service taint or without a Node, others continue, and they may come back" {
-	# The controllers are pods, too.
+	# No controller may run on these nodes.
 	k cordon node-2 node-3 >/dev/null
 	k -n "$driver_ns" delete pod -l app=compute-domain-controller >/dev/null
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
@@ -45,28 +46,29 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	"$cluster/power" 2 off
 	"$cluster/power" 3 off
 	local off=$SECONDS
-	# Kubernetes takes 40 to 60 s: a lease is renewed each 10 s, looked at each 5 s, and good for 50 s.
+	# Kubernetes needs 40 to 60 s: a kubelet renews its lease every 10 s, and Kubernetes checks it every 5 s and
+	# accepts it for 50 s.
 	eventually 65 node_is 2 Unknown
 	eventually $((off + 65 - SECONDS)) node_is 3 Unknown
 	reported() { event_says ComputeDomain/d "Node node-$1 is lost" && [[ $(node_entry "$1" status) == NotReady ]]; }
 	eventually 5 reported 2
 	eventually 5 reported 3
-	echo "lost $((SECONDS - off)) s after the power was cut"
+	echo "reported as lost $((SECONDS - off)) s after the power was cut"
 	[[ $(condition d Ready reason) == NodeLost && $(node_entry 0 status) == Ready ]]
-	# It may be alive behind a broken network: its index stays.
+	# The node may be running behind a broken network: its index stays.
 	[[ $(node_entry 2 index) == "$index2" && $(node_entry 3 index) == "$index3" ]]
-	# Until there is proof that it is not.
+	# The taint proves that it does not run.
 	k taint node node-2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute >/dev/null
 	k delete node node-3 >/dev/null
 	eventually 30 entry_gone 2
-	# A Node that is gone is proof after a minute.
+	# A deleted Node is proof after a minute.
 	eventually 90 entry_gone 3
 	eventually 30 domain_field_is d .status.nodesReady 1
 	worker w1 d 1
 	running w1
 	eventually 45 condition_is d PeersConnected True
 	[[ $(node_entry 1 index) != "$(node_entry 0 index)" ]]
-	# They come back, and get indices that nobody has.
+	# The nodes come back, and get indices that no other node has.
 	"$cluster/power" 2 on
 	"$cluster/power" 3 on
 	k taint node node-2 node.kubernetes.io/out-of-service- >/dev/null
@@ -111,9 +113,9 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 }
 
 # failure: the disk is full while a claim is recorded -> an Event of the pod reports it [plugin]
-@test "the disk is full while a claim is recorded: an Event of the pod reports it, and the next one starts when there is room" {
+@test "the disk is full while a claim is recorded: an Event of the pod reports it, and the next pod starts when there is space" {
 	disk_full_in_prepare
-	# The kubelet asks for another pod at once, for the first one at its next look, after a minute or more.
+	# The kubelet calls the plugin for another pod at once. It retries for the first one only after a minute or more.
 	k -n "$ns" delete pod a
 	worker b d 2
 	running b
@@ -122,7 +124,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 }
 
 # failure: the fabric of a node registers late -> the node offers its channel afterwards [host]
-@test "the fabric registers late: the node offers its channel afterwards" {
+@test "the NVLink fabric of a node registers late: the node offers its channel afterwards" {
 	"$cluster/gpu" 3 FABRIC_STATE=2
 	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
 	plugins_settle

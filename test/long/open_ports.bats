@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every pod of the cluster reaches the open ports of our programs. Here one of them attacks all of those at once (attack.py, in the network
-# of a pod): no probe fails, each question from a node is answered, and no program has more than 2 MiB of private memory beyond what it had
-# before the first attack.
+# Every pod of the cluster can reach the open ports of the driver's programs. Here one pod attacks all of them at once
+# (attack.py, in the network of a pod): no probe fails, each request from a node is answered, and no program has more
+# than 2 MiB of private memory beyond what it had before the first attack.
 
 load ../cluster/driver
 
-# One domain for all tests, so that the programs have what they have in a cluster that is in use. They are new: what an attack once took they
-# may keep for the next.
+# One ComputeDomain for all tests, so that the programs have the memory of a cluster in use. The programs are new,
+# because memory that an attack once used may be kept for the next one.
 setup_file() {
 	with_driver 4
 	k -n "$driver_ns" delete pods -l 'app in (compute-domain-controller, compute-domain-kubelet-plugin)' >/dev/null
@@ -32,8 +32,8 @@ teardown_file() {
 	nothing_left
 }
 
-# programs: what is attacked, a line a process: its pod, its pid, its ports as the pod names them, and as attack.py does. The controller is
-# the one that leads, which has most to do.
+# programs: prints the processes to attack, one per line: pod, process ID, ports as the Pod declares them, and ports
+# as attack.py expects them. The controller is the leader, which has the most work.
 programs() {
 	local pod pid
 	for pod in "$(leader_pod)" "$(plugin_pod 0)"; do
@@ -45,24 +45,24 @@ programs() {
 }
 targets() { cut -d' ' -f4- "$BATS_FILE_TMPDIR/programs"; }
 
-# private PID: kB of memory that nobody else has.
+# private PID: prints the kB of memory that no other process shares.
 private() { awk '/^Private_Dirty:/ { print $2 }' "/proc/$1/smaps_rollup"; }
-# A sanitizer keeps what is freed, so that its memory says nothing.
+# A sanitizer keeps memory that is freed, so its size is not meaningful.
 sanitized() { grep -q libasan "/proc/$1/maps"; }
 idle() { sed -n "s/^$1 //p" "$BATS_FILE_TMPDIR/idle"; }
 
-# withstood KIND: an attack of 12 s, longer than any request or answer has time.
+# withstood KIND: an attack of 12 s, which is longer than any request or answer may take.
 withstood() {
 	local kind=$1 before target attacker pod pid now
 	local -A most
 	before=$(probed)
-	# shellcheck disable=SC2046 # a word a target
+	# shellcheck disable=SC2046 # one word per target
 	nsenter -t "$(pids_of_pod "$ns" attacker 'sleep 1000000')" -n python3 -B "$cluster/attack.py" "$kind" 12 $(targets) 3>&- &
 	attacker=$!
 	while kill -0 $attacker 2>/dev/null; do
 		for target in $(targets); do
-			said=$("$cluster/node" 0 python3 -B "$cluster/attack.py" ask "$target")
-			[[ $said == 200 || $said == SERVING ]] || { echo "$target answers $said"; return 1; }
+			answer=$("$cluster/node" 0 python3 -B "$cluster/attack.py" ask "$target")
+			[[ $answer == 200 || $answer == SERVING ]] || { echo "$target answers $answer"; return 1; }
 			while read -r pod pid _; do
 				now=$(private "$pid")
 				((now <= ${most[$pid]:-0})) || most[$pid]=$now
@@ -78,13 +78,13 @@ withstood() {
 }
 
 # failure: a pod begins more than 128 requests -> probes pass, and memory stays bounded
-@test "more than 128 requests that are begun and never end: probes pass, and memory stays" { withstood begun; }
+@test "more than 128 requests that begin and never end: probes pass, and memory stays bounded" { withstood begun; }
 
 # failure: a pod sends 16 MiB of unfinished requests -> probes pass, and memory stays bounded
-@test "16 MiB of requests that never end: probes pass, and memory stays" { withstood unfinished; }
+@test "16 MiB of requests that never end: probes pass, and memory stays bounded" { withstood unfinished; }
 
 # failure: a pod sends 4 MiB of unknown fields -> probes pass, and memory stays bounded
-@test "4 MiB of unknown fields: probes pass, and memory stays" { withstood unknown; }
+@test "4 MiB of unknown fields: probes pass, and memory stays bounded" { withstood unknown; }
 
 # failure: a pod reads no answers -> probes pass, and memory stays bounded
-@test "clients that read no answer: probes pass, and memory stays" { withstood slow; }
+@test "clients that read no answer: probes pass, and memory stays bounded" { withstood slow; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A gang whose PodGroup names a claim for a channel. PodGroups with claims are off by default in Kubernetes 1.37, so its programs are restarted.
+# A gang of pods whose PodGroup names a claim for a channel. PodGroups with claims are off by default in Kubernetes
+# 1.37, so the Kubernetes components are restarted.
 
 load ../cluster/driver
 
@@ -10,14 +11,14 @@ setup_file() {
 }
 teardown_file() { gates ""; }
 setup() {
-	k api-resources --api-group=scheduling.k8s.io -o name | grep -q '^podgroups' || skip "this Kubernetes has no PodGroups"
+	k api-resources --api-group=scheduling.k8s.io -o name | grep -q '^podgroups' || skip "this version of Kubernetes has no PodGroups"
 	ns_begin
 	domain d
 	eventually 20 eval 'k -n "$ns" get resourceclaimtemplate d'
 }
 teardown() { [[ -z ${ns:-} ]] || ns_end; }
 
-# gates LIST: restart Kubernetes with these feature gates.
+# gates LIST: restarts Kubernetes with these feature gates.
 gates() {
 	local name
 	export CD_FEATURE_GATES=$1
@@ -29,7 +30,7 @@ gates() {
 	eventually 60 slices_published 2
 }
 
-# pod_group [CLAIMS]; gang_pod NODE: one that the group needs.
+# pod_group [CLAIMS]: creates the PodGroup. gang_pod NODE: creates a pod that the group needs.
 pod_group() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: scheduling.k8s.io/v1beta1
@@ -54,7 +55,7 @@ spec:
   - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
 END
 }
-# group_says TEXT: an Event of the PodGroup.
+# group_says TEXT: an Event of the PodGroup contains this text.
 group_says() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$1"; }
 
 # failure: a PodGroup for two nodes names a claim -> it stays Pending, and an Event reports why

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemons of the nodes that test/cluster/pretend has made, as objects of the API:
+"""Creates the daemons of the Nodes that test/cluster/pretend has created, as API objects:
 
     pretend_daemons.py start    each node has booted, and a daemon Pod there runs and has reported that it is idle
-    pretend_daemons.py left     each has reported that it left the assignments that its partition's object lists
-    pretend_daemons.py gone     the Pods go
+    pretend_daemons.py left     each daemon has reported that it left the assignments in its fabric object
+    pretend_daemons.py gone     deletes the Pods
 
-The controller manager is stopped meanwhile, as for pretend."""
+The controller manager must be stopped, as for test/cluster/pretend."""
 
 import concurrent.futures
 import json
@@ -33,7 +33,7 @@ def each(f, things):
 
 
 def uid_of(node, what):
-    """The same at each call."""
+    """The same UID at each call."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{what}/{node}"))
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Racks that have a ComputeDomain from when they join (docs/how-to/racks.md): nodes 0 and 1 are S0-011-US-WEST-01A, nodes 2 and 3 S0-012-US-WEST-01A.
+# Racks whose ComputeDomains exist as soon as the rack joins (docs/how-to/racks.md). Nodes 0 and 1 are in
+# S0-011-US-WEST-01A, nodes 2 and 3 in S0-012-US-WEST-01A.
 
 load ../cluster/driver
 load ../cluster/mpi
@@ -37,7 +38,7 @@ label_nodes() {
 	k label --overwrite nodes node-0 node-1 "$label=S0-011-US-WEST-01A" >/dev/null
 	k label --overwrite nodes node-2 node-3 "$label=S0-012-US-WEST-01A" >/dev/null
 }
-# What belongs to the ComputeDomains of racks that are there stays, everything else goes.
+# The objects of existing racks' ComputeDomains stay, and no others.
 objects_gone() {
 	local living
 	living=$(k get computedomains -A -o json | jq -c '[.items[].metadata.uid]')
@@ -57,7 +58,7 @@ node_states() { k get resourceslices -o json | jq -e --arg node "node-$1" --arg 
 node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 
 # failure: the first node of a rack joins -> the rack gets its ComputeDomain
-@test "a rack that joins has its ComputeDomain, with its name in lower case, its claim template, and Ready, in the driver's namespace" {
+@test "a rack that joins gets a ComputeDomain in the driver's namespace, with its name in lower case, a claim template, and Ready" {
 	local rack domain template
 	for rack in "$east" "$west"; do
 		eventually 30 rack_ready "$driver_ns" "$rack"
@@ -115,10 +116,10 @@ node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 two_run() { [[ $(k -n "$ns" get pods -o json | jq '[.items[] | select(.status.phase == "Running")] | length') == 2 ]]; }
 placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(.)' | sort | xargs; }
 
-@test "the MPIJob over a rack: its workers have a channel each, all of one domain" {
+@test "the MPIJob on a rack: its workers have a channel each, all of one ComputeDomain" {
 	enable_racks
 	eventually 30 rack_ready "$ns" "$east"
-	# As it is but for image and sizes.
+	# The file as it is, except for image and sizes.
 	sed 's|image: .*|image: compute-domains/busybox:test|; s|replicas: 18|replicas: 2|; s|cpu: 110|cpu: 10m|; s|cpu: 2,|cpu: 10m,|; s|960Gi|32Mi|' \
 		"$checkout/examples/rack-mpijob.yaml" | k -n "$ns" apply -f - >/dev/null
 	mpi_operator dra-example-gb200-4x
@@ -133,7 +134,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 
 # failure: a rack's ComputeDomain is deleted by hand -> it is created again
 # failure: another object has the name of a rack -> it stays, and an Event reports it
-@test "a ComputeDomain of a rack that is deleted by hand is created again; a foreign one with that name stays, and an Event reports it" {
+@test "a ComputeDomain of a rack that is deleted by hand is created again; another object with that name stays, and an Event reports it" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
 	k -n "$driver_ns" delete cd "$west" --timeout=60s >/dev/null
@@ -164,7 +165,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	k -n "$ns" delete pod a >/dev/null
 	"$cluster/clique" 2 2
 	"$cluster/clique" 3 2
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)" "$(plugin_pod 3)" >/dev/null # they look when they start
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)" "$(plugin_pod 3)" >/dev/null # the plugins look when they start
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
 	eventually 60 clique_label_is 2 2
 	eventually 60 clique_label_is 3 2
@@ -173,10 +174,10 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 
 # failure: all Nodes of a rack are deleted -> its ComputeDomain is removed a day later, and returns with them
 # failure: all nodes of a rack lose power -> its ComputeDomain stays
-@test "a rack whose nodes have no power stays; one whose Nodes are gone shows since when, is removed a day later, and comes back with them" {
+@test "a rack whose nodes have no power stays; one without Nodes shows since when, is removed a day later, and returns with them" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
-	# The controllers are pods, too.
+	# No controller may run on these nodes.
 	k cordon node-2 >/dev/null
 	k cordon node-3 >/dev/null
 	k -n "$driver_ns" delete pods -l app=compute-domain-controller --wait >/dev/null
@@ -185,7 +186,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	"$cluster/power" 3 off
 	k delete resourceslices --field-selector spec.nodeName=node-2 >/dev/null
 	k delete resourceslices --field-selector spec.nodeName=node-3 >/dev/null
-	# What would be written because of that is written before this.
+	# If the controller reacted to that, it would do so before it creates this ComputeDomain again.
 	k -n "$driver_ns" delete cd "$east" --timeout=60s >/dev/null
 	eventually 60 rack_ready "$driver_ns" "$east"
 	rack_note_is "$driver_ns" "$west" nodes node-2,node-3

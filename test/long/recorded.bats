@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What Kubernetes does to daemons, their claims and nodes, without our controllers: the files in test/simulate/recorded, with which the
-# simulated world is compared (test/simulate/recorded.py). RECORD=yes writes them again from this cluster.
+# What Kubernetes does with daemons, their claims and nodes, without this driver's controllers: the files in
+# test/simulate/recorded, which are compared with the simulated world (test/simulate/recorded.py). RECORD=yes writes
+# them from this cluster.
 
 load ../cluster/driver
 nodes=4
@@ -25,14 +26,14 @@ teardown_file() {
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 }
 
-# record EVENT: what node-3 does from now on, until compared.
+# record EVENT: records the changes of node-3 from now on, until compared.
 record() {
 	event=$1 lines=$BATS_TEST_TMPDIR/lines
 	coproc RECORDER { exec python3 -B "$cluster/record.py" "$cluster/kubectl" "$driver_ns" node-3 "$lines"; }
 	recorder=$RECORDER_PID
 	read -ru "${RECORDER[0]}" _
 }
-# compared: nothing has changed for five seconds, and all was as recorded.
+# compared: waits until nothing has changed for five seconds, and compares the changes with the recorded ones.
 compared() {
 	local file=$checkout/test/simulate/recorded/$event
 	for_seconds 5 true
@@ -59,7 +60,7 @@ delete_node() {
 	k delete node node-3 --wait=false >/dev/null
 	eventually 180 has_no_daemon
 }
-# Its kubelet registers the Node again when it starts.
+# The kubelet registers the Node again when it starts.
 registered() {
 	eventually 120 node_is True
 	eventually 120 slice_is_there
@@ -137,7 +138,7 @@ slice_is_there() { k get resourceslices -o json | jq -e '.items[] | select(.spec
 	compared
 }
 
-@test "node cut off: it is not ready, and the same Pod runs on" {
+@test "node cut off: it is not ready, and the same Pod continues" {
 	wanted
 	record node-cut-off
 	"$cluster/link" 3 down
@@ -185,7 +186,7 @@ daemon_is_pending() { k -n "$driver_ns" get pods -l "$daemon_selector" -o json |
 	compared
 }
 
-# Last: the controllers create the DaemonSet again.
+# The last test: the controllers create the DaemonSet again.
 @test "set deleted: its Pods are collected" {
 	wanted
 	record set-deleted

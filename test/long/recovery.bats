@@ -18,13 +18,13 @@ repair() {
 }
 
 annotation_is() { [[ $(daemon_annotation "$1" "$2") == "$3" ]]; }
-# starts K: how often the daemon of a node has started nvidia-imex, for whatever domain.
+# starts K: prints how often the daemon of a node has started nvidia-imex, for any ComputeDomain.
 starts() { k -n "$driver_ns" logs "$(daemon_pod "$1")" | grep -c 'IMEX Log initializing'; }
 boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 
 # failure: a peer of a crashed IMEX is off -> it is named, and IMEX starts when it has rebooted
-@test "a peer that had mapped the memory of an IMEX that crashed has no power: it is named after a minute, and when it has rebooted IMEX starts again" {
-	# The controllers are pods, too: one has to be left that reports it.
+@test "a peer that had mapped the memory of a crashed IMEX has no power: it is named after a minute, and IMEX starts again after it has rebooted" {
+	# A controller must be left to report it, so none may run on this node.
 	k cordon node-3 >/dev/null
 	k -n "$driver_ns" delete pod -l app=compute-domain-controller --field-selector spec.nodeName=node-3 >/dev/null
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
@@ -40,7 +40,7 @@ boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 	boot=$(boot_id 3)
 	before=$(starts 0)
 	restarts=$(daemon_restarts 0)
-	# Its nvidia-imex does not come back with it, so that only the reboot shows that nothing is mapped.
+	# Its nvidia-imex does not start after the reboot, so only the reboot shows that nothing is mapped.
 	knob 3 REFUSE_START="out of order"
 	"$cluster/power" 3 off
 	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
@@ -51,7 +51,7 @@ boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 	[[ $(starts 0) == $((before + 1)) ]]
 	"$cluster/power" 3 on
 	[[ $(boot_id 3) != "$boot" ]]
-	eventually 150 daemon_is_ready 0 # the kubelet may start the daemon's Pod of node-3 before the plugin has registered, and retries after 60 to 90 s
+	eventually 150 daemon_is_ready 0 # the kubelet may start the daemon's Pod of node-3 before the plugin has registered, and then retries after 60 to 90 s
 	annotation_is 0 awaited ""
 	[[ $(starts 0) == $((before + 2)) && $(daemon_restarts 0) == "$restarts" ]]
 	knob 0 IMPORTERS=

@@ -13,11 +13,11 @@ teardown() {
 }
 
 # failure: a new leader's watch of claims is refused for ten minutes -> nothing in use is removed
-@test "a standby whose watch of claims alone is refused becomes leader, for ten minutes" {
+@test "a standby whose watch of claims is refused becomes the leader, for ten minutes" {
 	stale_standby watch 600
 }
 
 # failure: a new leader may not read claims for five minutes -> nothing in use is removed
-@test "a standby that may neither list nor watch claims becomes leader, for five minutes" {
+@test "a standby that may neither list nor watch claims becomes the leader, for five minutes" {
 	stale_standby list,watch 300
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The daemons of a rack run one IMEX domain for all ComputeDomains, each of which has its own channel (imex.isolation=channel). All nodes are
-# of one rack.
+# The daemons of a partition run one IMEX domain for all ComputeDomains, each of which has its own channel
+# (imex.isolation=channel). All nodes are in one partition.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -23,12 +23,12 @@ teardown() {
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || k get computedomainfabrics -o json | jq -c '.items[] | {domains, conditions}' | cut -c1-2000
 	ns_end
 }
-# written MARK: what our programs have written since, Events and leases apart, and the fabric's object, where channels of earlier
-# ComputeDomains are given back meanwhile.
+# written MARK: prints what the driver's programs have written since this mark, except for Events, leases and the
+# fabric object, which changes when channels of earlier ComputeDomains are released.
 written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_ns"':/ && $3 ~ /^(create|update|patch|delete)$/ && $4 !~ /^(events|leases|computedomainfabrics)$/'; }
 
 # failure: ComputeDomains come and go -> the standing domain stays, and tenants have different channels
-@test "nodes are in one domain before any pod uses it; two tenants have two channels; a second pod causes no write of the driver and no start of IMEX" {
+@test "nodes are in one IMEX domain before any pod uses it; two tenants have two channels; a second pod causes no write of the driver and no start of IMEX" {
 	local pids mark table
 	pids=$(imex_pids 0 1)
 	[[ $(wc -l <<<"$pids") == 2 && $(standing | jq -s length) == 1 ]]
@@ -49,7 +49,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	worker d one 0
 	running d
 	[[ $(channels_of d) == "$(channels_of a)" ]]
-	for_seconds 3 true # what is written a second later, too
+	for_seconds 3 true # including what is written a second later
 	[[ -z $(written "$mark") ]] || { written "$mark"; false; }
 	[[ "$(standing) $(entry "$(domain_uid one)") $(entry "$(domain_uid two)")" == "$table" ]]
 	[[ $(imex_pids 0 1) == "$pids" ]]
@@ -68,7 +68,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	pids=$(imex_pids 0 1)
 	assignment=$(assignment_of 2)
 	k cordon node-2 >/dev/null
-	for_seconds 3 daemon_says 2 READY # it is in use
+	for_seconds 3 daemon_says 2 READY # the node is in use
 	[[ -n $(imex_pid 2) && $(assignment_of 2) == "$assignment" ]]
 	k drain node-2 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s >/dev/null 2>&1
 	eventually 60 assigned_are "node-0 node-1 "
@@ -87,7 +87,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 }
 
 # failure: fabric object, controllers and plugins are replaced under pods -> no IMEX ends
-@test "the fabric object is deleted, controllers and plugins are replaced under load: no IMEX ends" {
+@test "the fabric object is deleted, controllers and plugins are replaced under pods: no IMEX ends" {
 	domain one
 	worker a one 0
 	worker b one 1
@@ -103,13 +103,13 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	worker c one 2
 	running c 90
 	[[ $(channels_of c) == "$channel" ]]
-	# Controllers that know nothing of the object before it give no other ComputeDomain a channel for a minute.
+	# Controllers that do not know the former object give no other ComputeDomain a channel for a minute.
 	eventually 90 fabric_is_silent TableLost
 	eventually 90 fabric_is_silent AssignmentsLost
 }
 
 # failure: channel isolation is switched off under pods -> nodes leave as their pods end
-@test "the isolation is switched off under load: the nodes leave as their pods end, the others at once, and a ComputeDomain gets its own IMEX domain" {
+@test "the isolation is switched off under pods: nodes leave as their pods end, the others at once, and a ComputeDomain gets its own IMEX domain" {
 	domain one
 	worker a one 0
 	running a
@@ -117,7 +117,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	pid=$(imex_pid 0)
 	with_driver $nodes
 	eventually 90 listed_are "node-0 "
-	assigned_are "" # it leaves with its pod
+	assigned_are "" # it leaves when its pod has ended
 	eventually 30 daemon_says 1 IDLE
 	[[ $(imex_pid 0) == "$pid" ]]
 	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null

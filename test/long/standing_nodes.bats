@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The IMEX domain that stands for a whole rack (imex.isolation=channel): the chart is rolled back under it, it is full, nodes fail in it,
-# nodes join it later.
+# The standing domain of a partition (imex.isolation=channel): the chart is rolled back under it, it is full, its
+# nodes fail, and nodes join later.
 
 load ../cluster/driver
 load ../cluster/channels
@@ -32,8 +32,8 @@ teardown() {
 	}
 	return $clean
 }
-# all_leave: nobody has a place any more, so that the next node that joins brings the number of slots that is set now. There may be no pods with
-# channels. room_for_all: as the message advises.
+# all_leave: removes all nodes from the standing domain, so that the next node creates it with the number of slots
+# that is set now. There may be no pods with channels. room_for_all: follows the advice of the message.
 all_leave() {
 	k cordon node-0 node-1 node-2 >/dev/null
 	eventually 60 assigned_are ""
@@ -44,13 +44,13 @@ room_for_all() {
 	eventually 90 all_joined $nodes
 	slots_are 18
 }
-# plugin_says K WORDS TEXT: a line in the log of the node's plugin has both.
+# plugin_says K WORDS TEXT: one log line of the node's plugin contains both texts.
 plugin_says() { k -n "$driver_ns" logs "$(plugin_pod "$1")" -c compute-domains | grep -F "$2" | grep -F "$3" >/dev/null; }
 slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 
 # failure: helm rollback under pods, with channel isolation -> every IMEX keeps its process, and every pod its
 #   channel [upgrade]
-@test "helm rollback under load: every IMEX keeps its process, and every pod its channel" {
+@test "helm rollback under pods: every IMEX keeps its process, and every pod its channel" {
 	domain one
 	worker a one 0
 	worker b one 1
@@ -70,7 +70,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 }
 
 # failure: the standing domain has no index left -> its nodes continue, and the waiting claim names the remedy
-@test "the domain is full: its nodes are not disturbed, a Prepare on the node without an index names the remedy, and that repairs it" {
+@test "the standing domain is full: its nodes are not disturbed, a Prepare on the node without an index names the remedy, and the remedy works" {
 	with_standing --set resources.computeDomains.imex.maxNodesPerDomain=2
 	slots_are 18
 	all_leave
@@ -88,7 +88,8 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	worker b one 1
 	running b
 	eventually 30 event_says Pod/a "cannot allocate all claims"
-	# The node may have had a place when the scheduler looked. What its kubelet gets then is the pod's Event.
+	# The node may have had an index when the scheduler chose it. The kubelet then gets this error, and an Event of
+	# the pod reports it.
 	channel_given "$(domain_uid one)" held ', isolation: Channel'
 	uid=$(k -n "$ns" get resourceclaim held -o jsonpath='{.metadata.uid}')
 	run "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" "$plugin_dir/dra.sock" prepare "$ns" held "$uid"
@@ -105,7 +106,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 }
 has_channel_of_one() { [[ $(channels_of "$1") == "$(entry "$(domain_uid one)" | cut -d' ' -f1)" ]]; }
 
-# joined_again K BEFORE: the daemon of the node serves with another assignment than that one, with the same index.
+# joined_again K BEFORE: the daemon of the node serves with another assignment than BEFORE, with the same index.
 joined_again() {
 	local now
 	now=$(assignment_of "$1")
@@ -173,7 +174,7 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 
 # failure: the Pod of a daemon is force-deleted, with channel isolation -> no other node gets its index
 #   [force-deleted]
-@test "the Pod of a daemon is force-deleted under a pod with a channel: no other node gets its index, its successor joins again, and IMEX of the other nodes continues" {
+@test "the Pod of a daemon is force-deleted under a pod with a channel: no other node gets its index, the next daemon joins again, and IMEX of the other nodes continues" {
 	domain one
 	worker a one 0
 	running a
@@ -187,7 +188,7 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	running b 150
 	[[ $(imex_pids 1 2) == "$pids" ]]
 }
-# has_index NODE INDEX: the node and no other one has it, in whatever state its assignment is.
+# has_index NODE INDEX: only this node has the index, in whatever state its assignment is.
 has_index() { standing | jq -e --arg node "$1" --argjson index "$2" '[.assignments[] | select(.index == $index).node] == [$node]' >/dev/null; }
 all_joined_after() { [[ $(assignment_of "$1") != "$2" ]] && all_joined $nodes; }
 
@@ -199,7 +200,7 @@ all_joined_after() { [[ $(assignment_of "$1") != "$2" ]] && all_joined $nodes; }
 	local pids
 	pids=$(imex_pids 0 1 2)
 	"$cluster/up" 4
-	# A kubelet whose plugin was not registered yet looks at the daemon's Pod again after a minute or more.
+	# If the plugin was not registered yet, the kubelet retries the daemon's Pod after a minute or more.
 	eventually 180 all_joined 4
 	worker d one 3
 	running d

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The driver is removed: by the commands of docs/how-to/uninstall.md, word for word, and in the wrong order.
+# The driver is removed: with the commands of docs/how-to/uninstall.md, and in the wrong order.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -15,7 +15,7 @@ teardown() {
 kubectl() { k "$@"; }
 helm() { "$cluster/helm" "$@"; }
 
-# commands TITLE N: those of the N-th block below a heading of the manual.
+# commands TITLE N: prints the commands of the N-th block below a heading of the page.
 commands() {
 	awk -v title="$1" -v n="$2" '/^## /{ found = $0 == title } !found { next } /^```sh$/{ i++; next } /^```$/{ if (i == n) exit; next } i == n' \
 		<(sed 's/^# Uninstall$/## Uninstall/' "$checkout/docs/how-to/uninstall.md")
@@ -35,7 +35,7 @@ no_daemon_claims() {
 	for i in 0 1 2; do [[ -z $("$cluster/node" "$i" ls /var/run/cdi) ]] || return 1; done
 }
 
-@test "in the manual's order nothing is left but what the manual lists" {
+@test "in the documented order nothing is left except what the page lists" {
 	domain d
 	worker w d 1
 	running w
@@ -57,7 +57,7 @@ no_daemon_claims() {
 }
 
 # failure: helm uninstall under pods -> daemons in use continue, also under the next release
-@test "helm uninstall waits for idle daemons only: the daemon of a domain that is in use continues, also under the next release" {
+@test "helm uninstall waits for idle daemons only: the daemon of a ComputeDomain in use continues, also under the next release" {
 	domain d
 	worker w d 1
 	running w
@@ -69,7 +69,7 @@ no_daemon_claims() {
 	has_channel w
 	[[ -z $(k -n "$driver_ns" get daemonsets -l $daemon_selector -o name) ]]
 	[[ $(k -n "$driver_ns" get pods -l $daemon_selector -o jsonpath='{.items[*].spec.nodeName}') == node-1 ]]
-	# The daemon may still report.
+	# The daemon may still write its report.
 	daemon_is_ready 1
 	with_driver 3
 	[[ $(imex_pid 1) == "$pid" ]]
@@ -78,7 +78,7 @@ no_daemon_claims() {
 	eventually 90 another
 }
 
-@test "without hooks, by the manual's commands before helm uninstall, no daemon is left either" {
+@test "without hooks, with the documented commands before helm uninstall, no daemon is left either" {
 	domain d
 	worker w d 1
 	running w
@@ -93,7 +93,7 @@ no_daemon_claims() {
 }
 
 no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
-@test "with GPUs on, nothing is left of them but their folder, as the manual says, and a driver that is put back carries on" {
+@test "with GPUs, nothing is left of them except their folder, as documented, and a reinstalled driver continues" {
 	with_driver 3 --set resources.gpus.enabled=true
 	eventually 60 slices_published 3 gpu.nvidia.com
 	gpu_image=compute-domains/busybox:test
@@ -111,12 +111,12 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	with_driver 3 --set resources.gpus.enabled=true
 	gpu_pod w '[{name: gpu, resourceClaimTemplateName: one}]' '' 1
 	running w
-	# While the plugin is there that can give it back.
+	# While a plugin runs that can unprepare its claim.
 	k -n "$ns" delete pod w >/dev/null
 	eventually 30 no_gpu_files 1
 }
 
-@test "with a workload still there its pods wait, and go when the driver is put back" {
+@test "with a workload its pods wait, and end when the driver is installed again" {
 	domain d
 	worker w d 1
 	running w
@@ -132,7 +132,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	nothing_left
 }
 
-@test "when the controller went first, what it would have done can be done by hand" {
+@test "if the controller was removed first, its work can be done by hand" {
 	domain d
 	worker w d 1
 	running w

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Manifests and values that were written for the Go driver, its main branch or NVIDIA's own charts, on a cluster.
+# Manifests and values for the Go driver, its main branch or NVIDIA's own charts, on a cluster.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -9,18 +9,18 @@ setup_file() { with_gpus 2 --set-string resources.computeDomains.imex.config.IME
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# imexd_config NODE: that of the nvidia-imex of "d" there.
+# imexd_config NODE: prints the configuration of the nvidia-imex of the ComputeDomain "d" there.
 imexd_config() { cat "/proc/$(imex_pid "$1")/root/imexd/$(domain_uid d)/imexd.cfg"; }
 
-# What the chart refuses: test/chart/values.bats.
+# For values that the chart rejects see test/chart/values.bats.
 @test "a setting of nvidia-imex is in its configuration once" {
 	domain d
 	worker w d 1
-	running w 120 # a new partition object waits for up to a minute after Nodes were deleted, here those of the file before
+	running w 120 # a new fabric object waits for up to a minute after Nodes were deleted, here those of the file before
 	[[ $(imexd_config 1 | grep '^IMEX_NODE_DISCONNECTED_GRACE_TIME=') == IMEX_NODE_DISCONNECTED_GRACE_TIME=60 ]]
 }
 
-@test "a channel that is asked for as an extended resource is refused at once, and takes nobody's channel" {
+@test "a channel requested as an extended resource is refused at once, and no channel is taken" {
 	run k -n "$ns" create -f - <<-END
 		apiVersion: v1
 		kind: Pod
@@ -47,8 +47,8 @@ imexd_config() { cat "/proc/$(imex_pid "$1")/root/imexd/$(domain_uid d)/imexd.cf
 	eventually 30 domain_field_is scaled .status.status Ready
 }
 
-# From R615 on there is firmware beside gsp*.bin.
-@test "firmware of newer drivers reaches the container" {
+# Since R615 there is firmware besides gsp*.bin.
+@test "firmware of newer NVIDIA drivers is in the container" {
 	local firmware
 	firmware=/run/nvidia/driver/lib/firmware/nvidia/580.95.05
 	"$cluster/node" 1 sh -c 'mkdir -p "$1"; : >"$1/gsp_ga10x.bin"; : >"$1/ucodes_gb20x.bin"' sh "$firmware"

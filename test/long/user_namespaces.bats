@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What runc makes of the device of a channel, below Kubernetes: of the machine's runc, which has no pods in user namespaces yet. A pod in one
-# is in ../cluster/driver_managed.bats, for clusters whose container runtime can run it.
+# How runc handles the device of a channel, without Kubernetes. The machine's runc has no support for user namespaces
+# of pods yet. test/cluster/driver_managed.bats has a test with a pod, for clusters with a container runtime that
+# supports them.
 
 load ../cluster/driver
 
@@ -9,7 +10,8 @@ setup_file() { with_driver 2; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# run_with_edits CDI-FILE [userns]: what a container prints that has these device nodes, and lists and opens channel 0.
+# run_with_edits CDI-FILE [userns]: prints the output of a container with these device nodes, which lists and opens
+# channel 0.
 run_with_edits() {
 	local bundle nodes
 	bundle=$(mktemp -d)
@@ -46,7 +48,7 @@ run_with_edits() {
 	for how in '' userns; do
 		said=$("$cluster/node" 0 bash -euc "$(declare -f run_with_edits); run_with_edits $file $how" 2>&1) || { echo "$said"; return 1; }
 		echo "$said"
-		# The stand-in's major has no driver, which only one hears of who may open it.
+		# No driver has the simulated major number, and only a container that may open the device gets this error.
 		[[ $said == channel0$'\n'*"No such device or address"* ]]
 	done
 }

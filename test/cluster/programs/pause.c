@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandbox container of every pod: holds its namespaces and waits to be told to go. */
+/* The sandbox container of every pod: it keeps the pod's namespaces until it gets a signal. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

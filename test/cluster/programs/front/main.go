@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// front stands at the API server's service address, between the pods and the server itself, and answers in its place when told to:
+// front listens on the API server's service address, between the pods and the server, and can answer requests in the server's place:
 //
 //	front LISTEN SERVER CA CERT KEY SOCKET
 //
-// Tokens pass as they are, so that the server knows everybody; HTTP/2 and watches pass, too. It listens exactly while the server does:
-// who connects while the server is away is refused, and connections end with it. CERT and KEY may be replaced: who connects gets those
-// that are there. It logs connections, those that fail in TLS, what it answers in the server's place, and each 401 of the server.
+// It passes tokens on unchanged, so that the server can authenticate all clients, and also HTTP/2 and watches. It listens exactly while the
+// server does: while the server is down it refuses connections, and it closes connections when the server closes them. CERT and KEY may be
+// replaced: each new connection gets the current ones. It logs connections, failed TLS handshakes, the answers that it gives in the server's
+// place, and each 401 of the server.
 //
-// By the socket it is told its rules (test/cluster/front): POST /?answer=A&user=U&verb=V&resource=R adds one, DELETE / drops all, GET / lists
-// them with how many requests each has answered. The first that fits counts. A new rule ends the requests under way that it fits, watches
-// above all; dropping all of them ends those that hang. Two rules are of another kind, and break nothing off: goaway ends the connections
-// that there are, after one more answer of the server, and what is watched by them as when its time is over; expired (&before=SECONDS, since
-// 1970) is the server's 401, for those who come with a token from before that time.
+// It gets its rules through the socket (test/cluster/front): POST /?answer=A&user=U&verb=V&resource=R adds a rule, DELETE / removes all rules,
+// and GET / lists them, with the number of requests that each has answered. The first rule that matches applies. A new rule ends running
+// requests that match it, above all watches. Removing the rules ends requests that hang. Two rules are special, and end no request: goaway
+// closes existing connections after one more answer of the server, and watches on them end as by a time-out; expired (&before=SECONDS, since
+// 1970) gives the server's 401 to clients with a token from before that time.
 package main
 
 import (
@@ -40,10 +41,10 @@ import (
 	"time"
 )
 
-// asked is what a request wants, in Kubernetes' words.
+// asked describes a request in Kubernetes' terms.
 type asked struct {
 	user, pod, verb, group, version, resource, namespace, name string
-	issued                                                     int64 // the token, in seconds; 0: there is none
+	issued                                                     int64 // when the token was issued, in seconds; 0: no token
 	connection                                                 *connection
 }
 
@@ -58,7 +59,7 @@ func withConnection(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, &connection{since: time.Now()})
 }
 
-// readToken reads who a service account's token says that it is for. Whether that is true is the server's to find out.
+// readToken reads the account for which a token was issued. Only the server verifies the token.
 func (a *asked) readToken(r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
 	if len(parts) != 3 {
@@ -79,8 +80,8 @@ func (a *asked) readToken(r *http.Request) {
 	a.user, a.pod, a.issued = token.Sub, token.Kubernetes.Pod.Name, token.Iat
 }
 
-// wantedBy takes a request apart: /api/v1 or /apis/GROUP/VERSION, [namespaces/NAMESPACE/] RESOURCE [NAME [SUBRESOURCE]]. Whatever is
-// not of that form, as discovery is, is a resource by its path.
+// wantedBy parses a request: /api/v1 or /apis/GROUP/VERSION, [namespaces/NAMESPACE/] RESOURCE [NAME [SUBRESOURCE]].
+// For other paths, such as discovery, the resource is the path.
 func wantedBy(r *http.Request) asked {
 	a := asked{verb: strings.ToLower(r.Method), resource: r.URL.Path}
 	a.connection = r.Context().Value(connectionKey{}).(*connection)
@@ -133,7 +134,7 @@ type rule struct {
 	answered             int
 }
 
-// pattern makes a regular expression of words with *, separated by commas; none fits everything.
+// pattern converts words with *, separated by commas, into a regular expression. Without words it matches everything.
 func pattern(words string) *regexp.Regexp {
 	if words == "" {
 		words = "*"
@@ -159,10 +160,10 @@ type request struct {
 	asked
 	end  context.CancelFunc
 	hung bool
-	over atomic.Bool // it ends, and was not broken off
+	over atomic.Bool // the answer ends regularly, and was not broken off
 }
 
-// watched is an answer without an end, which gets one.
+// watched is the answer to a watch, which has no end by itself. It can be ended.
 type watched struct {
 	io.ReadCloser
 	x *request
@@ -185,8 +186,9 @@ type front struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// answers are the pages of somebody else than an API server; what RBAC says; what the server says to a version that it does not serve, and to
-// a token that is too old; none at all; and the server's own, by which the connection ends.
+// answers gives the answers of a rule: pages that do not come from an API server; RBAC's denial; the API server's
+// answers to a version that it does not serve, and to an expired token; no answer; and the server's own answer, which
+// ends the connection.
 var answers = map[string]func(w http.ResponseWriter, a *asked){
 	"404": func(w http.ResponseWriter, a *asked) {
 		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
@@ -216,7 +218,7 @@ func page(w http.ResponseWriter, code int, kind, text string) {
 	io.WriteString(w, text)
 }
 
-// refuse says what RBAC would.
+// refuse answers as RBAC does.
 func refuse(w http.ResponseWriter, a *asked) {
 	full := a.resource
 	if a.group != "" {
@@ -254,7 +256,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.lock.Unlock()
 	}()
 	if fits != nil && fits.answer == "goaway" {
-		w.Header().Set("Connection", "close") // in HTTP/2 that is GOAWAY: what is under way goes on, new requests need a new connection
+		w.Header().Set("Connection", "close") // in HTTP/2 this is GOAWAY: running requests continue, new requests need a new connection
 		x.over.Store(true)
 		fits = nil
 	}
@@ -284,7 +286,7 @@ func (f *front) onAnswer(r *http.Response) error {
 	return f.withoutUnserved(r)
 }
 
-// withoutUnserved takes versions that are said to be unserved out of what the server says of a group (/apis/GROUP).
+// withoutUnserved removes unserved versions from the server's description of a group (/apis/GROUP).
 func (f *front) withoutUnserved(r *http.Response) error {
 	group, ok := strings.CutPrefix(r.Request.URL.Path, "/apis/")
 	if !ok || strings.Contains(group, "/") || r.StatusCode != 200 {
@@ -370,7 +372,7 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// gone waits until nothing listens at the server's address any more. A connection that says nothing tells of its end at once.
+// gone waits until nothing listens on the server's address. An idle connection shows its end at once.
 func gone(server string, conn net.Conn) {
 	for {
 		io.Copy(io.Discard, conn)
@@ -386,7 +388,8 @@ func gone(server string, conn net.Conn) {
 	}
 }
 
-// certificate is a pair of files that may be replaced. While one of them is new and the other old, what was read before is good.
+// certificate is a pair of files that may be replaced. While only one of them is new, the pair that was read before
+// is used.
 type certificate struct {
 	cert, key string
 	lock      sync.Mutex
@@ -437,13 +440,13 @@ func main() {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host
-			r.Out.Header.Del("Accept-Encoding") // what is said of a group has to be read
+			r.Out.Header.Del("Accept-Encoding") // withoutUnserved has to read the body
 		},
 		Transport:      transport,
 		ModifyResponse: f.onAnswer,
 		FlushInterval:  -1,
 		ErrorLog:       quiet,
-		// A server that breaks off says nothing, and so does this.
+		// If the server breaks off an answer, so does the front.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 

@@ -13,8 +13,8 @@ import (
 	checkpointerrors "k8s.io/kubernetes/pkg/kubelet/checkpointmanager/errors"
 )
 
-// The file's layout, member by member in the order in which they are written: a checksum is of what these types make of the file, so that
-// a member too many, or in another place, is a file that the driver does not start with.
+// The layout of the file, with the members in the order in which they are written. A checksum covers the output of
+// these types, so the driver does not start with a file that has a superfluous or misplaced member.
 type (
 	device1 struct {
 		Requests     []string
@@ -63,7 +63,7 @@ type (
 	}
 )
 
-// sums are the checksums of what there is now: of the first layout without the second, and of the second.
+// sums returns the checksums of the present content: of the first layout without the second, and of the second.
 func (c *checkpoint) sums() (first, second checksum.Checksum) {
 	v2 := *c.V2
 	v2.Checksum = 0
@@ -120,7 +120,8 @@ func (d *dra) save(c *checkpoint) error {
 	return manager(pluginDir).CreateCheckpoint("checkpoint.json", c)
 }
 
-// start finds the file, and starts with an empty one where there is none or the node has started anew. What is corrupt ends the program.
+// start reads the file. It starts with an empty one if there is none or if the node has rebooted. A corrupt file ends
+// the program.
 func (d *dra) start() error {
 	c, err := d.load()
 	if err != nil && !errors.Is(err, checkpointerrors.ErrCheckpointNotFound) {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the Go driver makes for a ComputeDomain: its DaemonSet and its two claim templates, taken from a real one, with names in capitals in
-// place of what differs from domain to domain.
+// The objects that the Go driver creates for a ComputeDomain: its DaemonSet and its two claim templates. They are
+// copied from a real one, with names in capitals for what differs between ComputeDomains.
 //
 //go:embed objects.yaml
 var objects string
@@ -78,9 +78,9 @@ func resourceOf(o *unstructured.Unstructured) schema.GroupVersionResource {
 	return templates
 }
 
-// belongings are the objects of one kind that carry the domain's label.
+// belongings returns the objects of one kind that have the ComputeDomain's label.
 func belongings(ctx context.Context, what schema.GroupVersionResource, uid string) ([]unstructured.Unstructured, error) {
-	at := namespace // its role reaches no further
+	at := namespace // the controller's role covers no other namespace
 	if what == templates {
 		at = metav1.NamespaceAll
 	}
@@ -112,7 +112,7 @@ func reconcile(ctx context.Context, cd *unstructured.Unstructured) error {
 			return err
 		}
 		target := func(x *unstructured.Unstructured) string { return x.GetLabels()[label+"Target"] }
-		// What is there is taken as it is, whatever it says.
+		// An existing object is used as it is, whatever its content.
 		if slices.ContainsFunc(there, func(x unstructured.Unstructured) bool { return target(&x) == target(o) }) {
 			continue
 		}
@@ -123,7 +123,8 @@ func reconcile(ctx context.Context, cd *unstructured.Unstructured) error {
 	return writeStatus(ctx, cd)
 }
 
-// writeStatus prunes the cliques of entries whose node has no pod of a domain, and copies the rest into the status.
+// writeStatus removes entries of nodes without a pod of a ComputeDomain from the cliques, and copies the other
+// entries into the status.
 func writeStatus(ctx context.Context, cd *unstructured.Unstructured) error {
 	pods, err := core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
@@ -170,7 +171,8 @@ func writeStatus(ctx context.Context, cd *unstructured.Unstructured) error {
 	return err
 }
 
-// remove deletes what carries the domain's label, takes labels from nodes and finalizers from objects, and lets the domain go.
+// remove deletes objects with the ComputeDomain's label, removes labels from nodes and finalizers from objects, and
+// then the ComputeDomain's finalizer.
 func remove(ctx context.Context, cd *unstructured.Unstructured) error {
 	uid, left := string(cd.GetUID()), 0
 	for _, what := range []schema.GroupVersionResource{templates, daemonSets} {

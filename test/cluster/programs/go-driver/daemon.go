@@ -34,7 +34,8 @@ func check() error {
 	return nil
 }
 
-// writeConfig fills in the template that the plugin has put into the folder, and fails without one, as the real daemon does.
+// writeConfig fills in the template that the plugin has put into the folder. It fails without one, as the real daemon
+// does.
 func writeConfig(ip string) error {
 	t, err := template.ParseFiles(imexConfig + ".tmpl")
 	if err != nil {
@@ -89,7 +90,7 @@ func daemon(ctx context.Context) error {
 		must(err)
 		go informer.Run(ctx.Done())
 	}
-	// What starts nvidia-imex is an event of the clique, and none comes before both caches are filled.
+	// Events of the clique start nvidia-imex, and none comes before both caches are filled.
 	if !cache.WaitForCacheSync(ctx.Done(), ours.HasSynced, pods.HasSynced) {
 		return nil
 	}
@@ -99,7 +100,7 @@ func daemon(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return m.leave()
-		case <-tick.C: // the watchdog, and the retries of what failed
+		case <-tick.C: // the watchdog, and retries
 			m.keepRunning()
 			poke(wake)
 		case <-wake:
@@ -119,7 +120,7 @@ func poke(c chan struct{}) {
 
 func slot(i int) string { return fmt.Sprintf("compute-domain-daemon-%04d", i) }
 
-// sync enters this node in the clique, tells how its pod is, and starts or wakes nvidia-imex.
+// sync writes the entry of this node into the clique, with the state of its pod, and starts or notifies nvidia-imex.
 func (m *member) sync(ctx context.Context, ours, pods cache.Store) error {
 	status := "NotReady"
 	for _, p := range pods.List() {
@@ -213,7 +214,7 @@ func (m *member) run() error {
 	return nil
 }
 
-// keepRunning starts nvidia-imex again when it has ended.
+// keepRunning restarts nvidia-imex after it has ended.
 func (m *member) keepRunning() {
 	select {
 	case <-m.ended:
@@ -222,7 +223,7 @@ func (m *member) keepRunning() {
 	}
 }
 
-// leave takes this node's entry out of the clique, once, and ends nvidia-imex.
+// leave removes this node's entry from the clique, once, and ends nvidia-imex.
 func (m *member) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A stand-in for the Go driver, for the tests that move from it to ours and back: one binary for its three programs, switched on the name
-// it is called by. What they do is what a real one was seen to do, objects, files, labels and the order of things; they do it with what
-// that one is made of: Kubernetes' own plugin helper, clients, API types and checkpoints, whose word on our files counts.
+// Simulates the Go driver, for tests that migrate from it to this driver and back: one binary for its three programs, selected by the name that it
+// is called by. They do what the real programs were seen to do, with the same objects, files and labels, and in the same order. They use the
+// same libraries as the real ones: Kubernetes' own plugin helper, clients, API types and checkpoints. So their result for this driver's files counts.
 package main
 
 import (
@@ -42,7 +42,7 @@ var (
 	custom    dynamic.Interface
 )
 
-// entries is the list of an object's members at a path, as JSON has them.
+// entries returns the list of an object's members at a path, as in JSON.
 func entries(o *unstructured.Unstructured, path ...string) []any {
 	list, _, _ := unstructured.NestedSlice(o.Object, path...)
 	return list
@@ -53,7 +53,7 @@ func text(m any, key string) string {
 	return s
 }
 
-// must ends the program, as the Go driver's do when something fails that they cannot go on without.
+// must ends the program, as the Go driver's programs end after an error that they cannot handle.
 func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -72,7 +72,7 @@ func get(ctx context.Context, what schema.GroupVersionResource, ns, name string)
 	return custom.Resource(what).Namespace(ns).Get(ctx, name, metav1.GetOptions{})
 }
 
-// healthy serves what tells a test that the program is of the Go driver and up.
+// healthy serves an answer by which a test recognizes that a program of the Go driver runs.
 func healthy() {
 	must(http.ListenAndServe(":8090", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "go") })))
 }
@@ -94,7 +94,7 @@ func main() {
 	case name == "compute-domain-controller":
 		connect()
 		err = controller(ctx)
-	case name == "go-driver" && len(os.Args) == 2: // only judge a checkpoint
+	case name == "go-driver" && len(os.Args) == 2: // only judges a checkpoint
 		_, err = load(filepath.Dir(verb), filepath.Base(verb))
 	default:
 		err = errors.New("call this by the name of one of the driver's programs, not " + strings.Join(os.Args, " "))

@@ -30,7 +30,7 @@ const (
 
 type dra struct{ clique, bootID string }
 
-// setting is what a file of NAME=value lines, or "value name" lines, says of a name.
+// setting returns the value of a name in a file with NAME=value lines, or with "value name" lines.
 func setting(path, pattern string) string {
 	b, err := os.ReadFile(path)
 	must(err)
@@ -104,7 +104,7 @@ func writeCDI(file, class, name string, edits any) error {
 
 // ---- Prepare and Unprepare
 
-// config is the opaque configuration that came with the claim.
+// config returns the opaque configuration of the claim.
 func config(s *resourceapi.ResourceClaimStatus) (kind, domain string) {
 	for _, c := range s.Allocation.Devices.Config {
 		if c.Opaque != nil && c.Opaque.Driver == driver {
@@ -116,7 +116,8 @@ func config(s *resourceapi.ResourceClaimStatus) (kind, domain string) {
 	return
 }
 
-// known fails for a claim with a configuration of another kind than the two that the driver decodes, in Unprepare too, each time.
+// known fails for a claim with a configuration of another kind than the two that the driver decodes, also in each
+// call of Unprepare.
 func known(s *resourceapi.ResourceClaimStatus) error {
 	if s.Allocation == nil {
 		return nil
@@ -136,7 +137,7 @@ func known(s *resourceapi.ResourceClaimStatus) error {
 	return nil
 }
 
-// locked runs f under the node's lock, as plugin processes of both drivers do.
+// locked runs f under the node's lock, as the plugins of both drivers do.
 func locked(f func() error) error {
 	lock, err := os.OpenFile(pluginDir+"/pu.lock", os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -255,7 +256,7 @@ func (d *dra) prepareChannel(ctx context.Context, uid, name, domain string) erro
 	return fmt.Errorf("current node not ready in ComputeDomain %s", domain)
 }
 
-// labelNode gives the node its label, or with an empty value takes it away where it is this domain's.
+// labelNode sets the label of the node. With an empty value it removes the label if it is this ComputeDomain's.
 func labelNode(ctx context.Context, domain, value string) error {
 	n, err := core.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

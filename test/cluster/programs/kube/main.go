@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One binary for every Kubernetes program the test cluster runs, switched on the name it is called by:
-// the five programs share nearly all of their packages, so this links once instead of five times.
+// One binary for every Kubernetes program of the test cluster, selected by the name that it is called by: the five programs share nearly all
+// of their packages, so it links once instead of five times.
 package main
 
 import (
