@@ -5,9 +5,9 @@
 front() { "$cluster/front" "$@"; }
 everything_passes() { front off; }
 
-# standing K...: prints everything about the workloads on these nodes that must not change, one item per line. The
+# state_of_workloads K...: prints everything about the workloads on these nodes that must not change, one item per line. The
 # namespace $ns must belong to this test alone.
-standing() {
+state_of_workloads() {
 	local i
 	k -n "$ns" get resourceclaims,resourceclaimtemplates,pods -o json | jq -r '.items[] | select(.metadata.labels.late != "yes") |
 		select(.kind != "ResourceClaim" or all(.metadata.ownerReferences[]?; .name | startswith("late") | not)) |
@@ -20,12 +20,12 @@ standing() {
 	for i; do node_files "$i" | sed "s/^/$i /"; done
 }
 
-# untouched BEFORE K...: succeeds if nothing has changed since BEFORE, the output of standing; otherwise it prints the
+# unchanged BEFORE K...: succeeds if nothing has changed since BEFORE, the output of state_of_workloads; otherwise it prints the
 # difference.
-untouched() {
+unchanged() {
 	local before=$1
 	shift
-	diff <(echo "$before") <(standing "$@") || {
+	diff <(echo "$before") <(state_of_workloads "$@") || {
 		echo "the workloads changed during the test (see the difference above)"
 		return 1
 	}
@@ -37,7 +37,7 @@ labelled() {
 	for i; do [[ -n $(k get node "node-$i" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]] || return 1; done
 }
 
-# late_worker NAME DOMAIN NODE: a worker that standing ignores.
+# late_worker NAME DOMAIN NODE: a worker that state_of_workloads ignores.
 late_worker() {
 	worker "late-$1" "$2" "$3"
 	k -n "$ns" label pod "late-$1" late=yes >/dev/null
@@ -53,7 +53,7 @@ pages() {
 	local code=$1 seconds=$2 before=$3
 	shift 3
 	front "$code"
-	for_seconds "$seconds" untouched "$before" "$@"
+	for_seconds "$seconds" unchanged "$before" "$@"
 	front | grep -E "^[1-9][0-9]* $code$"
 	front off
 }
@@ -76,7 +76,7 @@ pages_for() {
 	eventually 30 restarted "$plugin" "$count"
 	eventually 20 plugin_asks "$plugin"
 	front 404 "$plugin" get resourceclaims # set at once, because the steps below may take longer than those 10 s
-	before=$(standing 0 1)
+	before=$(state_of_workloads 0 1)
 	late_worker c d 2
 	eventually 20 allocated late-c
 	begin=$SECONDS
@@ -87,8 +87,8 @@ pages_for() {
 	kill_in_pod "$driver_ns" "$other" compute-domain-kubelet-plugin
 	eventually 30 answered 1 "404 $plugin get resourceclaims"
 	eventually 30 restarted "$other" "$count"
-	for_seconds $((begin + $1 - SECONDS)) untouched "$before" 0 1
-	untouched "$before" 0 1
+	for_seconds $((begin + $1 - SECONDS)) unchanged "$before" 0 1
+	unchanged "$before" 0 1
 	# The plugin cannot know whether its devices are published.
 	[[ $(plugin_ready "$other") == false ]]
 	front off
@@ -105,7 +105,7 @@ pages_for() {
 	late_worker e d 3
 	running late-c 100
 	running late-e 100
-	untouched "$before" 0 1
+	unchanged "$before" 0 1
 	eventually 30 domain_field_is d .status.nodesReady 4
 	eventually 30 condition_is d PeersConnected True
 	# A missing answer does not count as a rejected write.
@@ -124,7 +124,7 @@ plugin_ready() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerS
 stale_standby() {
 	local verbs=$1 seconds=$2 before leader standby
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
-	eventually 30 somebody_leads
+	eventually 30 has_leader
 	leader=$(leader_pod)
 	standby=$(k -n "$driver_ns" get pods -l app=compute-domain-controller -o json |
 		jq -r --arg leader "$leader" '.items[].metadata.name | select(. != $leader)')
@@ -135,11 +135,11 @@ stale_standby() {
 	running a
 	eventually 30 condition_is d Ready True
 	eventually 20 labelled 0
-	before=$(standing 0)
+	before=$(state_of_workloads 0)
 	k -n "$driver_ns" delete pod "$leader" --wait=false >/dev/null
 	leads() { [[ $(leader_pod) == "$standby" ]]; }
 	eventually 30 leads
-	for_seconds "$seconds" untouched "$before" 0
+	for_seconds "$seconds" unchanged "$before" 0
 	leads
 	front off
 	# The new leader catches up: it acts on pods that started and on pods that ended.
@@ -187,8 +187,8 @@ led_by() {
 		.holderIdentity == $id and .leaseTransitions == 0' >/dev/null || { echo "the lease has passed from $1 to $(lease holderIdentity)"; return 1; }
 	[[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}') =~ ^[0\ ]*$ ]]
 }
-# pretended_gone: deletes what first_start created, and starts the controller manager again.
-pretended_gone() {
+# remove_pretended: deletes what first_start created, and starts the controller manager again.
+remove_pretended() {
 	front off
 	"$cluster/pretend" gone
 	"$cluster/service" controller-manager start

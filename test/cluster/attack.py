@@ -16,7 +16,7 @@ import sys
 import time
 
 KIB, MIB = 1 << 10, 1 << 20
-AGAIN = 0.2  # s until a closed connection is opened again
+REOPEN_AFTER = 0.2  # s until a closed connection is opened again
 PIECE = 16 * KIB  # the most that a DATA frame carries
 
 
@@ -133,7 +133,7 @@ class Target:
 
 class Connection:
     def __init__(self, target, poll, by_fd):
-        self.target, self.poll, self.by_fd, self.again_at = target, poll, by_fd, 0
+        self.target, self.poll, self.by_fd, self.reopen_at = target, poll, by_fd, 0
         self.open()
 
     def open(self):
@@ -143,18 +143,18 @@ class Connection:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2 * KIB)
         self.sock.setblocking(False)
         self.sock.connect_ex(self.target.address)
-        self.out, self.n, self.sent, self.heard, self.made = a.first, 0, 0, False, False
+        self.out, self.n, self.sent, self.received, self.made = a.first, 0, 0, False, False
         self.by_fd[self.sock.fileno()] = self
         self.poll.register(self.sock, select.EPOLLOUT)
 
     def close(self):
         del self.by_fd[self.sock.fileno()]
         self.sock.close()
-        self.sock, self.again_at = None, time.monotonic() + AGAIN
+        self.sock, self.reopen_at = None, time.monotonic() + REOPEN_AFTER
 
     def has_more(self):
         a = self.target.attack
-        return self.sent < a.each and (not a.waits or self.heard)
+        return self.sent < a.each and (not a.waits or self.received)
 
     def write(self):
         a = self.target.attack
@@ -162,7 +162,7 @@ class Connection:
             self.made = True
             self.target.made += 1
         if not self.out and self.has_more():
-            self.out, self.n, self.heard = a.more(self.n), self.n + 1, False
+            self.out, self.n, self.received = a.more(self.n), self.n + 1, False
         n = self.sock.send(self.out) if self.out else 0
         self.out = self.out[n:]
         self.sent += n
@@ -176,7 +176,7 @@ class Connection:
             if events & select.EPOLLIN:
                 if not self.sock.recv(64 * KIB):
                     raise ConnectionError
-                self.heard = True
+                self.received = True
             elif events & select.EPOLLRDHUP:
                 raise ConnectionError
             if events & select.EPOLLOUT:
@@ -199,9 +199,9 @@ def attack(kind, seconds, urls):
     end = time.monotonic() + seconds
     while (now := time.monotonic()) < end:
         for c in connections:
-            if not c.sock and c.again_at <= now:
+            if not c.sock and c.reopen_at <= now:
                 c.open()
-        for fd, events in poll.poll(AGAIN / 2):
+        for fd, events in poll.poll(REOPEN_AFTER / 2):
             if fd in by_fd:
                 by_fd[fd].on_event(events)
     for t in targets:
@@ -219,10 +219,10 @@ def ask(url):
             return answer[1].decode() if len(answer) > 1 else "nothing"
         service = b"\x0a\x09readiness"
         s.sendall(PREFACE + call(1) + data(1, prefix(len(service)) + service, True))
-        said = b""
+        received = b""
         while (more := s.recv(64 * KIB)):
-            said += more
-            if prefix(2) + b"\x08\x01" in said:
+            received += more
+            if prefix(2) + b"\x08\x01" in received:
                 return "SERVING"
     return "nothing"
 

@@ -85,7 +85,7 @@ metadata: {name: taken}
 spec: {spec: {devices: {requests: [{name: x, exactly: {deviceClassName: gpu.example.com}}]}}}
 END
 	domain taken
-	eventually 20 event_says ComputeDomain/taken taken
+	eventually 20 event_contains ComputeDomain/taken taken
 	eventually 10 condition_is taken Ready False
 	[[ $(k -n "$ns" get resourceclaimtemplate taken -o jsonpath='{.metadata.labels}{.metadata.finalizers}') == "" ]]
 	# The controller creates the template when the name is free again.

@@ -42,15 +42,15 @@ plugin_shows() {
 		grep -qxF "nvidia_dra_compute_domain_$2"
 }
 
-# fabric_says TYPE TEXT...: the fabric object has this condition, and its message contains all of these texts.
-fabric_says() {
+# fabric_condition_has TYPE TEXT...: the fabric object has this condition, and its message contains all of these texts.
+fabric_condition_has() {
 	local message text
 	message=$(k get computedomainfabrics -o json | jq -r --arg type "$1" '.items[].conditions // [] | .[] | select(.type == $type).message')
 	shift
 	for text; do [[ $message == *"$text"* ]] || return 1; done
 	[[ -n $message ]]
 }
-fabric_is_silent() { ! fabric_says "$1" ''; }
+no_fabric_condition() { ! fabric_condition_has "$1" ''; }
 
 fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
 # entry UID: prints the fabric object's entry for an owner, as "<id> <releasing>".

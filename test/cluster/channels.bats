@@ -85,7 +85,7 @@ own() { echo ", isolation: Channel"; }
 	k -n "$ns" scale deployment many --replicas=17 >/dev/null
 	eventually 120 pods_are many Running 16
 	pods_are many Pending 1
-	eventually 30 event_says "Pod/$(pods_of many Pending)" 'cannot allocate all claims'
+	eventually 30 event_contains "Pod/$(pods_of many Pending)" 'cannot allocate all claims'
 	k -n "$ns" scale deployment many --replicas=16 >/dev/null
 	eventually 60 pods_are many Running 16
 }
@@ -171,7 +171,7 @@ END
 
 # failure: the container toolkit gives channels to any container -> the node withholds its channels, and an
 #   Event reports it [tenants]
-@test "a node whose container toolkit gives channels to any container withholds its channels until that is fixed" {
+@test "a node with a container toolkit that gives channels to any container withholds its channels until that is fixed" {
 	eventually 20 node_event_or_log 2
 	toolkit 2 'ignore-imex-channel-requests = false'
 	eventually 20 places 2 0
@@ -184,11 +184,11 @@ END
 	eventually 20 places 2 16
 	eventually 20 node_event 2 'no configuration of the NVIDIA container toolkit' ContainerToolkitNotFound
 }
-node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
+node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 
 # failure: IMEX of a node is not READY -> its channels are withheld, and running pods continue
 # bats test_tags=long
-@test "a node whose IMEX is not READY withholds its channels and reports why; running pods continue; the node offers channels again when IMEX is stable" {
+@test "a node on which IMEX is not READY withholds its channels and reports why; running pods continue; the node offers channels again when IMEX is stable" {
 	domain train
 	worker a train 2
 	running a
@@ -197,10 +197,10 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	"$cluster/host-imex" 2 stop
 	eventually 30 places 2 0
 	eventually 20 node_event 2 "the host's nvidia-imex is UNAVAILABLE, so that pods could not use their channels here" ComputeDomainDevicesWithheld
-	eventually 20 fabric_says NodesWithhold 'node-2 (HostIMEXNotUp)'
+	eventually 20 fabric_condition_has NodesWithhold 'node-2 (HostIMEXNotUp)'
 	places 1 16
 	worker b train 2
-	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	eventually 30 event_contains Pod/b 'cannot allocate all claims'
 	# The next plugin finds the prepared claim, and offers only this device.
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
@@ -215,7 +215,7 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	eventually 60 places 2 16
 	running b
 	[[ $(channels_of b) == "$channel" ]]
-	eventually 20 fabric_is_silent NodesWithhold
+	eventually 20 no_fabric_condition NodesWithhold
 }
 
 # failure: the fabric object is deleted under pods -> they keep their channels, and no other ComputeDomain

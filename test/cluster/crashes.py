@@ -18,7 +18,7 @@ def main():
     kubectl, namespace, output = sys.argv[1:]
     seen = set()
 
-    def look(kind, pod, arrived):
+    def on_change(kind, pod, arrived):
         for status in pod.get("status", {}).get("containerStatuses", []) + pod.get("status", {}).get("initContainerStatuses", []):
             for when in ("state", "lastState"):
                 end = status.get(when, {}).get("terminated")
@@ -29,7 +29,7 @@ def main():
                                 f"{end['exitCode']}:\n{end.get('message', '')}\n")
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    Watch(Cluster(kubectl), f"/api/v1/namespaces/{namespace}/pods", look)
+    Watch(Cluster(kubectl), f"/api/v1/namespaces/{namespace}/pods", on_change)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
 
 

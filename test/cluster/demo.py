@@ -83,12 +83,12 @@ class View:
     def idle(self):
         return not self.all(self.pods) and bool(self.all(self.daemons)) and set(self.states()) == {"IDLE"}
 
-    def gone(self):
+    def deleted(self):
         rows = (d for f in self.all(self.fabrics) for d in f.get("domains") or [])
         return (self.idle() and not self.domain() and not any(d["owner"]["kind"] == "ComputeDomain" for d in rows)
                 and not any(DOMAIN_LABEL in n["metadata"].get("labels", {}) for n in self.all(self.nodes)))
 
-    def look(self):
+    def snapshot(self):
         domain = self.domain()
         members = {n["name"]: n for n in (domain or {}).get("status", {}).get("nodes", []) or []}
         rows = {}
@@ -114,7 +114,7 @@ class View:
             headline = "no ComputeDomain"
         return headline, rows
 
-    def tell(self, headline, rows, clock):
+    def log_changes(self, headline, rows, clock):
         """For logs: one line per change."""
         if headline != self.headline:
             print(f"{clock:6.1f} s  {headline}", flush=True)
@@ -144,8 +144,8 @@ class View:
         self.drawn = 0
         while True:
             clock = time.monotonic() - begin
-            headline, rows = self.look()
-            (self.draw if self.terminal else self.tell)(headline, rows, clock)
+            headline, rows = self.snapshot()
+            (self.draw if self.terminal else self.log_changes)(headline, rows, clock)
             self.headline, self.rows = headline, rows
             if condition():
                 return clock
@@ -185,10 +185,10 @@ class HostView(View):
     def healthy(self, status):
         return self.condition("HostIMEXHealthy")["status"] == status
 
-    def gone(self):
+    def deleted(self):
         return not self.all(self.pods) and not self.domain() and not self.all(self.templates)
 
-    def look(self):
+    def snapshot(self):
         rows = {}
         for node in sorted(self.all(self.nodes), key=lambda n: n["metadata"]["name"]):
             name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
@@ -215,24 +215,24 @@ class GpuView(View):
         self.slices = follow("/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.driver=gpu.nvidia.com")
         self.claims = follow(f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaims")
 
-    def given(self, node):
+    def allocated(self, node):
         """The devices of a node that are allocated to claims."""
         results = (r for c in self.all(self.claims) for r in c.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []))
         return {r["device"] for r in results if r["driver"] == "gpu.nvidia.com" and r["pool"] == node}
 
-    def look(self):
-        headline, rows = super().look()
+    def snapshot(self):
+        headline, rows = super().snapshot()
         for name, row in rows.items():
             offered = sum(len(s["spec"].get("devices") or []) for s in self.all(self.slices) if s["spec"].get("nodeName") == name)
-            row["GPUs in use"] = f"{len(self.given(name))} of {offered}"
+            row["GPUs in use"] = f"{len(self.allocated(name))} of {offered}"
         return headline, rows
 
     def beside(self, names):
         """Whether these pods, which are in no ComputeDomain, run."""
         return all(any(p["metadata"]["name"] == name and is_running(p) for p in self.all(self.pods)) for name in names)
 
-    def gone(self):
-        return super().gone() and not self.all(self.claims)
+    def deleted(self):
+        return super().deleted() and not self.all(self.claims)
 
 
 class RackView(View):
@@ -250,7 +250,7 @@ class RackView(View):
         devices = next((s["spec"].get("devices") or [] for s in self.all(self.slices) if s["spec"].get("nodeName") == node), [])
         return next((d["attributes"]["rack"]["string"] for d in devices if "rack" in d["attributes"]), "-")
 
-    def look(self):
+    def snapshot(self):
         rows = {}
         for node in sorted(self.all(self.nodes), key=lambda n: n["metadata"]["name"]):
             name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
@@ -263,9 +263,9 @@ class RackView(View):
                 "another's": phases(self.other_pods),
             }
         racks = sorted(self.all(self.domains), key=lambda d: d["metadata"]["name"])
-        said = [f"{d['metadata']['name']} {d.get('status', {}).get('status', 'new')}" for d in racks]
+        states = [f"{d['metadata']['name']} {d.get('status', {}).get('status', 'new')}" for d in racks]
         used = sum(f.get("channelsInUse", 0) for f in self.all(self.fabrics))
-        return f"ComputeDomains: {'; '.join(said) or 'none'}; channels in use on all racks: {used}", rows
+        return f"ComputeDomains: {'; '.join(states) or 'none'}; channels in use on all racks: {used}", rows
 
     @staticmethod
     def both(domains):
@@ -284,7 +284,7 @@ class RackView(View):
         domain = next(d for d in self.all(self.domains) if d["metadata"]["name"] == rack)
         return "resource.nvidia.com/rack-empty-since" in domain["metadata"].get("annotations", {})
 
-    def gone(self):
+    def deleted(self):
         return not any(map(self.all, (self.pods, self.other_pods, self.domains, self.other_domains)))
 
 
@@ -357,7 +357,7 @@ class Demo:
             self.run("delete", "deployment", WORKLOAD)
             took.append(("IMEX stopped", self.view.until(self.view.idle, 90)))
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("deleted", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.deleted, 90)))
             self.no_pod_started(before)
         return took
 
@@ -369,7 +369,7 @@ class HostDemo(Demo):
         print(f"$ test/cluster/host-imex {' '.join(args)}    # on the host: systemctl {args[-1]} nvidia-imex", flush=True)
         subprocess.run([os.path.join(self.folder, "host-imex"), *args], check=True)
 
-    def say_health(self):
+    def print_health(self):
         health = self.view.condition("HostIMEXHealthy")
         print(f"HostIMEXHealthy {health['status']} ({health['reason']}): {health['message']}", flush=True)
 
@@ -379,12 +379,12 @@ class HostDemo(Demo):
         self.apply()
         took = [("started on 4 nodes", self.view.until(lambda: self.view.ready(4), 90))]
         self.channels()
-        self.say_health()
+        self.print_health()
 
         self.title("IMEX of a host stops under a running pod: the driver reports it, and only the host can restart it")
         self.host_imex("2", "stop")
         took.append(("reported as down", self.view.until(lambda: self.view.healthy("False"), 90)))
-        self.say_health()
+        self.print_health()
         restarts = [c["restartCount"] for p in View.all(self.view.pods) for c in p["status"]["containerStatuses"]]
         print(f"restarts of the workload's containers: {sum(restarts)}; the ComputeDomain is {self.view.domain()['status']['status']}, "
               "which does not include the state of the hosts", flush=True)
@@ -395,7 +395,7 @@ class HostDemo(Demo):
             self.title("The workload and the ComputeDomain are deleted, and so is the claim template")
             self.run("delete", "deployment", WORKLOAD)
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("deleted", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.deleted, 90)))
         return took
 
 
@@ -406,9 +406,9 @@ class GpuDemo(Demo):
         self.title("Inside each container: the GPUs that nvidia-smi finds, and the channel")
         for pod in sorted(View.all(self.view.pods), key=lambda p: (p["spec"].get("nodeName", ""), p["metadata"]["name"])):
             for container in pod["spec"]["containers"]:
-                said = subprocess.check_output([self.kubectl, "-n", NS, "exec", pod["metadata"]["name"], "-c", container["name"], "--", "sh", "-c",
+                listed = subprocess.check_output([self.kubectl, "-n", NS, "exec", pod["metadata"]["name"], "-c", container["name"], "--", "sh", "-c",
                                                 "nvidia-smi -L; ls /dev/nvidia-caps-imex-channels 2>/dev/null || true"], text=True)
-                print(f"{pod['spec']['nodeName']}  {pod['metadata']['name']}, {container['name']}:  " + "; ".join(said.split("\n")[:-1]), flush=True)
+                print(f"{pod['spec']['nodeName']}  {pod['metadata']['name']}, {container['name']}:  " + "; ".join(listed.split("\n")[:-1]), flush=True)
 
     def life(self):
         self.begin()
@@ -431,7 +431,7 @@ class GpuDemo(Demo):
             self.run("delete", "pods", "shares", "counts")
             self.run("delete", "deployment", WORKLOAD)
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
-            took.append(("deleted", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.deleted, 90)))
         return took
 
 
@@ -501,7 +501,7 @@ class RackDemo(Demo):
             self.run("delete", "deployment", RACKS[0])
             self.run("delete", "deployment", RACKS[0], ns=OTHER_NS)
             self.run("label", "namespace", NS, OTHER_NS, "resource.nvidia.com/rack-domains-")
-            took.append(("deleted", self.view.until(self.view.gone, 90)))
+            took.append(("deleted", self.view.until(self.view.deleted, 90)))
         return took
 
 

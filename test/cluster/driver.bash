@@ -71,18 +71,18 @@ daemons_settle() {
 	local controller
 	controller=$(k -n "$driver_ns" get deployment compute-domains-controller -o json)
 	[[ $(jq '.spec.replicas' <<<"$controller") != 0 ]] || return 0
-	eventually 60 somebody_leads || return
+	eventually 60 has_leader || return
 	if jq -e '.spec.template.spec.containers[0].env | map({(.name): .value}) | add |
 		.IMEX_MODE == "driverManaged" and (.FEATURE_GATES // "" | test("(^|,)HostManagedIMEX=true") | not)' <<<"$controller" >/dev/null; then
-		eventually 120 daemons_are_new || return
+		eventually 120 daemons_updated || return
 		# A new leader may still be about to write another template.
 		read -rt 1 <> <(:) || true
-		eventually 120 daemons_are_new
+		eventually 120 daemons_updated
 	else
 		eventually 120 idle_daemons_gone
 	fi
 }
-somebody_leads() { [[ -n $(leader_pod) ]]; }
+has_leader() { [[ -n $(leader_pod) ]]; }
 # reported_daemons: prints the daemons that have written a report, as JSON. A daemon that is being deleted counts
 # while it serves a ComputeDomain.
 reported_daemons() {
@@ -90,17 +90,17 @@ reported_daemons() {
 		{name: .metadata.name, node: .spec.nodeName, state: .metadata.annotations[$a + "/state"], deleted: (.metadata | has("deletionTimestamp")),
 		template: .metadata.annotations["resource.nvidia.com/template-hash"]} | select(.state != "IDLE" or (.deleted | not))]'
 }
-# daemons_are_there: each node with a plugin has a daemon, and idle daemons have the newest template.
-daemons_are_there() {
+# daemons_current: each node with a plugin has a daemon, and idle daemons have the newest template.
+daemons_current() {
 	local n hash
 	n=$(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.status.desiredNumberScheduled}')
 	hash=$(k -n "$driver_ns" get daemonset compute-domain-daemon -o jsonpath='{.metadata.annotations.resource\.nvidia\.com/template-hash}' 2>/dev/null) || return
 	reported_daemons | jq -e --argjson n "$n" --arg hash "$hash" \
 		'(map(.node) | unique | length >= $n) and all(.[]; .state != "IDLE" or .template == $hash)' >/dev/null
 }
-# daemons_are_new: the same, but deletes outdated idle daemons itself. The controllers try a new template on few nodes
+# daemons_updated: the same, but deletes outdated idle daemons itself. The controllers try a new template on few nodes
 # for a minute.
-daemons_are_new() {
+daemons_updated() {
 	local hash outdated
 	hash=$(k -n "$driver_ns" get daemonset compute-domain-daemon -o jsonpath='{.metadata.annotations.resource\.nvidia\.com/template-hash}' 2>/dev/null) || return
 	outdated=$(k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -r --arg a $imex_annotation --arg hash "$hash" '.items[].metadata |
@@ -108,7 +108,7 @@ daemons_are_new() {
 		.annotations["resource.nvidia.com/template-hash"] != $hash).name')
 	# shellcheck disable=SC2086 # one word per Pod
 	[[ -z $outdated ]] || k -n "$driver_ns" delete pods $outdated --wait=false >/dev/null
-	daemons_are_there
+	daemons_current
 }
 idle_daemons_gone() {
 	k -n "$driver_ns" get pods -l $daemon_selector -o json |
@@ -143,10 +143,10 @@ ns_end() {
 # empty_namespace: nothing new can start in the namespace of the test, and its workloads are deleted. It does not wait
 # for the namespace itself: Kubernetes first looks at it after 5 s, and if it then finds a finalizer, again after 8 s.
 empty_namespace() {
-	local said
+	local answer
 	k delete namespace "$ns" --wait=false --ignore-not-found >/dev/null
-	said=$(k -n "$ns" delete computedomains,deployments,jobs,pods,resourceclaims --all --grace-period=0 --timeout=90s 2>&1) || {
-		echo "$said" >&2
+	answer=$(k -n "$ns" delete computedomains,deployments,jobs,pods,resourceclaims --all --grace-period=0 --timeout=90s 2>&1) || {
+		echo "$answer" >&2
 		return 1
 	}
 }
@@ -203,7 +203,7 @@ nothing_left() {
 	done
 }
 
-# domain NAME [NUM_NODES] [MODE]: apply a ComputeDomain whose template has the same name.
+# domain NAME [NUM_NODES] [MODE]: applies a ComputeDomain with a claim template of the same name.
 domain() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.nvidia.com/v1beta1
@@ -253,15 +253,15 @@ domain_field() { k -n "$ns" get computedomain "$1" -o "jsonpath={$2}"; }
 domain_field_is() { [[ $(domain_field "$1" "$2") == "$3" ]]; }
 condition() { k -n "$ns" get computedomain "$1" -o "jsonpath={.status.conditions[?(@.type=='$2')].$3}"; }
 condition_is() { [[ $(condition "$1" "$2" status) == "$3" ]]; }
-# condition_says NAME TEXT: the message of the condition Ready contains this text.
-condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
+# ready_message_has NAME TEXT: the message of the condition Ready contains this text.
+ready_message_has() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
 has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/channel0; }
 # has_not POD PATH: the pod has no such file. Fails if the command cannot run in the pod.
 has_not() { k -n "$ns" exec "$1" -- sh -c '! test -e "$1"' sh "$2"; }
 has_no_channel() { has_not "$1" /dev/nvidia-caps-imex-channels; }
 
-# event_says KIND/NAME TEXT: an Event about that object contains the text.
-event_says() {
+# event_contains KIND/NAME TEXT: an Event about that object contains the text.
+event_contains() {
 	k -n "${3:-$ns}" get events -o json |
 		jq -e --arg kind "${1%%/*}" --arg name "${1#*/}" --arg text "$2" \
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
@@ -278,7 +278,7 @@ node_event() {
 one_device() {
 	local version spec
 	version=$(resource_version)
-	spec="{devices: {requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${4:-}}}]"),
+	spec="{devices: {requests: $(in_api_version "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${4:-}}}]"),
   config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]}}"
 	[[ $1 != ResourceClaimTemplate ]] || spec="{spec: $spec}"
 	printf 'apiVersion: resource.k8s.io/%s\nkind: %s\nspec: %s\n' "$version" "$1" "$spec"
@@ -293,7 +293,7 @@ END
 	worker "$1" "$1" "${4:-0}"
 }
 # refused_with POD TEXT: the kubelet could not prepare the pod's claims, and an Event contains this text.
-refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
+refused_with() { eventually 20 event_contains "Pod/$1" "$2"; }
 # config DOMAIN-UID [KIND] [MORE]: prints the configuration of a device, for claimed_by_hand.
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
 
@@ -305,10 +305,10 @@ daemon_pod() {
 		'.items | sort_by(.metadata.annotations[$a + "/report"] == null, (.metadata | has("deletionTimestamp")))[0].metadata.name // empty'
 }
 daemon_field() { k -n "$driver_ns" get pod "$(daemon_pod "$1")" -o json | jq -r "$2"; }
-# daemon_annotation K NAME: prints an annotation. daemon_says K STATE: the daemon reports this state of IMEX, or IDLE.
+# daemon_annotation K NAME: prints an annotation. daemon_state_is K STATE: the daemon reports this state of IMEX, or IDLE.
 # daemon_is_ready K: IMEX is ready.
 daemon_annotation() { daemon_field "$1" ".metadata.annotations[\"$imex_annotation/$2\"] // \"\""; }
-daemon_says() { [[ $(daemon_annotation "$1" state) == "$2" ]]; }
+daemon_state_is() { [[ $(daemon_annotation "$1" state) == "$2" ]]; }
 daemon_is_ready() { [[ $(daemon_annotation "$1" ready) == true ]]; }
 # daemon_restarts K: prints how often its container was restarted. daemon_restarted K BEFORE: it was restarted more
 # often than BEFORE.
@@ -367,8 +367,8 @@ claim_of() { k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses
 allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }
 claim_uid() { k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.metadata.uid}'; }
 
-# plugin_says K TEXT: the plugin on node K has logged this text. Works without an API server.
-plugin_says() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domains-kubelet-plugin-*/compute-domains/*.log' | grep -qF -- "$2"; }
+# plugin_logged K TEXT: the plugin on node K has logged this text. Works without an API server.
+plugin_logged() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domains-kubelet-plugin-*/compute-domains/*.log' | grep -qF -- "$2"; }
 
 # checkpoint_has K UID STATE: the plugin on node K has recorded the claim in this state, PrepareStarted or
 # PrepareCompleted.
@@ -405,13 +405,13 @@ daemon_policy() {
 	eventually 30 daemon_policy_is "$1"
 }
 daemon_policy_is() {
-	local said version
+	local answer version
 	version=$(resource_version)
 	# The kubectl of Kubernetes 1.32 parses input that begins with a brace as JSON only.
-	said=$(printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: ResourceClaim" "metadata: {name: asked}" \
-		"spec: {devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}" |
+	answer=$(printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: ResourceClaim" "metadata: {name: asked}" \
+		"spec: {devices: {requests: $(in_api_version "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}" |
 		k -n default create --dry-run=server -f - 2>&1) || true
-	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
+	if [[ $1 == Deny ]]; then [[ $answer == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $answer == *created* ]]; fi
 }
 
 # as_controller ARGS...: kubectl with the account of the controller, which alone may write a fabric object.

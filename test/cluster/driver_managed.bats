@@ -261,8 +261,8 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	node=$(k -n "$ns" get pod a -o jsonpath='{.spec.nodeName}')
 	[[ $(k -n "$ns" get pods -o jsonpath='{.items[*].spec.nodeName}') == "$node $node $node" ]]
 	eventually 15 domain_field_is team .status.nodesReady 1
-	eventually 15 event_says ResourceClaim/one "the channel of this claim is of node $node"
-	event_says ResourceClaim/one "use the claim template of ComputeDomain 'team'"
+	eventually 15 event_contains ResourceClaim/one "the channel of this claim is of node $node"
+	event_contains ResourceClaim/one "use the claim template of ComputeDomain 'team'"
 	# One pod for another node, and one that needs more than the node has.
 	sharer elsewhere one "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [$node]}]}]}}}"
 	eventually 30 waits_because elsewhere "resourceclaim not available on the node"
@@ -295,7 +295,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
 	# Without a scheduler, so that the kubelet notices first that the second claim is missing.
 	sharer fails one "nodeName: node-2" ", {name: second, resourceClaimName: there-is-none}"
-	eventually 90 event_says Pod/fails "there-is-none"
+	eventually 90 event_contains Pod/fails "there-is-none"
 	k -n "$ns" delete pod fails
 	gone pod/fails
 	# It depends on the kubelet's version whether the claim was unprepared. Running pods keep their channel, their
@@ -328,8 +328,8 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	claimed_by_hand watcher "$(config "$(domain_uid second)")" "" 0 ", adminAccess: true"
 	# For a claim without it, the scheduler reports that the channel is in use.
 	worker b second 0
-	eventually 30 event_says Pod/b "cannot allocate all claims"
-	eventually 70 event_says Pod/watcher "this node has no assignment in the IMEX domain of ComputeDomain '$ns/second'"
+	eventually 30 event_contains Pod/b "cannot allocate all claims"
+	eventually 70 event_contains Pod/watcher "this node has no assignment in the IMEX domain of ComputeDomain '$ns/second'"
 	k -n "$ns" delete pod watcher a --wait=false
 	running b 90
 	has_channel b
@@ -376,9 +376,9 @@ named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.container
 
 # The chart as it is installed in the cluster, with the pull policy of the test image.
 @test "helm test creates a ComputeDomain, and its pod finds a channel" {
-	local said
-	said=$("$cluster/helm" test compute-domains --namespace "$driver_ns" --logs --timeout 120s)
-	[[ $said == *"/dev/nvidia-caps-imex-channels/channel0: character device "* ]]
+	local answer
+	answer=$("$cluster/helm" test compute-domains --namespace "$driver_ns" --logs --timeout 120s)
+	[[ $answer == *"/dev/nvidia-caps-imex-channels/channel0: character device "* ]]
 	[[ -z $(k -n "$driver_ns" get computedomains -o name) ]]
 	k -n "$driver_ns" delete pod compute-domains-test-channel
 }
@@ -402,7 +402,7 @@ seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data
 # surge_waits SECONDS: a new plugin Pod must be ready for this time before the old one of its node is deleted.
 surge_waits() { k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\": {\"minReadySeconds\": $1}}" >/dev/null; }
 
-# plugins_at_work: prints node, name and restarts of each plugin Pod that is ready and whose process runs.
+# plugins_at_work: prints node, name and restarts of each plugin Pod that is ready and has a running process.
 plugins_at_work() {
 	local node pod count
 	k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json |

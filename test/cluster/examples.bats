@@ -111,7 +111,7 @@ quota_knows() { [[ $(k -n "$ns" get resourcequota compute-domains -o json | jq -
 	worker a first 1
 	running a
 	worker b first 2
-	eventually 30 event_says Pod/b 'exceeded quota: compute-domains'
+	eventually 30 event_contains Pod/b 'exceeded quota: compute-domains'
 	[[ $(k -n "$ns" get pod b -o jsonpath='{.status.phase}') == Pending ]]
 	# Its claim is created after the first pod has released its channel.
 	k -n "$ns" delete pod a >/dev/null

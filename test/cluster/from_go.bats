@@ -145,7 +145,7 @@ rolled_out() {
 @test "a new node of the ComputeDomain waits, and condition and Event report until when; another ComputeDomain forms there" {
 	worker three train 2
 	# The first Prepare may fail while the new fabric object still waits, for a minute, for what ran on deleted Nodes.
-	eventually 240 event_says Pod/three "one that the Go driver formed takes new nodes after its last pod has ended"
+	eventually 240 event_contains Pod/three "one that the Go driver formed takes new nodes after its last pod has ended"
 	local message
 	message=$(condition train Ready message)
 	[[ $message == *node-0* && $message == *node-1* && $message == *"Other nodes join after the last pod of this ComputeDomain has ended" ]]
@@ -207,7 +207,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	worker five ours 2
 	running five
 	k -n $ns delete pod five
-	eventually 30 daemon_says 2 IDLE
+	eventually 30 daemon_state_is 2 IDLE
 }
 
 # failure: helm rollback returns to the Go driver under pods -> it continues with this driver's files

@@ -45,7 +45,7 @@ slice_is() { [[ $(policies_of "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | 
 	local claim='[{name: gpu, resourceClaimName: shared}]'
 	sliced shared Medium gpu-1
 	gpu_pod refused "$claim" '' 0
-	eventually 30 event_says Pod/refused '"TimeSlicing" is selected as the GPU sharing strategy, but the "TimeSlicingSettings" feature gate is not enabled'
+	eventually 30 event_contains Pod/refused '"TimeSlicing" is selected as the GPU sharing strategy, but the "TimeSlicingSettings" feature gate is not enabled'
 	[[ -z $(policies_of 0) ]]
 	k -n "$ns" delete pod refused >/dev/null
 	install_gpus 4 --set featureGates.TimeSlicingSettings=true --set featureGates.NVMLDeviceHealthCheck=true
@@ -72,9 +72,9 @@ slice_is() { [[ $(policies_of "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | 
 	"$cluster/gpu" 0 GPU0_FAIL_standinSetTimeSlice=3
 	sliced both Short gpu-2 gpu-0
 	gpu_pod refused "$claim" '' 0
-	eventually 30 event_says Pod/refused 'exit status 3: Failed to set timeslice for requested devices : Not Supported'
-	event_says Pod/refused "error setting timeslice config for requests '[gpu-2 gpu-0]'"
-	event_says Pod/refused "GPU $(uuid_of 0 gpu-0)"
+	eventually 30 event_contains Pod/refused 'exit status 3: Failed to set timeslice for requested devices : Not Supported'
+	event_contains Pod/refused "error setting timeslice config for requests '[gpu-2 gpu-0]'"
+	event_contains Pod/refused "GPU $(uuid_of 0 gpu-0)"
 	eventually 10 slice_is 0 gpu-2 0
 	[[ $(policies_of 0) == *'gpu-2 timeslice 1'* ]]
 	slice_is 0 gpu-0 ''

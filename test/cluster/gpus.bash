@@ -48,7 +48,7 @@ gpu_template() {
 apiVersion: resource.k8s.io/$version
 kind: ResourceClaimTemplate
 metadata: {name: $1}
-spec: {spec: {devices: $(spelt "$version" "${2:-$one_gpu}")}}
+spec: {spec: {devices: $(in_api_version "$version" "${2:-$one_gpu}")}}
 END
 }
 gpu_claim() {
@@ -58,7 +58,7 @@ gpu_claim() {
 apiVersion: resource.k8s.io/$version
 kind: ResourceClaim
 metadata: {name: $1}
-spec: {devices: $(spelt "$version" "${2:-$one_gpu}")}
+spec: {devices: $(in_api_version "$version" "${2:-$one_gpu}")}
 END
 }
 

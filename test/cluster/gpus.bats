@@ -96,7 +96,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in a | wc -l) == 2 && $(nodes_in a) == "$(given a)" ]]
 	[[ $(given a) == "nvidia0 nvidia1" || $(given a) == "nvidia2 nvidia3" ]]
 	[[ $(given c) == "nvidia2 nvidia3" && $(nodes_in c) == "$(given c)" ]]
-	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	eventually 30 event_contains Pod/b 'cannot allocate all claims'
 	[[ -z $(given b) ]]
 }
 
@@ -115,7 +115,7 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 # failure: a CEL selector matches no GPU -> the pod stays Pending without an allocation
-@test "CEL: by product, architecture, driver version and memory; a pod whose selector matches nothing stays Pending" {
+@test "CEL: by product, architecture, driver version and memory; a pod with a selector that matches nothing stays Pending" {
 	local fits='device.attributes["gpu.nvidia.com"].productName.matches("GB200$") && device.attributes["gpu.nvidia.com"].architecture == "Blackwell" &&
 		device.attributes["gpu.nvidia.com"].driverVersion.compareTo(semver("570.0.0")) > 0 && device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) > 0'
 	by_cel() { jq -nc --arg cel "$1" '{requests: [{name: "gpu", exactly: {deviceClassName: "gpu.nvidia.com", selectors: [{cel: {expression: $cel}}]}}]}'; }
@@ -124,7 +124,7 @@ with() { printf "$claim_of_template" "$1"; }
 	gpu_pod a "$(with fits)"
 	gpu_pod b "$(with not)"
 	running a
-	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	eventually 30 event_contains Pod/b 'cannot allocate all claims'
 	[[ -z $(given b) ]]
 }
 
@@ -223,7 +223,7 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	gpu_template bad "${one_gpu%\}}, $(printf "$config" ', colour: green')}"
 	gpu_template good "${one_gpu%\}}, $(printf "$config" '')}"
 	gpu_pod a "$(with bad)"
-	eventually 60 event_says Pod/a 'strict decoding error: unknown field "colour"'
+	eventually 60 event_contains Pod/a 'strict decoding error: unknown field "colour"'
 	gpu_pod b "$(with good)"
 	running b
 }
@@ -250,7 +250,7 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	k -n "$ns" get resourceclaim "$claim" -o json | jq '{status: {allocation: .status.allocation}}' >"$BATS_TEST_TMPDIR/stolen.json"
 	k -n "$ns" patch resourceclaim stolen --subresource=status --type=merge --patch-file "$BATS_TEST_TMPDIR/stolen.json"
 	gpu_pod c '[{name: gpu, resourceClaimName: stolen}]' '' 0
-	eventually 60 event_says Pod/c "requested device $device is already allocated to different claim $uid"
+	eventually 60 event_contains Pod/c "requested device $device is already allocated to different claim $uid"
 	# The second claim gets the GPU after the first has been released: for another pod at once, for the first pod at
 	# the next retry of its kubelet, after a minute or more.
 	k -n "$ns" delete pod a >/dev/null
@@ -323,7 +323,7 @@ end_container() {
 	uuid=$(gpus_in a)
 	slice=$(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[0].metadata.uid} {.items[0].metadata.generation}')
 	hook=$("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-')
-	# The next version, whose hook is another program.
+	# The next version has another hook.
 	mkdir -p "$root/image" "$root/root"
 	tar -xf "${CD_IMAGE:-$checkout/build/image.tar}" -C "$root/image"
 	tar -xf "$root/image/layer.tar" -C "$root/root"
@@ -419,7 +419,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	[[ $(nodes_in tenant) == nvidia1 ]]
 	k -n "$ns" delete pod tenant >/dev/null
 	gpu_pod other "$(with second)" '' 0
-	eventually 30 event_says Pod/other 'cannot allocate all claims'
+	eventually 30 event_contains Pod/other 'cannot allocate all claims'
 	eventually 45 offered_instead 0 gpu-3
 	[[ $(taints_of 0 gpu-1) == "$taint" ]]
 	for pod in a b; do gpu_pod $pod "$(with one)" '' 0; done

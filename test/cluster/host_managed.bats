@@ -45,8 +45,8 @@ plugin_restarts() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plu
 # offers K N: the ResourceSlice of a node has this many devices.
 offers() { [[ $(k get resourceslices -o json | jq --arg node "node-$1" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | length] | add') == "$2" ]]; }
 
-# plugin_anew K: restarts the plugin of a node, which then looks at the NVIDIA driver again.
-plugin_anew() {
+# restart_plugin K: restarts the plugin of a node, which then looks at the NVIDIA driver again.
+restart_plugin() {
 	k -n "$driver_ns" delete pod "$(plugin_pod "$1")" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
 }
@@ -124,7 +124,7 @@ plugin_anew() {
 	# The Event of the plugin that saw IMEX stop must not count as the Event of the plugin that starts now.
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
 	k -n default delete events --all >/dev/null
-	plugin_anew 1
+	restart_plugin 1
 	eventually 20 host_state_is 1 DOWN
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
 	eventually 20 annotated 1 DOWN
@@ -173,20 +173,20 @@ plugin_anew() {
 
 @test "no clique ID: the pod fails with a clear permanent error of Prepare that names the missing clique ID" {
 	"$cluster/gpu" 2 FABRIC_STATE=0
-	plugin_anew 2
+	restart_plugin 2
 	domain d
 	worker a d 2
 	refused_with a "$NO_CLIQUE"
 	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod a
-	plugin_anew 2
+	restart_plugin 2
 }
 
 @test "two partitions, so two host IMEX domains: one ComputeDomain spans them, and the operator is responsible for isolation" {
 	"$cluster/clique" 3 2
 	"$cluster/host-imex" 3 stop
 	"$cluster/host-imex" 3 start
-	plugin_anew 3
+	restart_plugin 3
 	domain d
 	worker a d 0
 	worker b d 3
@@ -200,7 +200,7 @@ plugin_anew() {
 	"$cluster/clique" 3 1
 	"$cluster/host-imex" 3 stop
 	"$cluster/host-imex" 3 start
-	plugin_anew 3
+	restart_plugin 3
 }
 
 @test "two ComputeDomains in one partition: both use channel 0" {
@@ -274,7 +274,7 @@ END
 	local devices=/run/nvidia/driver/proc/devices name pod
 	# The file is changed in place, because it is mounted in the pod.
 	"$cluster/node" 0 sh -c "grep -v nvidia-caps-imex-channels $devices >/tmp/devices; cat /tmp/devices >$devices"
-	plugin_anew 0
+	restart_plugin 0
 	pod=$(plugin_pod 0)
 	eventually 30 offers 0 0
 	eventually 20 node_event 0 nvidia-caps-imex-channels ComputeDomainDevicesWithheld
@@ -361,13 +361,13 @@ imex_exits_without() {
 	running a
 	has_channel a
 	"$cluster/gpu" 2 FABRIC_STATE=0
-	plugin_anew 2
+	restart_plugin 2
 	worker b d 2
 	refused_with b "$NO_CLIQUE"
 	no_daemon_objects
 	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod b
-	plugin_anew 2
+	restart_plugin 2
 	# A ComputeDomain that formed with one spelling of the value continues with the other, and so do its pods. The Go
 	# driver's spelling waits, too.
 	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
@@ -392,7 +392,7 @@ imex_exits_without() {
 	domain d
 	worker a d 0
 	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXInTheWay
-	eventually 30 event_says ComputeDomain/d "owns the driver's only IMEX session"
+	eventually 30 event_contains ComputeDomain/d "owns the driver's only IMEX session"
 	[[ $(daemon_restarts 0) == 0 ]]
 	"$cluster/host-imex" 0 stop
 	running a 120

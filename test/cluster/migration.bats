@@ -121,7 +121,7 @@ mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/im
 # assigned_nowhere: the daemons that exist serve no ComputeDomain.
 assigned_nowhere() { domains_gone && daemons_idle $nodes; }
 # refuses POD: a pod that is created after the change is not prepared, and an Event reports why.
-refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
+refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 
 @test "driver-managed ComputeDomains when the gate changes: they report it, get no new pods, and can be deleted completely" {
 	in_mode false
@@ -135,7 +135,7 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=OtherMode computedomain/old --timeout=60s
 	[[ $(condition old Ready message) == *driverManaged*hostManaged*"create it again"* ]]
 	domain_field_is old .status.status NotReady
-	eventually 30 event_says ComputeDomain/old "Formed in IMEX mode driverManaged"
+	eventually 30 event_contains ComputeDomain/old "Formed in IMEX mode driverManaged"
 	# Running pods continue and keep their IMEX. The other nodes no longer have a daemon.
 	running before
 	has_channel before

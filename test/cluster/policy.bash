@@ -95,8 +95,8 @@ begins() {
 	until "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
 }
 
-# no_fault_with POLICY...: the API server has checked the expressions of the policies, and reports no warnings.
-no_fault_with() {
+# no_warnings_about POLICY...: the API server has checked the expressions of the policies, and reports no warnings.
+no_warnings_about() {
 	local policy generation
 	for policy; do
 		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')

@@ -121,7 +121,7 @@ domain() {
 	allowed k -n $ns label cd domain some=label
 }
 
-# long N: a ComputeDomain whose claim template has a name of N letters.
+# long N: a ComputeDomain with N letters in the name of its claim template.
 long() { domain "${2:-long}" "spec: {channel: {resourceClaimTemplate: {name: $(head -c "$1" /dev/zero | tr '\0' a)}}}"; }
 
 # failure: the name of a claim template is very long -> the API server refuses it
@@ -439,5 +439,5 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies" {
-	no_fault_with policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods
+	no_warnings_about policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods
 }

@@ -46,7 +46,7 @@ setup_file() {
 	# The policy of an installed driver would be named first, and does not know this namespace.
 	k get validatingadmissionpolicybinding compute-domains-daemon-claims -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$BATS_FILE_TMPDIR/binding.json" || true
 	k delete --ignore-not-found validatingadmissionpolicybinding compute-domains-daemon-claims
-	claim "$(resource_version)" "$(spelt "$(resource_version)" "{name: d, $daemon}")" >"$BATS_FILE_TMPDIR/claim.yaml"
+	claim "$(resource_version)" "$(in_api_version "$(resource_version)" "{name: d, $daemon}")" >"$BATS_FILE_TMPDIR/claim.yaml"
 	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml"
 	render | k apply -f -
 
@@ -228,7 +228,7 @@ template() {
 		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaimTemplate
 		metadata: {name: $1, namespace: $ns-tenant, labels: $2, finalizers: [$domain_label]}
-		spec: {spec: {devices: {requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]"),
+		spec: {spec: {devices: {requests: $(in_api_version "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]"),
 		  config: [{requests: [channel], opaque: {driver: ${4:-compute-domain.nvidia.com}, parameters: {a: b}}}]}}}
 	YAML
 }
@@ -363,7 +363,7 @@ each_way() {
 	for version in $versions; do
 		for make in claim claim_template; do
 			echo "---"
-			$make "$version" "$(spelt "$version" "$1")" "$2" "$3"
+			$make "$version" "$(in_api_version "$version" "$1")" "$2" "$3"
 		done
 	done >"$BATS_TEST_TMPDIR/each-way.yaml"
 	run k create --dry-run=server -f "$BATS_TEST_TMPDIR/each-way.yaml"
@@ -435,7 +435,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies for accounts" {
-	no_fault_with policy-accounts-controller-nodes policy-accounts-controller-daemonsets policy-accounts-controller-claimtemplates \
+	no_warnings_about policy-accounts-controller-nodes policy-accounts-controller-daemonsets policy-accounts-controller-claimtemplates \
 		policy-accounts-events policy-accounts-daemon-claims
 }
 

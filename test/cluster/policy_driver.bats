@@ -77,7 +77,7 @@ not_refused() {
 	local mark claim version
 	mark=$("$cluster/audit" mark)
 	version=$(resource_version)
-	claim="{devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}"
+	claim="{devices: {requests: $(in_api_version "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}"
 	# The kubectl of Kubernetes 1.32 parses input that begins with a brace as JSON only.
 	mine() { printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: $1" "metadata: {name: mine}" "spec: $2"; }
 	run k -n "$ns" create -f - <<<"$(mine ResourceClaim "$claim")"
@@ -115,9 +115,9 @@ pod_policy() {
 	eventually 30 pod_policy_is "$1"
 }
 pod_policy_is() {
-	local said
-	said=$(tenant asks 0 "" "resources: {limits: {$implicit: 1}}" --dry-run=server 2>&1) || true
-	if [[ $1 == Deny ]]; then [[ $said == *"the extended resource $implicit is for the IMEX daemons that the driver starts itself"* ]]; else [[ -z $said ]]; fi
+	local answer
+	answer=$(tenant asks 0 "" "resources: {limits: {$implicit: 1}}" --dry-run=server 2>&1) || true
+	if [[ $1 == Deny ]]; then [[ $answer == *"the extended resource $implicit is for the IMEX daemons that the driver starts itself"* ]]; else [[ -z $answer ]]; fi
 }
 
 # failure: a tenant's pod requests daemon-0 as an extended resource -> it is refused

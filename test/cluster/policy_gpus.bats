@@ -34,7 +34,7 @@ clean() {
 
 # devices VERSION PARAMETERS [DRIVER]: a request for a GPU with this configuration.
 devices() {
-	echo "{requests: $(spelt "$1" '[{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]'), config: [{requests: [gpu], opaque: {driver: ${3:-gpu.nvidia.com}, parameters: $2}}]}"
+	echo "{requests: $(in_api_version "$1" '[{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]'), config: [{requests: [gpu], opaque: {driver: ${3:-gpu.nvidia.com}, parameters: $2}}]}"
 }
 # claim PARAMETERS [VERSION [DRIVER]]: prints a claim. template: prints a claim template.
 claim() {
@@ -106,7 +106,7 @@ refuses_what_prepare_refuses() {
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies for GPUs" {
-	no_fault_with policy-gpus-test-gpu-resourceclaims policy-gpus-test-gpu-resourceclaimtemplates
+	no_warnings_about policy-gpus-test-gpu-resourceclaims policy-gpus-test-gpu-resourceclaimtemplates
 }
 
 @test "time slices are denied at kubectl apply while their feature gate is off, and the message names the gate" {

@@ -151,7 +151,7 @@ claim() {
 		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaim
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {devices: {requests: $(spelt "$version" "${2:-[$(request)]}"), config: $1}}
+		spec: {devices: {requests: $(in_api_version "$version" "${2:-[$(request)]}"), config: $1}}
 	YAML
 }
 template() {
@@ -160,7 +160,7 @@ template() {
 		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaimTemplate
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {spec: {devices: {requests: $(spelt "$version" "${2:-[$(request)]}"), config: $1}}}
+		spec: {spec: {devices: {requests: $(in_api_version "$version" "${2:-[$(request)]}"), config: $1}}}
 	YAML
 }
 
@@ -241,7 +241,7 @@ refuses_choices() {
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies" {
-	no_fault_with policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
+	no_warnings_about policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
 		policy-host-test-computedomains
 }
 
@@ -251,7 +251,7 @@ computedomain() {
 	spec: {channel: {resourceClaimTemplate: {name: d}$1}}}"
 }
 
-@test "a ComputeDomain whose claim template would be denied is denied at kubectl apply" {
+@test "a ComputeDomain is denied at kubectl apply if its claim template would be denied" {
 	denied 'allocationMode "All": with host-managed IMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain)"

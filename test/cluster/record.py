@@ -92,7 +92,7 @@ def main():
     before, mine, seen = {}, [], []  # objects by UID; the node's Pods in the order of their versions; (version, what, Pod, change)
 
     def follow(path, what, facts, pod_of):
-        def look(kind, o, arrived):
+        def on_change(kind, o, arrived):
             with lock:
                 was = before.get(o["metadata"]["uid"], {})
                 before[o["metadata"]["uid"]] = o
@@ -104,7 +104,7 @@ def main():
 
         for o in cluster.get(path)["items"]:
             before[o["metadata"]["uid"]] = o
-        Watch(cluster, path, look)
+        Watch(cluster, path, on_change)
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     pods = f"/api/v1/namespaces/{namespace}/pods?{DAEMONS}"

@@ -100,7 +100,7 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	running b
 	eventually 45 condition_is d PeersConnected True
 	eventually 20 labelled 0 1
-	before=$(standing 0 1)
+	before=$(state_of_workloads 0 1)
 	pods=$(our_pods name)
 	pids=$(ours)
 	[[ $(wc -w <<<"$pids") -ge 10 ]]
@@ -134,7 +134,7 @@ complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 	late_worker e d 3
 	running late-e
 	eventually 30 domain_field_is d .status.nodesReady 4
-	untouched "$before" 0 1
+	unchanged "$before" 0 1
 	[[ $(ours | grep -xF "$pids") == "$pids" ]]
 	failed_since "$since" "$audit" "$log" | none
 }

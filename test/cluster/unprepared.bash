@@ -75,13 +75,13 @@ disk_full_in_prepare() {
 	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
 	domain d
 	worker a d 2
-	eventually 60 event_says Pod/a "No space left on device"
+	eventually 60 event_contains Pod/a "No space left on device"
 	"$cluster/node" 2 rm "$plugin_dir/full"
 }
 disk_as_before() {
 	k -n "$ns" delete pod "$1"
-	eventually 60 daemons_are_there
-	eventually 60 daemon_says 2 IDLE
+	eventually 60 daemons_current
+	eventually 60 daemon_state_is 2 IDLE
 	"$cluster/node" 2 umount -l "$plugin_dir"
 	plugin_and_daemon_again 2
 }
@@ -92,5 +92,5 @@ plugin_and_daemon_again() {
 	plugins_settle
 	daemon=$(daemon_pod "$1")
 	k -n "$driver_ns" delete pod "$daemon" --timeout=60s
-	eventually 60 daemons_are_there
+	eventually 60 daemons_current
 }

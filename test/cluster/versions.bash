@@ -17,8 +17,8 @@ resource_version() {
 	echo "${versions%%$'\n'*}"
 }
 
-# spelt VERSION REQUESTS: prints the requests as that version of the API writes them. v1beta1 has no "exactly".
-spelt() {
+# in_api_version VERSION REQUESTS: prints the requests as that version of the API writes them. v1beta1 has no "exactly".
+in_api_version() {
 	case $1 in
 	v1beta1) sed -E 's/exactly: \{(([^{}]|\{([^{}]|\{[^{}]*\})*\})*)\}/\1/g' <<<"$2" ;;
 	*) echo "$2" ;;

@@ -12,7 +12,7 @@ teardown() {
 	everything_passes
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
 		serve $all_versions
-		pretended_gone
+		remove_pretended
 	}
 	ns_end
 }
@@ -33,7 +33,7 @@ phase() {
 	late_worker "$1" d "$1"
 	running "late-$1" 120 # the Kubernetes components need a moment after the server was down
 	has_channel "late-$1"
-	untouched "$before" 0
+	unchanged "$before" 0
 }
 our_restarts() { k -n "$driver_ns" get pods -o json | jq -r '.items[] | "\(.metadata.name) \(.status.containerStatuses[0].restartCount)"' | sort; }
 # serve VERSION=BOOL,...: restarts the API server with these versions of the group.
@@ -50,7 +50,7 @@ all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.i
 	eventually 30 condition_is d Ready True
 	eventually 20 labelled 0
 	local before programs
-	before=$(standing 0)
+	before=$(state_of_workloads 0)
 	programs=$(our_restarts)
 	front unserved resource.k8s.io/v1
 	phase 1
@@ -68,7 +68,7 @@ all_versions=resource.k8s.io/v1=true,resource.k8s.io/v1beta1=true,resource.k8s.i
 # failure: all calls that label a thousand nodes hang -> the leader keeps its Lease
 @test "the first start with a thousand nodes: all calls that label them hang, and the leader still renews its lease" {
 	first_start 1000 15 60
-	pretended_gone
+	remove_pretended
 }
 
 # failure: each fsync of a node takes ten seconds -> the plugin answers other requests meanwhile [plugin]

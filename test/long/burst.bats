@@ -9,7 +9,7 @@ setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() {
 	daemons gone
-	pretended_gone
+	remove_pretended
 	ns_end
 }
 daemons() { python3 -B "$BATS_TEST_DIRNAME/pretend_daemons.py" "$1"; }

@@ -53,7 +53,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	as_controller create -f - >/dev/null <<<"$copy"
 	# In the meantime the copy gives no channel to any pod.
 	worker a2 one 2
-	eventually 60 event_says Pod/a2 'no channel has been assigned to ComputeDomain'
+	eventually 60 event_contains Pod/a2 'no channel has been assigned to ComputeDomain'
 	[[ $(channels_of a) == "$one" && $(channels_of b) == "$two" ]]
 	controllers_are 2
 	eventually 60 table_is_own
@@ -67,7 +67,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
 }
 
-@test "a node whose IMEX starts and stops offers no channels until IMEX is stable, and a short restart withholds nothing" {
+@test "a node on which IMEX starts and stops offers no channels until IMEX is stable, and a short restart withholds nothing" {
 	"$cluster/host-imex" 2 stop
 	eventually 30 places 2 0
 	"$cluster/host-imex" 2 start
@@ -111,7 +111,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
 	eventually 60 is_releasing
 	for_seconds 100 is_releasing
-	fabric_says ChannelsHeld "channel $id of ComputeDomain $ns/gone: node node-3 holds it"
+	fabric_condition_has ChannelsHeld "channel $id of ComputeDomain $ns/gone: node node-3 holds it"
 	# No other ComputeDomain gets it in the meantime.
 	domain other
 	worker b other 0
@@ -138,7 +138,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
 	eventually 60 is_releasing
 	for_seconds 100 is_releasing
-	fabric_says ChannelsHeld 'node node-3'
+	fabric_condition_has ChannelsHeld 'node node-3'
 	"$cluster/link" 3 up
 	eventually 240 entry_is "$uid" ''
 }
@@ -190,7 +190,7 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 }
 
 # failure: IMEX of a node has another version than most -> the node withholds its channels
-@test "a node whose IMEX has another version than most withholds its channels until the version is the same, and the fabric object names it" {
+@test "a node with another version of IMEX than most withholds its channels until the version is the same, and the fabric object names it" {
 	k -n default delete events --all >/dev/null
 	eventually 30 fabric_version_is 580.95.05
 	knob 3 VERSION=575.57.08
@@ -198,12 +198,12 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 	eventually 90 places 3 0
 	eventually 20 node_event 3 'nvidia-imex of this node is of version 575.57.08, but that of most nodes of its fabric of version 580.95.05' \
 		ComputeDomainDevicesWithheld
-	eventually 20 fabric_says NodesDiffer 'version 580.95.05' 'node-3 (575.57.08)'
+	eventually 20 fabric_condition_has NodesDiffer 'version 580.95.05' 'node-3 (575.57.08)'
 	fabric_version_is 580.95.05
 	places 2 16
 	knob 3 VERSION=
 	"$cluster/host-imex" 3 restart
 	eventually 90 places 3 16
-	eventually 20 fabric_is_silent NodesDiffer
+	eventually 20 no_fabric_condition NodesDiffer
 }
 fabric_version_is() { [[ $(fabric_now | jq -r .imexVersion) == "$1" ]]; }

@@ -58,7 +58,7 @@ opens() {
 	running a
 	claimed_by_hand picky "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', isolation: Channel')" '' 0 \
 		", selectors: [{cel: {expression: \"device.attributes['compute-domain.nvidia.com'].id == $(channels_of a)\"}}]"
-	eventually 30 event_says Pod/picky 'cannot allocate all claims'
+	eventually 30 event_contains Pod/picky 'cannot allocate all claims'
 }
 
 # failure: a ComputeDomain with a channel is deleted under its pods -> they keep it, and no other gets it

@@ -102,7 +102,7 @@ assigned_and_marked() {
 	[[ $(channels_of near) == "$theirs" ]]
 }
 
-# enter_gone UID: adds an entry for a channel whose owner was deleted long ago, so that the test need not wait a
+# enter_gone UID: adds an entry for a channel of an owner that was deleted long ago, so that the test need not wait a
 # minute. A request that a killed controller had sent may come in between.
 enter_gone() {
 	local table=$BATS_TEST_TMPDIR/table id

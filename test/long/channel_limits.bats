@@ -31,7 +31,7 @@ teardown() {
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
 		all_count ''
 		plugins_on null
-		plugins_anew
+		restart_plugins
 	}
 	ns_end # last, because the result of a teardown is that of its last command
 }
@@ -55,15 +55,15 @@ counted() { fabric_now | jq -e --argjson n "$1" '.channelCount == $n' >/dev/null
 plugins_on() {
 	k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":$1}}}}" >/dev/null
 }
-plugins_anew() {
+restart_plugins() {
 	k -n "$driver_ns" rollout restart daemonset/compute-domains-kubelet-plugin >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
 }
 
 # failure: a node's driver has only channel 0 -> the node offers no channels
-@test "a node whose driver has no channels except 0 offers none, and the fabric object shows the number of channels on the other nodes" {
+@test "a node's driver has only channel 0: the node offers no channels, and the fabric object shows the number of channels on the other nodes" {
 	channel_count 3 1
-	plugins_anew
+	restart_plugins
 	eventually 60 offers 3 0
 	eventually 60 offers 2 16
 	eventually 60 counted 2048
@@ -71,7 +71,7 @@ plugins_anew() {
 	worker a d 0
 	running a
 	channel_count 3 ''
-	plugins_anew
+	restart_plugins
 	eventually 90 offers 3 16
 }
 
@@ -81,7 +81,7 @@ plugins_anew() {
 	# Channels 1 to 4. Two are half of them, and also half of the three that are left when another namespace has one.
 	all_count 5
 	k delete computedomainfabrics --all >/dev/null
-	plugins_anew
+	restart_plugins
 	eventually 90 counted 5
 	domain one
 	domain two
@@ -91,8 +91,8 @@ plugins_anew() {
 	running a
 	running b
 	worker c three 2
-	eventually 90 fabric_says ChannelsExhausted 'their namespace has half'
-	eventually 90 event_says Pod/c 'no channel has been assigned'
+	eventually 90 fabric_condition_has ChannelsExhausted 'their namespace has half'
+	eventually 90 event_contains Pod/c 'no channel has been assigned'
 	# The channel that this namespace may not have is free for another one.
 	k create namespace "$ns-other" >/dev/null
 	ns=$ns-other domain other
@@ -105,11 +105,11 @@ plugins_anew() {
 	running c 300
 	eventually 30 entry_is "$uid" ''
 	[[ $(channels_of c) != "$(channels_of b)" && $(channels_of c) != "$(ns=$ns-other channels_of o)" ]]
-	eventually 90 fabric_is_silent ChannelsExhausted
+	eventually 90 no_fabric_condition ChannelsExhausted
 	k -n "$ns" delete pods,computedomains --all --timeout=60s >/dev/null
 	k delete namespace "$ns-other" --timeout=90s >/dev/null
 	all_count ''
-	plugins_anew
+	restart_plugins
 	eventually 90 counted 2048
 	eventually 60 offers 0 16
 }
@@ -132,7 +132,7 @@ plugins_anew() {
 	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
 	eventually 60 is_releasing
 	for_seconds 100 is_releasing
-	fabric_says ChannelsHeld 'node node-0'
+	fabric_condition_has ChannelsHeld 'node node-0'
 	plugins_on null # helm keeps labels that it has not set
 	with_own_channels
 	eventually 200 entry_is "$uid" ''

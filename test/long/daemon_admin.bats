@@ -35,8 +35,8 @@ open_devices() {
 	has_channel busy-1
 	k drain node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s >/dev/null 2>&1
 	eventually 30 assigned_are busy "node-0 0,"
-	eventually 30 event_says ComputeDomain/busy "Node node-1 has left"
-	eventually 30 daemon_says 1 IDLE
+	eventually 30 event_contains ComputeDomain/busy "Node node-1 has left"
+	eventually 30 daemon_state_is 1 IDLE
 	[[ -z $(imex_pid 1) && -z $(open_devices 1 '(compute-domain-daemon|nvidia-imex)') ]]
 	[[ $(uid_of 1) == "$uid" && $(imex_pid 0) == "$first" ]]
 	k uncordon node-1 >/dev/null
@@ -59,7 +59,7 @@ open_devices() {
 	domain d
 	worker a d 0
 	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXInTheWay
-	eventually 60 event_says ComputeDomain/d "owns the driver's only IMEX session"
+	eventually 60 event_contains ComputeDomain/d "owns the driver's only IMEX session"
 	[[ $(daemon_restarts 0) == 0 ]]
 	"$cluster/host-imex" 0 stop
 	running a 150

@@ -97,7 +97,7 @@ another_daemon() {
 	uid=$(daemon_field 0 .metadata.uid) other=$(imex_pid 1)
 	before=$(daemon_field 0 .status.podIP)
 	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --grace-period=0 --force >/dev/null 2>&1
-	eventually 30 event_says ComputeDomain/forced "Node node-0 is not ready any more"
+	eventually 30 event_contains ComputeDomain/forced "Node node-0 is not ready any more"
 	worker more forced 2
 	running more 90
 	for_seconds 10 has_index forced node-0 0

@@ -31,12 +31,12 @@ repair() {
 	pid=$(imex_pid 0)
 	"$cluster/power" 3 off
 	eventually 120 eval '[[ $(condition losing Ready reason) == NodeLost ]]'
-	eventually 10 event_says ComputeDomain/losing "Node node-3 is lost"
+	eventually 10 event_contains ComputeDomain/losing "Node node-3 is lost"
 	assigned_are losing "node-0 0,node-3 1,"
 	[[ $(imex_pid 0) == "$pid" ]]
 	"$cluster/power" 3 on
 	k -n "$ns" delete pod b --grace-period=0 --force >/dev/null 2>&1
-	eventually 120 daemon_says 3 IDLE
+	eventually 120 daemon_state_is 3 IDLE
 	eventually 30 assigned_are losing "node-0 0,"
 	[[ $(imex_pid 0) == "$pid" ]]
 }
@@ -48,7 +48,7 @@ repair() {
 	pids=$(imex_pids 0 3) before=$(assigned cut)
 	"$cluster/link" 3 down
 	eventually 120 eval '[[ $(condition cut Ready reason) == NodeLost ]]'
-	eventually 10 event_says ComputeDomain/cut "Node node-3 is lost"
+	eventually 10 event_contains ComputeDomain/cut "Node node-3 is lost"
 	[[ $(assigned cut) == "$before" && $(imex_pids 0 3) == "$pids" ]]
 	"$cluster/link" 3 up
 	eventually 120 domain_field_is cut .status.status Ready
@@ -75,7 +75,7 @@ repair() {
 	for_seconds 20 eval '[[ $(assigned cut | sed -n "s/^node-1 //p") != "$index" ]]'
 	test -d "/proc/$pid"
 	"$cluster/link" 3 up
-	eventually 180 daemon_says 3 IDLE
+	eventually 180 daemon_state_is 3 IDLE
 	eventually 30 eval '[[ $(assigned cut) != *node-3* ]]'
 }
 
@@ -90,7 +90,7 @@ repair() {
 	eventually 20 eval '[[ $(condition removed Ready reason) == NodeLost ]]'
 	for_seconds 30 lists removed node-3
 	eventually 150 lists_no_more removed node-3
-	eventually 30 event_says ComputeDomain/removed "Node node-3 has left"
+	eventually 30 event_contains ComputeDomain/removed "Node node-3 has left"
 	[[ $(imex_pid 0) == "$pid" ]]
 	"$cluster/kubelet" 3 restart
 	worker again removed 3

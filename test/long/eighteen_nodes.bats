@@ -46,12 +46,12 @@ spec:
 END
 }
 pods_are() { [[ $(k -n "$ns" get pods -l "app=$1" -o json | jq --arg phase "$2" '[.items[] | select(.status.phase == $phase)] | length') == "$3" ]]; }
-said() { k -n "$ns" logs -l "app=$1" --tail=-1 --max-log-requests=72; }
+output_of() { k -n "$ns" logs -l "app=$1" --tail=-1 --max-log-requests=72; }
 # channel_of APP N: prints the one channel that all N pods have, by name and by number. Fails if there are several, or
 # if it is channel 0.
 channel_of() {
 	local words n
-	words=$(said "$1")
+	words=$(output_of "$1")
 	[[ $(wc -l <<<"$words") == "$2" && $(sort -u <<<"$words" | wc -l) == 1 ]] || { sort <<<"$words" | uniq -c >&2; return 1; }
 	n=${words##* }
 	[[ ${words%%$'\n'*} == "channel$n $n" ]] && ((n > 0)) && echo "$n"

@@ -64,7 +64,7 @@ compact_etcd() {
 @test "the kubelet plugin is killed while a Prepare waits" {
 	plugin_killed_in_prepare
 	eventually 60 condition_is d Ready True
-	# A kubelet whose call was interrupted retries only after up to 90 s. So the test makes the call.
+	# A kubelet retries an interrupted call only after up to 90 s, so the test makes the call.
 	[[ $("$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" "$plugin_dir/dra.sock" prepare "$ns" "$(claim_of a)" "$(claim_uid a)") == "channel-0 "* ]]
 	checkpoint_has 0 "$(claim_uid a)" PrepareCompleted
 	claim_file 0 "$(claim_uid a)"
@@ -80,13 +80,13 @@ compact_etcd() {
 	pod=$(daemon_pod 0) before=$(daemon_identity 0)
 	knob 0 CRASH_AFTER_MS=50
 	kill_in_pod "$driver_ns" "$pod" nvidia-imex
-	eventually 60 condition_says d "signal 11"
+	eventually 60 ready_message_has d "signal 11"
 	[[ $(condition d Ready status) == False && $(condition d Ready reason) == NodeFailing ]]
-	eventually 20 event_says "ResourceClaim/$(claim_of a)" "the channel is in use, but is not served"
-	eventually 20 event_says ComputeDomain/d node-0
+	eventually 20 event_contains "ResourceClaim/$(claim_of a)" "the channel is in use, but is not served"
+	eventually 20 event_contains ComputeDomain/d node-0
 	# It does not start, for another reason.
 	knob 0 CRASH_AFTER_MS= REFUSE_START="Failed to allocate Imex session, status = NV_ERR_IN_USE"
-	eventually 60 condition_says d "another nvidia-imex on this node owns the driver's only IMEX session"
+	eventually 60 ready_message_has d "another nvidia-imex on this node owns the driver's only IMEX session"
 	# Each start logs this line: the first one, a crash and a refusal at least. The pauses between starts double from
 	# 0.1 s to 30 s, so the first minute has about ten starts, and each later minute has two.
 	starts=$(k -n "$driver_ns" logs "$pod" --since=3m | grep -c "IMEX Log initializing")
@@ -129,7 +129,7 @@ compact_etcd() {
 	pid=$(imex_pid 1)
 	k -n "$driver_ns" delete daemonset,resourceclaimtemplate compute-domain-daemon --wait=false
 	k -n "$ns" delete resourceclaimtemplate d --wait=false
-	eventually 90 daemons_are_there
+	eventually 90 daemons_current
 	[[ $(imex_pid 1) == "$pid" ]]
 	worker a d 0
 	running a 90
@@ -167,7 +167,7 @@ compact_etcd() {
 	worker a d 2
 	running a
 	has_no_channel a
-	eventually 20 event_says Pod/a "without"
+	eventually 20 event_contains Pod/a "without"
 	eventually 20 domain_field_is d '.status.nodes[0].index' -1
 	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod a
@@ -197,7 +197,7 @@ compact_etcd() {
 	eventually 60 clique_label_is 3 1 # no event announces the change: the plugin looks every 30 s
 	# The daemon in use keeps its index, by which its peers know it, and the status reports that its node is in
 	# another partition now.
-	eventually 20 condition_says d "claims clique"
+	eventually 20 ready_message_has d "claims clique"
 	[[ $(domain_field d .status.cliques) == 2 && $(imex_pid 3) == "$pid" ]]
 	k -n "$ns" delete pod b >/dev/null
 	worker c d 3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Pods with GPUs while their plugin is killed. A kubelet whose call was interrupted retries only after 60 to 90 s, so
+# Pods with GPUs while their plugin is killed. A kubelet retries an interrupted call only after 60 to 90 s, so
 # this takes minutes.
 
 load ../cluster/driver

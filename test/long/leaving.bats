@@ -42,7 +42,7 @@ END
 	imex=$(imex_pid 1)
 	[[ $imex ]]
 	k -n "$ns" delete computedomain held --wait=false >/dev/null
-	eventually 20 event_says ComputeDomain/held example.com/keep
+	eventually 20 event_contains ComputeDomain/held example.com/keep
 	mark=$("$cluster/audit" mark)
 	for_seconds 65 daemon_is_ready 1
 	[[ $(imex_pid 1) == "$imex" ]]
@@ -52,7 +52,7 @@ END
 	k -n "$ns" patch computedomain held --type=json -p '[{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/keep"},
 		{"op": "remove", "path": "/metadata/finalizers/0"}]' >/dev/null
 	gone computedomain/held 60
-	eventually 30 daemon_says 1 IDLE
+	eventually 30 daemon_state_is 1 IDLE
 }
 
 labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.metadata.labels[$key] // ""') == "$2" ]]; }

@@ -16,7 +16,7 @@ teardown() {
 # failure: the plugin is killed while a Prepare waits -> the pod starts by the kubelet's retry [plugin]
 @test "the kubelet plugin is killed while a Prepare waits, and the kubelet retries" {
 	plugin_killed_in_prepare
-	running a 240 # a kubelet whose call was interrupted retries only after up to 90 s
+	running a 240 # a kubelet retries an interrupted call only after up to 90 s
 	has_channel a
 }
 
@@ -24,7 +24,7 @@ teardown() {
 @test "the API server is down for a minute while claims are prepared and unprepared" {
 	server_stops_in_prepare
 	# The kubelet's time-out of 45 s ends in the meantime.
-	eventually 70 plugin_says 2 "\"cannot prepare claim\" claim=\"$ns/$claim\""
+	eventually 70 plugin_logged 2 "\"cannot prepare claim\" claim=\"$ns/$claim\""
 	a_minute_has_passed() { ((SECONDS > stopped + 60)); }
 	eventually 62 a_minute_has_passed
 	server_is_back 300 # the Kubernetes components need a minute after the server was down for one

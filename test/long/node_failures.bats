@@ -50,7 +50,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	# accepts it for 50 s.
 	eventually 65 node_is 2 Unknown
 	eventually $((off + 65 - SECONDS)) node_is 3 Unknown
-	reported() { event_says ComputeDomain/d "Node node-$1 is lost" && [[ $(node_entry "$1" status) == NotReady ]]; }
+	reported() { event_contains ComputeDomain/d "Node node-$1 is lost" && [[ $(node_entry "$1" status) == NotReady ]]; }
 	eventually 5 reported 2
 	eventually 5 reported 3
 	echo "reported as lost $((SECONDS - off)) s after the power was cut"
@@ -82,7 +82,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	eventually 60 condition_is d PeersConnected True
 	[[ $(domain_field d '.status.nodes[*].index' | xargs -n1 | sort -u | wc -l) == 4 ]]
 	[[ "$(daemon_identity 0) $(imex_pid 0)" == "$stays" ]]
-	eventually 60 daemons_are_there
+	eventually 60 daemons_current
 }
 
 # failure: the checkpoint is truncated or garbage -> it is rebuilt, and an Event reports it [plugin]
@@ -102,7 +102,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 		eventually 30 checkpoint_has 1 "$uid" PrepareCompleted
 	}
 	corrupt "truncate -s 40 $plugin_dir/checkpoint.json"
-	eventually 20 event_says Node/node-1 "checkpoint was corrupt" default
+	eventually 20 event_contains Node/node-1 "checkpoint was corrupt" default
 	corrupt "head -c 3000 /dev/urandom >$plugin_dir/checkpoint.json"
 	[[ $("$cluster/node" 1 ls "$plugin_dir" | grep -c 'checkpoint.json.corrupt-') -ge 2 ]]
 	has_channel a
@@ -130,7 +130,7 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	plugins_settle
 	withheld() { ! k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-3") | .spec.devices[]] | length > 0' >/dev/null; }
 	eventually 30 withheld
-	eventually 20 event_says Node/node-3 "regist" default
+	eventually 20 event_contains Node/node-3 "regist" default
 	domain d
 	worker a d 3
 	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False pod/a --timeout=30s

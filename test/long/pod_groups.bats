@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A gang of pods whose PodGroup names a claim for a channel. PodGroups with claims are off by default in Kubernetes
+# A gang of pods with a PodGroup that names a claim for a channel. PodGroups with claims are off by default in Kubernetes
 # 1.37, so the Kubernetes components are restarted.
 
 load ../cluster/driver
@@ -55,15 +55,15 @@ spec:
   - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
 END
 }
-# group_says TEXT: an Event of the PodGroup contains this text.
-group_says() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$1"; }
+# group_event_contains TEXT: an Event of the PodGroup contains this text.
+group_event_contains() { k -n "$ns" describe podgroup gang | grep -q "PodGroupOnOneNode.*$1"; }
 
 # failure: a PodGroup for two nodes names a claim -> it stays Pending, and an Event reports why
-@test "a gang on two nodes whose PodGroup names the claim stays Pending, and an Event of the PodGroup reports why" {
+@test "a gang on two nodes with the claim in its PodGroup stays Pending, and an Event of the PodGroup reports why" {
 	pod_group '{name: channel, resourceClaimTemplateName: d}'
 	gang_pod 0
 	gang_pod 1
-	eventually 30 group_says "channel of ComputeDomain 'd'. A channel belongs to one node"
+	eventually 30 group_event_contains "channel of ComputeDomain 'd'. A channel belongs to one node"
 	k -n "$ns" get resourceclaims -o json | jq -e '.items | length == 1 and .[0].status.allocation == null and .[0].metadata.ownerReferences[0].kind == "PodGroup"'
 	[[ $(k -n "$ns" get pods -o json | jq -r '[.items[].status.phase] | unique | join(",")') == Pending ]]
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Racks whose ComputeDomains exist as soon as the rack joins (docs/how-to/racks.md). Nodes 0 and 1 are in
+# The ComputeDomain of a rack exists as soon as the rack joins (docs/how-to/racks.md). Nodes 0 and 1 are in
 # S0-011-US-WEST-01A, nodes 2 and 3 in S0-012-US-WEST-01A.
 
 load ../cluster/driver
@@ -78,7 +78,7 @@ node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 	eventually 10 rack_note_is "$driver_ns" "$east" nodes node-0,node-1
 	eventually 10 rack_note_is "$driver_ns" "$west" nodes node-2,node-3
 	[[ $(k -n "$driver_ns" get cd -l resource.nvidia.com/rack -o name | wc -l) == 2 ]]
-	eventually 10 event_says ComputeDomain/$east 'made for the rack' "$driver_ns"
+	eventually 10 event_contains ComputeDomain/$east 'made for the rack' "$driver_ns"
 }
 
 # failure: the label of a namespace is removed -> its rack ComputeDomains are removed when their pods have
@@ -143,7 +143,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	domain "$west"
 	enable_racks
 	eventually 30 rack_ready "$ns" "$east"
-	eventually 30 event_says "ComputeDomain/$west" 'a rack has this name'
+	eventually 30 event_contains "ComputeDomain/$west" 'a rack has this name'
 	[[ $(domain_field "$west" .spec.channel.resourceClaimTemplate.name) == "$west" ]]
 	k -n "$ns" delete cd "$west" --timeout=60s >/dev/null
 	eventually 60 rack_ready "$ns" "$west"
@@ -174,7 +174,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 
 # failure: all Nodes of a rack are deleted -> its ComputeDomain is removed a day later, and returns with them
 # failure: all nodes of a rack lose power -> its ComputeDomain stays
-@test "a rack whose nodes have no power stays; one without Nodes shows since when, is removed a day later, and returns with them" {
+@test "a rack without power stays; a rack without Nodes shows since when, is removed a day later, and returns with them" {
 	local uid
 	uid=$(rack_uid "$driver_ns" "$west")
 	# No controller may run on these nodes.
@@ -194,7 +194,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	"$cluster/up" 2
 	eventually 30 rack_note_is "$driver_ns" "$west" nodes ''
 	[[ $(rack_note "$driver_ns" "$west" empty-since) == 20*Z && $(rack_uid "$driver_ns" "$west") == "$uid" ]]
-	eventually 10 event_says "ComputeDomain/$west" 'no Node of this rack is left' "$driver_ns"
+	eventually 10 event_contains "ComputeDomain/$west" 'no Node of this rack is left' "$driver_ns"
 	k -n "$driver_ns" annotate --overwrite cd "$west" "resource.nvidia.com/rack-empty-since=$(date -u -d '25 hours ago' +%FT%TZ)" >/dev/null
 	eventually 30 rack_gone "$driver_ns" "$west"
 	"$cluster/up" 4
@@ -208,7 +208,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 # failure: a node lacks the label of its rack -> an Event reports it, and its partition names the rack
 @test "a node without the label is in the rack of its partition, and an Event reports it" {
 	k label node node-1 "$label-" >/dev/null
-	eventually 30 event_says Node/node-1 "has no label $label" default
+	eventually 30 event_contains Node/node-1 "has no label $label" default
 	local rack
 	states_its_partition() {
 		rack=$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | .spec.devices[0] | (.attributes // .basic.attributes).rack.string')

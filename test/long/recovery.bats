@@ -44,10 +44,10 @@ boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 	knob 3 REFUSE_START="out of order"
 	"$cluster/power" 3 off
 	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
-	eventually 20 daemon_says 0 WAITING_FOR_RECOVERY
+	eventually 20 daemon_state_is 0 WAITING_FOR_RECOVERY
 	annotation_is 0 awaited ""
 	eventually 80 annotation_is 0 awaited node-3
-	eventually 20 condition_says d "has not connected since to node-3"
+	eventually 20 ready_message_has d "has not connected since to node-3"
 	[[ $(starts 0) == $((before + 1)) ]]
 	"$cluster/power" 3 on
 	[[ $(boot_id 3) != "$boot" ]]

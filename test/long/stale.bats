@@ -13,7 +13,7 @@ teardown() {
 }
 
 # failure: a new leader's watch of claims is refused for ten minutes -> nothing in use is removed
-@test "a standby whose watch of claims is refused becomes the leader, for ten minutes" {
+@test "a standby that may not watch claims becomes the leader, for ten minutes" {
 	stale_standby watch 600
 }
 

@@ -68,18 +68,18 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	pids=$(imex_pids 0 1)
 	assignment=$(assignment_of 2)
 	k cordon node-2 >/dev/null
-	for_seconds 3 daemon_says 2 READY # the node is in use
+	for_seconds 3 daemon_state_is 2 READY # the node is in use
 	[[ -n $(imex_pid 2) && $(assignment_of 2) == "$assignment" ]]
 	k drain node-2 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s >/dev/null 2>&1
 	eventually 60 assigned_are "node-0 node-1 "
-	eventually 30 daemon_says 2 IDLE
+	eventually 30 daemon_state_is 2 IDLE
 	[[ -z $(imex_pid 2) ]]
 	eventually 20 devices_are 2 "daemon 1"
-	eventually 30 fabric_says NodesWithhold "node-2 (IMEXNotJoined)"
+	eventually 30 fabric_condition_has NodesWithhold "node-2 (IMEXNotJoined)"
 	k uncordon node-2 >/dev/null
 	eventually 30 all_joined $nodes
 	[[ $(assignment_of 2) != "$assignment" ]] # a new epoch
-	eventually 30 fabric_is_silent NodesWithhold
+	eventually 30 no_fabric_condition NodesWithhold
 	worker c one 2
 	running c
 	[[ $(channels_of c) == "$(channels_of a)" ]]
@@ -104,8 +104,8 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	running c 90
 	[[ $(channels_of c) == "$channel" ]]
 	# Controllers that do not know the former object give no other ComputeDomain a channel for a minute.
-	eventually 90 fabric_is_silent TableLost
-	eventually 90 fabric_is_silent AssignmentsLost
+	eventually 90 no_fabric_condition TableLost
+	eventually 90 no_fabric_condition AssignmentsLost
 }
 
 # failure: channel isolation is switched off under pods -> nodes leave as their pods end
@@ -118,7 +118,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	with_driver $nodes
 	eventually 90 listed_are "node-0 "
 	assigned_are "" # it leaves when its pod has ended
-	eventually 30 daemon_says 1 IDLE
+	eventually 30 daemon_state_is 1 IDLE
 	[[ $(imex_pid 0) == "$pid" ]]
 	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null
 	eventually 60 daemons_idle $nodes

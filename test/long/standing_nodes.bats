@@ -44,8 +44,8 @@ room_for_all() {
 	eventually 90 all_joined $nodes
 	slots_are 18
 }
-# plugin_says K WORDS TEXT: one log line of the node's plugin contains both texts.
-plugin_says() { k -n "$driver_ns" logs "$(plugin_pod "$1")" -c compute-domains | grep -F "$2" | grep -F "$3" >/dev/null; }
+# plugin_logged K WORDS TEXT: one log line of the node's plugin contains both texts.
+plugin_logged() { k -n "$driver_ns" logs "$(plugin_pod "$1")" -c compute-domains | grep -F "$2" | grep -F "$3" >/dev/null; }
 slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 
 # failure: helm rollback under pods, with channel isolation -> every IMEX keeps its process, and every pod its
@@ -78,16 +78,16 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	eventually 90 assigned_are "node-1 node-2 "
 	slots_are 2
 	k uncordon node-0 >/dev/null
-	eventually 60 fabric_says DomainFull "has 2 slots" "get no index: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
+	eventually 60 fabric_condition_has DomainFull "has 2 slots" "get no index: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
 	eventually 30 node_event 0 IMEXNoPlace ComputeDomainDevicesWithheld
-	eventually 30 plugin_says 0 "this node offers no devices" "get no index: node-0. Set imex.maxNodesPerDomain to the number of nodes"
+	eventually 30 plugin_logged 0 "this node offers no devices" "get no index: node-0. Set imex.maxNodesPerDomain to the number of nodes"
 	local uid
 	domain one
 	worker a one 0
 	worker b one 1
 	running b
-	eventually 30 event_says Pod/a "cannot allocate all claims"
+	eventually 30 event_contains Pod/a "cannot allocate all claims"
 	# The node may have had an index when the scheduler chose it. The kubelet then gets this error, and an Event of
 	# the pod reports it.
 	channel_given "$(domain_uid one)" held ', isolation: Channel'
@@ -101,7 +101,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	with_standing
 	slots_are 2
 	room_for_all
-	eventually 30 fabric_is_silent DomainFull
+	eventually 30 no_fabric_condition DomainFull
 	running a 120
 }
 has_channel_of_one() { [[ $(channels_of "$1") == "$(entry "$(domain_uid one)" | cut -d' ' -f1)" ]]; }

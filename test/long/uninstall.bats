@@ -74,7 +74,7 @@ no_daemon_claims() {
 	with_driver 3
 	[[ $(imex_pid 1) == "$pid" ]]
 	k -n "$ns" delete pod w >/dev/null
-	another() { [[ $(imex_pid 1) != "$pid" ]] && daemon_says 1 IDLE; }
+	another() { [[ $(imex_pid 1) != "$pid" ]] && daemon_state_is 1 IDLE; }
 	eventually 90 another
 }
 

@@ -43,12 +43,12 @@ run_with_edits() {
 	domain d
 	worker w d 0
 	running w
-	local how said file
+	local how answer file
 	file=/var/run/cdi/k8s.compute-domain.nvidia.com-claim_$(claim_uid w).yaml
 	for how in '' userns; do
-		said=$("$cluster/node" 0 bash -euc "$(declare -f run_with_edits); run_with_edits $file $how" 2>&1) || { echo "$said"; return 1; }
-		echo "$said"
+		answer=$("$cluster/node" 0 bash -euc "$(declare -f run_with_edits); run_with_edits $file $how" 2>&1) || { echo "$answer"; return 1; }
+		echo "$answer"
 		# No driver has the simulated major number, and only a container that may open the device gets this error.
-		[[ $said == channel0$'\n'*"No such device or address"* ]]
+		[[ $answer == channel0$'\n'*"No such device or address"* ]]
 	done
 }

@@ -4,7 +4,7 @@
  * for each question: a name, a space and an IPv4 address in each line. Every other question is answered
  * NXDOMAIN at once.
  *
- * NAME is the API server's. A test whose pods look each other up writes FILE. Something must answer at the DNS
+ * NAME is the API server's. A test with pods that look each other up writes FILE. Something must answer at the DNS
  * address in any case: port-unreachable messages are rate limited, so each failed look-up would take seconds.
  */
 #include <arpa/inet.h>

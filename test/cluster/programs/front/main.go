@@ -299,9 +299,9 @@ func (f *front) withoutUnserved(r *http.Response) error {
 	r.Body.Close()
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	var said map[string]any
-	if json.Unmarshal(body, &said) == nil {
-		all, _ := said["versions"].([]any)
+	var list map[string]any
+	if json.Unmarshal(body, &list) == nil {
+		all, _ := list["versions"].([]any)
 		left := []any{}
 		for _, v := range all {
 			if !f.unserved(v.(map[string]any)["groupVersion"].(string)) {
@@ -309,8 +309,8 @@ func (f *front) withoutUnserved(r *http.Response) error {
 			}
 		}
 		if len(left) > 0 && len(left) < len(all) {
-			said["versions"], said["preferredVersion"] = left, left[0]
-			body, _ = json.Marshal(said)
+			list["versions"], list["preferredVersion"] = left, left[0]
+			body, _ = json.Marshal(list)
 		}
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
