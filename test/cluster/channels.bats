@@ -54,7 +54,7 @@ toolkit() {
 own() { echo ", isolation: Channel"; }
 
 # bats test_tags=matrix
-@test "two ComputeDomains in one partition: all pods of a ComputeDomain have the same channel, on one node and on others, and it is never channel 0" {
+@test "two ComputeDomains in one partition: the pods of each have one channel on every node, the two channels differ, and neither is channel 0" {
 	domain left
 	domain right
 	worker l0 left 0

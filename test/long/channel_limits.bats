@@ -36,8 +36,8 @@ teardown() {
 	ns_end # last, because the result of a teardown is that of its last command
 }
 
-# channel_count K N: sets the number of IMEX channels in the parameters of a node's driver. Without N the parameter is
-# missing.
+# channel_count K N: sets the number of IMEX channels in the parameters of a node's NVIDIA driver. If N is empty, the
+# parameters cannot be read.
 channel_count() {
 	if [[ -n $2 ]]; then
 		"$cluster/node" "$1" sh -c 'echo "ImexChannelCount: $1" >/run/nvidia/driver/proc/driver/nvidia/params' sh "$2"
