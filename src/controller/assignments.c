@@ -74,7 +74,7 @@ static void find_names(const struct controller *c, const struct compute_domain_f
         ret->n = n;
 }
 
-/* ---- the source of the facts: our caches ---- */
+/* ---- facts from the caches ---- */
 
 struct work {
         struct controller *c;
@@ -146,8 +146,8 @@ static const struct compute_domain *get_domain(void *u, const char *uid) {
         return records_domain(w->c, uid);
 }
 
-/* A domain that was formed in another mode than ours gets no new nodes, and one that the Go driver formed has
- * none of ours. */
+/* A ComputeDomain that was formed in another mode gets no new nodes. One that the Go driver formed gets no
+ * nodes of this driver. */
 static bool takes(void *u, const struct compute_domain *cd, const char *current) {
         const struct controller *c = ((const struct work *)u)->c;
         if (!domain_takes(cd, current) || go_domains_is(c, cd->o.meta.uid))
@@ -188,12 +188,13 @@ static bool is_absent(void *u, enum assignment_question q, const char *name, con
         switch (q) {
         case ASSIGNMENT_ASK_NODE:
         case ASSIGNMENT_ASK_BOOT:
-                /* An answer from before this version of the object may be about an earlier assignment. */
+                /* An answer that is older than this version of the object may be about an earlier assignment.
+                 */
                 confirm_node(name, other, w->old ? w->old->o.meta.rv : "", &key);
                 return confirm_absent(confirm, CONFIRM_NODE, NULL, buf_str(&key), w->key);
         case ASSIGNMENT_ASK_CLAIM:
                 cd = records_domain(w->c, name);
-                if (!cd) /* whether it exists at all is another question */
+                if (!cd) /* ASSIGNMENT_ASK_DOMAIN asks whether it exists */
                         return false;
                 confirm_on_node(name, other, &key);
                 return confirm_absent(confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key), w->key);
@@ -203,7 +204,7 @@ static bool is_absent(void *u, enum assignment_question q, const char *name, con
         return false;
 }
 
-/* ---- for people ---- */
+/* ---- messages for people ---- */
 
 static const char *join(const char *const *names, size_t n, struct arena *a) {
         struct message_list list = { 0 };
@@ -216,16 +217,15 @@ static const char *explain_recount(const struct assignment *r, struct arena *a) 
         if (!r->recount)
                 return NULL;
         if (!r->n_silent)
-                return "The object may lack assignments, because it or etcd was restored, or it was deleted, "
-                       "and "
-                       "IMEX may still run on Nodes that were deleted. No node gets an assignment until it "
-                       "has "
-                       "ended, which takes at most a minute";
+                return "The object may lack assignments, because it or etcd was restored, or it was deleted. "
+                       "IMEX may still run on Nodes that were deleted. No node gets an assignment until IMEX "
+                       "has stopped there, which takes at most a minute";
         return message_of(a,
                           "The object may lack assignments, because it or etcd was restored, or it was "
                           "deleted. No node gets an assignment until the compute-domain-daemon of each Node "
-                          "has reported again. Still to report: %s. Check the daemon's Pod there; delete a "
-                          "Node that is off for good, or taint it node.kubernetes.io/out-of-service",
+                          "has reported again. Nodes that have not reported yet: %s. Check the daemon's Pod "
+                          "on these Nodes. If a Node is permanently off, delete it or add the taint "
+                          "node.kubernetes.io/out-of-service",
                           join(r->silent, r->n_silent, a));
 }
 
@@ -233,21 +233,20 @@ static const char *explain_full(const struct assignment *r, struct arena *a) {
         if (!r->n_full)
                 return NULL;
         return message_of(a,
-                          "The IMEX domain of this partition has %lld slots, a number that was set with its "
-                          "first node and holds until its last node has left, and these nodes get no index: "
-                          "%s. Set imex.maxNodesPerDomain to the number of nodes, cordon all of them, wait "
-                          "until their pods with channels have ended, and uncordon them",
+                          "The IMEX domain of this partition has %lld slots. These nodes get no index: %s. "
+                          "The number of slots is set when the first node joins, and is fixed until the "
+                          "last node has left. Set imex.maxNodesPerDomain to the number of nodes, cordon "
+                          "all nodes, wait until their pods with channels have ended, and uncordon the "
+                          "nodes",
                           (long long)r->slots, join(r->full, r->n_full, a));
 }
 
-/* What is wrong is not written. */
+/* Replaces a wrong decision by the present content of the object, so that it is not written. */
 static void keep_as_it_is(const struct work *w, struct assignment *r) {
         static const struct compute_domain_fabric none;
         const struct compute_domain_fabric *f = w->old ? w->old : &none;
-        log_error(
-                "a decision about the assignments of a partition is wrong, and is dropped: report this as a "
-                "bug",
-                kv_str("clique", w->clique), kv_str("why", w->out->broken));
+        log_error("dropped a wrong decision about the assignments of a partition; please report this bug",
+                  kv_str("clique", w->clique), kv_str("why", w->out->broken));
         *r = (struct assignment){ .domains = f->domains,
                                   .n_domains = f->n_domains,
                                   .removals = f->removals,
@@ -256,15 +255,15 @@ static void keep_as_it_is(const struct work *w, struct assignment *r) {
                                   .recount = f->recount };
 }
 
-/* For how long a daemon may run whose Node is gone. Its Pod may be gone before, and with it the report that
- * says what it runs. */
-static int64_t settle_s(const struct work *w, int64_t untold_s) {
+/* For how long the daemon of a deleted Node may still run. Its Pod, and with it the report about what it
+ * runs, may be deleted earlier. */
+static int64_t settle_s(const struct work *w, int64_t unknown_s) {
         int64_t left = since_left(w->c->vanished, ASSIGNMENT_NODE_GONE_S, w->now);
-        return left > untold_s ? left : untold_s;
+        return left > unknown_s ? left : unknown_s;
 }
 
-/* An object that is older lists what runs on a Node that has vanished lately, or has been restored, which a
- * recount repairs. */
+/* An older object lists what runs on a Node that was deleted lately, or it has been restored, and then a
+ * recount repairs it. */
 static bool is_new(const struct work *w) {
         return w->old &&
                since_first(w->c->seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_GONE_S > w->now;

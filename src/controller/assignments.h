@@ -6,26 +6,26 @@
 #include "rules/assignment_facts.h"
 
 struct assignments {
-        bool stale;       /* in: a cache concerned may miss something */
-        int64_t settle_s; /* in: for how long what ran on Nodes that are gone may still run; 0: no more */
+        bool stale;       /* in: a cache that the decision uses may lack something */
+        int64_t settle_s; /* in: for how long daemons of deleted Nodes may still run IMEX; 0: none can */
         bool went_back;   /* in: the version of the object went back: etcd was restored */
         struct assignment decision;
-        const char *recount_why; /* why no node gets an assignment, for people; NULL: each does */
-        const char *broken;   /* the decision would break what must hold, and is dropped; NULL: it is not */
-        const char *full_why; /* which nodes get none in the domain that stands; NULL: each does */
-        bool hold;            /* something should end, and is kept because a cache is stale */
-        int64_t recheck_s;    /* look again then though nothing happens; 0: no need */
+        const char *recount_why; /* why no node gets an assignment, for people; NULL: all nodes get one */
+        const char *broken;      /* the invariant that the decision breaks; it is dropped. NULL: none */
+        const char *full_why;    /* which nodes get no index in the standing domain; NULL: all get one */
+        bool hold;               /* an assignment should end, and is kept because a cache is stale */
+        int64_t recheck_s;       /* decide again after this time even without an event; 0: no need */
 };
 
-/* `old` NULL: the partition has no object yet. `key` is queued when the API server has answered what it is
- * asked. All is in the arena. */
+/* `old` NULL: the partition has no object yet. `key` is queued when the API server has answered a question
+ * that the decision asks. All results are in the arena. */
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct assignments *ret);
 
-/* The object does not list the domain any more. */
+/* The object no longer lists the IMEX domain. */
 void assignments_forget(struct controller *c, const char *clique, const char *uid);
 
-/* Does the object list an assignment of the node, in whatever state? */
+/* Whether the object lists an assignment of the node, in any state. */
 bool assignments_list(const struct compute_domain_fabric *f, const char *node);
-/* The same of the object of a clique; `clique` and `node` may be NULL. */
+/* The same for the fabric object of a partition; `clique` and `node` may be NULL. */
 bool assignments_list_at(const struct controller *c, const char *clique, const char *node);

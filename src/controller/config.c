@@ -14,7 +14,7 @@
 
 enum { FLAG_COUNT = 40 };
 
-/* What is only looked at while the flags are read. */
+/* Values that are needed only while the flags are parsed. */
 struct raw {
         const char *gates, *pull_secrets, *namespaces, *resources, *metadata, *imex_mode, *imex_isolation,
                 *log_format;
@@ -110,7 +110,7 @@ static void defaults(struct config *c, struct raw *r) {
         *r = (struct raw){ "", "", "", "", "", "", "", .log_format = "text" };
 }
 
-/* Splits at commas and white space; empty pieces and repetitions are dropped. */
+/* Splits at commas and white space, and drops empty pieces and duplicates. */
 static size_t split(struct arena *a, const char *first, const char *text, const char ***ret) {
         const char **list = arena_alloc(a, (strlen(text) + 2) * sizeof *list);
         size_t n = 0;
@@ -145,7 +145,7 @@ static int load_resources(struct config *c, const char *text, struct err *e) {
         return 0;
 }
 
-/* What the controller and the daemons know one another by. */
+/* Rejects labels and annotations that the controller and the daemons themselves use. */
 static int check_keys(const struct jd_pair *p, size_t n, const char *what, struct err *e) {
         for (size_t i = 0; i < n; i++) {
                 size_t domain = strcspn(p[i].key, "/");
@@ -154,7 +154,7 @@ static int check_keys(const struct jd_pair *p, size_t n, const char *what, struc
                             (p[i].key[domain] && domain >= strlen(CD_GROUP) &&
                              strncmp(p[i].key + domain - strlen(CD_GROUP), CD_GROUP, strlen(CD_GROUP)) == 0);
                 if (ours)
-                        return err_set(e, ERR_INVALID, 0, "%s \"%.100s\" is the driver's own", what,
+                        return err_set(e, ERR_INVALID, 0, "%s \"%.100s\" is reserved for the driver", what,
                                        p[i].key);
         }
         return 0;
@@ -192,19 +192,19 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         if (!streq(c->pull_policy, "Always") && !streq(c->pull_policy, "IfNotPresent") &&
             !streq(c->pull_policy, "Never"))
                 return err_set(e, ERR_INVALID, 0,
-                               "--cd-daemon-image-pull-policy (CD_DAEMON_IMAGE_PULL_POLICY) \"%s\" is none "
-                               "of Always, IfNotPresent and Never",
+                               "--cd-daemon-image-pull-policy (CD_DAEMON_IMAGE_PULL_POLICY) \"%s\" is not "
+                               "Always, IfNotPresent or Never",
                                c->pull_policy);
         if (mode_assigns_channels(c->mode) && !*c->plugin_selector)
-                return err_set(
-                        e, ERR_INVALID, 0,
-                        "imex.isolation=channel (IMEX_ISOLATION) needs --kubelet-plugin-selector "
-                        "(KUBELET_PLUGIN_SELECTOR): which channels a node holds, its kubelet plugin says");
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.isolation=channel (IMEX_ISOLATION) requires --kubelet-plugin-selector "
+                               "(KUBELET_PLUGIN_SELECTOR), because the kubelet plugins report which channels "
+                               "their nodes hold");
         if (c->fresh_pods && (!mode_runs_daemons(c->mode) || !mode_forms_domains(c->mode)))
                 return err_set(e, ERR_INVALID, 0,
                                "--fresh-pod-per-domain (FRESH_POD_PER_DOMAIN) requires "
-                               "imex.mode=driverManaged and imex.isolation=domain: no daemon serves one "
-                               "ComputeDomain after the other otherwise");
+                               "imex.mode=driverManaged and imex.isolation=domain, because only then a "
+                               "daemon serves one ComputeDomain after another");
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
                                "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64
@@ -219,8 +219,8 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         if (c->retry_period_ms < 100 || c->renew_deadline_ms <= c->retry_period_ms ||
             c->lease_duration_ms <= c->renew_deadline_ms)
                 return err_set(e, ERR_INVALID, 0,
-                               "leader election: want retry period < renew deadline < lease duration, and a "
-                               "retry period of 100 ms or more");
+                               "leader election requires retry period < renew deadline < lease duration, and "
+                               "a retry period of 100 ms or more");
         c->json_log = streq(r->log_format, "json");
         gates_render(&c->gates, &b);
         c->gates_text = arena_strdup(c->arena, buf_str(&b));

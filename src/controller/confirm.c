@@ -19,8 +19,8 @@ enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 
 enum state {
         WAITING, /* for the next list */
-        ASKED,   /* the list under way will tell */
-        FOUND,   /* it is there; the caches will have it */
+        ASKED,   /* the list under way will answer it */
+        FOUND,   /* the object exists; the caches will get it */
         ABSENT
 };
 
@@ -33,12 +33,12 @@ struct question {
         UT_hash_handle hh;
         LIST_ENTRY(question) of_scope;
         enum state state;
-        uint64_t until_ms; /* FOUND and ABSENT hold so long; WAITING after a failure, for who asks again */
+        uint64_t until_ms; /* when FOUND and ABSENT expire, and WAITING after a failure if no caller asks */
         struct requester *requesters;
         char key[];
 };
 
-/* One list that is asked for. */
+/* One list request and its questions. */
 struct scope {
         UT_hash_handle hh;
         struct confirm *c;
@@ -48,7 +48,7 @@ struct scope {
         LIST_HEAD(, question) questions;
         unsigned failures;
         uint64_t not_before_ms;
-        bool blind; /* an object of the list could not be read: why, is in `unread` */
+        bool blind; /* an object of the list could not be decoded; `unread` has the error */
         struct err unread;
         char key[];
 };
@@ -57,7 +57,7 @@ struct confirm {
         struct confirm_options o;
         struct scope *scopes;
         struct question *questions;
-        struct loop_timer expiry; /* waits while there are questions */
+        struct loop_timer expiry; /* runs while there are questions */
 };
 
 static void on_expiry(void *u);
@@ -111,7 +111,7 @@ void confirm_free(struct confirm *c) {
         free(c);
 }
 
-/* ---- what nobody needs any more ---- */
+/* ---- expiry ---- */
 
 static void expire_later(struct confirm *c) {
         if (c->questions && !loop_timer_waits(&c->expiry))
@@ -127,7 +127,7 @@ static void drop_expired(struct scope *s) {
         }
 }
 
-/* Questions of a list that is under way stay: they wait for its answer. */
+/* Keeps the questions of a list that is under way, because they wait for its answer. */
 static void on_expiry(void *u) {
         struct confirm *c = u;
         for (struct scope *s = c->scopes, *next; s; s = next) {
@@ -247,7 +247,7 @@ static void queue_requesters(struct confirm *c, struct question *q, unsigned ms)
 
 static void begin(struct scope *s);
 
-/* Each question that the list was about has its answer; those that came meanwhile wait for the next. */
+/* Answers each question that the list was started for. Later questions wait for the next list. */
 static void on_complete(struct scope *s) {
         uint64_t until = now_ms(s->c) + s->c->o.valid_ms;
         s->failures = 0;
@@ -267,7 +267,7 @@ static void on_complete(struct scope *s) {
 static void on_failed(struct scope *s, const struct err *e) {
         unsigned ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, ++s->failures);
         struct question *q;
-        log_warn("cannot ask the server whether something is gone, so it counts as there",
+        log_warn("cannot ask the API server whether an object is deleted, so it counts as existing",
                  kv_str("resource", resource_of(s->what)->plural), kv_str("namespace", str_or(s->ns, "")),
                  kv_err(e));
         s->not_before_ms = now_ms(s->c) + ms;
@@ -289,7 +289,7 @@ static void found(struct scope *s, const char *key, yyjson_val *object) {
         s->c->o.found(s->c->o.u, s->what, object);
 }
 
-/* What cannot be read may be what is asked for. */
+/* The object that cannot be decoded may be the one in question. */
 static void cannot_read(struct scope *s, yyjson_val *object, const struct err *e) {
         yyjson_val *meta = yyjson_obj_get(object, "metadata");
         if (s->blind)
@@ -327,7 +327,7 @@ static void look_at_claim(struct scope *s, yyjson_val *object) {
                 cannot_read(s, object, &e);
                 return;
         }
-        /* One that was allocated under another isolation may still be in use. */
+        /* A claim that was allocated with another isolation may still be in use. */
         for (int own_channel = 0; own_channel < 2; own_channel++)
                 if (claim_place(&claim, own_channel, a, &place)) {
                         found_on_node(s, place.domain_uid, place.node, object);
@@ -413,7 +413,7 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
                 return false;
         }
         if (q->state == FOUND || q->state == ABSENT)
-                q->state = WAITING; /* what was said is too old */
+                q->state = WAITING; /* the answer has expired */
         add_requester(q, requester);
         if (!kube_pages_under_way(s->list) && s->not_before_ms > now) {
                 q->until_ms = s->not_before_ms + c->o.valid_ms;

@@ -16,7 +16,7 @@
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
 
-/* Lists of a large cluster and bursts of decisions leave the heap full of holes: give the pages back. */
+/* Lists of a large cluster and bursts of decisions fragment the heap. Return unused pages to the system. */
 static void on_calm(void *u) {
         writes_tidy(((struct controller *)u)->writes);
         malloc_trim(0);
@@ -58,7 +58,8 @@ static void on_key(void *u, const char *key) {
                                               : "node"));
 }
 
-/* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */
+/* The server has this version's schema of ComputeDomains now. Write the parts of statuses that it dropped
+ * before. */
 static void on_schema(void *u) {
         struct controller *c = u;
         if (!c->no_conditions)
@@ -73,8 +74,8 @@ static bool queue_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* A node whose label cannot be written concerns its domains; daemons that cannot be made, or the object of a
- * partition, may concern any. */
+/* A Node's label that cannot be written concerns the ComputeDomains of this Node. A DaemonSet or fabric
+ * object that cannot be written may concern all. */
 static void on_write_failing(void *u, const char *requester) {
         struct controller *c = u;
         if (requester[0] == 'n')

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller: keeps ComputeDomains, their objects, the labels of nodes and the fabrics as they should be.
+/* controller: reconciles ComputeDomains, their objects, the labels of Nodes, and fabric objects.
  *
- * Caches are filled from the start, also while another replica leads, so that taking over means no more than
- * looking at everything once. What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's
- * handler decides by pure functions and sends what they say. Loop thread only. */
+ * A replica fills its caches from the start, even while another replica leads. So a new leader only has to
+ * process all keys once. A change queues keys ("d/<UID of a ComputeDomain>", "n/<name of a Node>"). The
+ * handler of a key decides with pure functions and sends the resulting writes. Loop thread only. */
 #pragma once
 
 #include "controller/records.h"
 
-/* Starts when kube_discover() is through. synced is called once, when all caches have been
- * filled: who leads before that knows nothing. */
+/* Call it after kube_discover() has finished. `synced` is called once, when all caches are filled. A replica
+ * must not lead before that, because its caches are incomplete. */
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
                       struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
                       void *u);
-/* From now on we write. */
+/* This replica leads: from now on it writes. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);

@@ -40,15 +40,15 @@ struct one {
         const char *name;
         struct str text;
         struct kube_call *call;
-        bool missing;       /* the server said so */
-        enum err_kind told; /* that has been said, ERR_NONE: it is well */
+        bool missing;       /* the server has no such object */
+        enum err_kind told; /* the kind of the last logged error; ERR_NONE: no error */
         int told_code;
 };
 
 struct crds {
         struct crds_options o;
         struct work_queue *queue;         /* of their names */
-        struct one all[ARRAY_LEN(texts)]; /* those that are ours to make */
+        struct one all[ARRAY_LEN(texts)]; /* those that this program applies */
         size_t n;
         bool leading;
 };
@@ -61,18 +61,18 @@ static void failed(struct one *x, const struct err *e) {
         x->told = e->kind;
         x->told_code = e->code;
         log_error(x->c->leading
-                          ? "cannot bring a CustomResourceDefinition up to date; going on with what the "
-                            "server has, and trying again. If what refuses it (a webhook, a policy, RBAC) "
-                            "cannot be mended, apply the chart's folder crds by hand"
-                          : "cannot look for a CustomResourceDefinition, or make it where it is missing; "
-                            "trying again. If what refuses it (a webhook, a policy, RBAC) cannot be mended, "
-                            "apply the chart's folder crds by hand",
+                          ? "cannot update a CustomResourceDefinition; continuing with the server's version, "
+                            "and retrying. If a webhook, a policy or RBAC rejects it and you cannot change "
+                            "that, apply the chart's folder crds by hand"
+                          : "cannot read a CustomResourceDefinition, or cannot create it; retrying. If a "
+                            "webhook, a policy or RBAC rejects it and you cannot change that, apply the "
+                            "chart's folder crds by hand",
                   kv_str("crd", x->name), kv_err(e));
 }
 
-static void well(struct one *x) {
+static void recovered(struct one *x) {
         if (x->told != ERR_NONE)
-                log_info("the CustomResourceDefinition is well again", kv_str("crd", x->name));
+                log_info("the CustomResourceDefinition no longer fails", kv_str("crd", x->name));
         x->told = ERR_NONE;
         metric_set(x->c->o.failing, 0, LABELS(x->name));
 }
@@ -86,13 +86,13 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
                 return;
         }
         log_info(x->c->leading ? "CustomResourceDefinition is up to date"
-                               : "CustomResourceDefinition was missing and is made",
+                               : "created a missing CustomResourceDefinition",
                  kv_str("crd", x->name));
-        well(x);
+        recovered(x);
         x->c->o.applied(x->c->o.u);
 }
 
-static void on_looked(void *u, yyjson_val *obj, const struct err *e) {
+static void on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct one *x = u;
         (void)obj;
         x->call = NULL;
@@ -104,7 +104,7 @@ static void on_looked(void *u, yyjson_val *obj, const struct err *e) {
         if (x->missing)
                 work_queue_add(x->c->queue, x->name);
         else
-                well(x);
+                recovered(x);
 }
 
 static void on_key(void *u, const char *key) {
@@ -117,9 +117,9 @@ static void on_key(void *u, const char *key) {
                                   .res = &kube_crds,
                                   .name = x->name,
                                   .metadata_only = !apply,
-                                  .done = apply ? on_applied : on_looked,
+                                  .done = apply ? on_applied : on_read,
                                   .u = x };
-        /* Somebody else may have made it by the next time. */
+        /* Another client may have created it by the next attempt, so read it again then. */
         x->missing = false;
         if (apply) {
                 r.manager = CD_FIELD_MANAGER;

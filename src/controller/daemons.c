@@ -38,9 +38,9 @@ static const struct daemonset *find_set(const struct controller *c) {
         return (const struct daemonset *)kube_informer_get(c->daemon_sets, c->settings.ns, CD_DAEMON_OBJECT);
 }
 
-/* ---- where they are on ---- */
+/* ---- driver-managed ---- */
 
-/* It cannot be created again until other controllers have removed their finalizers. */
+/* The template cannot be recreated until other controllers have removed their finalizers. */
 static void report_kept(struct controller *c, const struct rct *r) {
         struct message_list names = { 0 };
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
@@ -53,13 +53,13 @@ static void report_kept(struct controller *c, const struct rct *r) {
                                                 .ns = c->settings.ns,
                                                 .name = CD_DAEMON_OBJECT },
                       message_of(a,
-                                 "that of another version is being deleted, and is created again when its "
-                                 "finalizers are removed: %s",
+                                 "the claim template of another version is being deleted, and is recreated "
+                                 "when its finalizers are removed: %s",
                                  message_end(&names, a)));
 }
 
-/* Its spec cannot be changed, so another one is deleted and created again. True: it is there as it should be.
- */
+/* The spec of a claim template is immutable, so a different one is deleted and recreated. Returns true when
+ * the right template exists. */
 static bool want_template(struct controller *c) {
         const struct rct *r =
                 (const struct rct *)kube_informer_get(c->daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
@@ -90,7 +90,7 @@ static void want_set(struct controller *c, const struct daemonset *set, const ch
         submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->daemon_sets, &b);
 }
 
-/* ---- their replacement ---- */
+/* ---- rollout ---- */
 
 struct rolling {
         struct controller *c;
@@ -113,7 +113,7 @@ static bool add(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* The DaemonSet controller is about to create a Pod there, with the newest template. */
+/* The DaemonSet controller will create a Pod with the newest template on this node. */
 static bool count_missing(void *u, const struct kube_object *o) {
         struct rolling *r = u;
         const struct node *n = (const struct node *)o;
@@ -128,7 +128,8 @@ static int by_node(const void *x, const void *y) {
         return order ? order : strcmp(a->pod.o.meta.name, b->pod.o.meta.name);
 }
 
-/* When its container was first seen to run, by our clock and not by its kubelet's; 0: it does not. */
+/* When this controller first saw the container run, by its own clock and not the kubelet's; 0: it does not
+ * run. */
 static int64_t started(const struct rolling *r, const struct pod *p) {
         return records_seen(r->c, p->o.meta.uid, p->n_containers ? p->containers[0].started : 0);
 }
@@ -138,7 +139,7 @@ static bool is_granted(const struct controller *c, const struct daemon_pod *p) {
 }
 
 struct spent_pod {
-        const char *uid, *claim; /* claim NULL: it has not reported */
+        const char *uid, *claim; /* claim NULL: the daemon has not reported */
         bool found;
 };
 
@@ -149,8 +150,9 @@ static bool look_at_plugin(void *u, const struct kube_object *o) {
         return !s->found;
 }
 
-/* The node's plugin has unprepared its claim, and refuses to prepare it again. The kubelet asks for it if
- * etcd was restored from a backup that has the Pod, which may be of a time before the first report. */
+/* The plugin has unprepared the daemon claim, and refuses to prepare it again. The kubelet asks for that if
+ * etcd was restored from a backup that has the Pod. The backup may be older than the daemon's first report.
+ */
 static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
                      const struct daemon_report *report) {
         struct spent_pod s = { .uid = p->pod.o.meta.uid, .claim = report->claim };
@@ -195,7 +197,7 @@ static void replace(struct controller *c, const struct daemon_pod *p, enum rollo
                 remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
 }
 
-/* The nodes of those of which `is` holds, for people. */
+/* The nodes of the daemons for which `is` returns true, for people. */
 static const char *nodes_of(const struct rolling *r, bool (*is)(const struct rolling *r, size_t i)) {
         struct message_list list = { 0 };
         for (size_t i = 0; i < r->n; i++)
@@ -218,16 +220,16 @@ static void report(const struct rolling *r, const struct daemonset *set, const s
         if (out->n_crashing)
                 event_record(
                         r->c->events, &about, EVENT_WARNING, REASON_DAEMONS_CRASH,
-                        "IMEX daemons with the newest template crash on: %s. The template reaches at "
-                        "most a tenth of the idle nodes until daemons with it are healthy. See kubectl "
-                        "logs --previous of the Pods there; if a new version is the cause, helm rollback "
-                        "repairs it",
+                        "Daemons with the newest template crash on these nodes: %s. Until daemons with it "
+                        "are healthy, the rollout replaces at most a tenth of the idle daemons. Run kubectl "
+                        "logs --previous for the Pods on these nodes. If a new version is the cause, use "
+                        "helm rollback",
                         nodes_of(r, crashes));
-        /* Where the daemons serve a domain of the partition, none becomes idle by itself. */
+        /* The daemons of a standing domain never become idle by themselves. */
         if (mode_is_standing(r->c->mode) && out->n_busy && out->n_busy == out->n_outdated)
                 event_record(r->c->events, &about, EVENT_NORMAL, REASON_ROLLOUT_WAITING,
-                             "IMEX daemons of an earlier template serve on: %s. Each is replaced when its "
-                             "node is cordoned and no pod with a channel is left there",
+                             "Daemons with an earlier template are in use on these nodes: %s. Each is "
+                             "replaced when its node is cordoned and has no pod with a channel any more",
                              nodes_of(r, is_busy));
 }
 
@@ -254,7 +256,7 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
                 work_queue_add_after(c->queue, RECORDS_DAEMONS, (unsigned)out.recheck_s * 1000U);
 }
 
-/* ---- where they are off ---- */
+/* ---- host-managed ---- */
 
 static bool note(void *u, const struct kube_object *o) {
         *(bool *)u = true;
@@ -265,7 +267,7 @@ static bool note_labelled(void *u, const struct kube_object *o) {
         return !((const struct node *)o)->imex_daemon || note(u, o);
 }
 
-/* A node that is labelled, or a daemon that lives. */
+/* Whether a Node has the daemon label, or a daemon's Pod exists. */
 static bool are_needed(const struct controller *c) {
         bool any = false;
         kube_informer_each(c->daemons, note, &any);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemons: the DaemonSet of the IMEX daemons and the claim template of their Pods: applied where the driver
- * runs IMEX, and removed in a host-managed mode when no node needs a daemon any more. A daemon's Pod is
- * replaced by a new template only where its node is in no IMEX domain. The claim template of another
- * version is deleted and created again before the DaemonSet is updated. */
+/* daemons: the DaemonSet of the daemons and the claim template of their Pods. Both are applied in
+ * driver-managed mode. In host-managed mode they are deleted when no node needs a daemon any more. A new
+ * template replaces a daemon's Pod only while its node is in no IMEX domain. The claim template of another
+ * version is deleted and recreated before the DaemonSet is updated. */
 #pragma once
 
 #include "controller/records.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a controller knows and does, in its log: for whoever wants to know why nothing happens. */
+
 #include "base/log.h"
 #include "controller/dump.h"
 
@@ -57,6 +57,6 @@ void controller_dump(const struct controller *c) {
         dump_caches(c);
         kube_informer_each(c->cds, dump_domain, (void *)(uintptr_t)c);
         for (const struct controller_held *h = c->held; h; h = h->hh.next)
-                log_info("held until all caches are in touch with the server", kv_str("key", h->key));
+                log_info("paused until no cache is stale", kv_str("key", h->key));
         writes_dump(c->writes);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump: what a controller knows and does, in its log. */
+/* dump: logs the state of a controller. */
 #pragma once
 
 #include "controller/records.h"
 
-/* Its caches, domains, what is held back, writes. Also before it starts. */
+/* Logs its caches, ComputeDomains, paused removals, and writes. May be called before controller_start(). */
 void controller_dump(const struct controller *c);

@@ -16,7 +16,7 @@
 
 enum { MAX_BODY = 1 << 20, GATHER_MS = 150, INTERVAL_MS = 1000 };
 
-/* ---- who is concerned ---- */
+/* ---- which objects a change concerns ---- */
 
 static bool queue_fabric(void *u, const struct kube_object *o) {
         records_queue_fabric(u, o->meta.name);
@@ -104,7 +104,7 @@ void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, 
         fabrics_queue_of_node(c, is ? is->node : was->node);
 }
 
-/* ---- what somebody has deleted ---- */
+/* ---- deleted and restored objects ---- */
 
 static struct controller_lost_fabric **lost_at(struct controller *c, const char *name) {
         struct controller_lost_fabric **at = &c->lost_fabrics;
@@ -135,7 +135,8 @@ static void forget_restored(struct controller_restored_fabric **at) {
         free(r);
 }
 
-/* The same object in an earlier version: etcd was restored. Known until a recount has begun. */
+/* Remembers an object whose version went back, which means that etcd was restored, until a recount has begun.
+ */
 static void note_version(struct controller *c, const struct compute_domain_fabric *was,
                          const struct compute_domain_fabric *is) {
         const char *name = is->o.meta.name;
@@ -154,7 +155,8 @@ static void note_version(struct controller *c, const struct compute_domain_fabri
         }
 }
 
-/* What it lists may run on Nodes that are gone; for how long they have been, nobody may have noted. */
+/* IMEX may still run on deleted Nodes that the object lists. The controller may not have noted when they were
+ * deleted, so it counts from now. */
 static void note_gone(struct controller *c, const struct compute_domain_fabric *f) {
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
@@ -162,7 +164,7 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
                                 since_first(c->vanished, f->domains[i].assignments[j].node, clock_mono_s());
 }
 
-/* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
+/* Does not remember a copy, because its entries do not count. */
 static void remember(struct controller *c, const struct compute_domain_fabric *f) {
         struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
         if (!fabric_is_own(f))
@@ -182,7 +184,7 @@ void fabrics_done(struct controller *c) {
                 forget_restored(&c->restored_fabrics);
 }
 
-/* ---- what is told of a change ---- */
+/* ---- Events and keys of a change ---- */
 
 static bool had(const struct compute_domain_fabric *f, const struct fabric_channel *e) {
         for (size_t i = 0; f && i < f->n_channels; i++)
@@ -191,8 +193,8 @@ static bool had(const struct compute_domain_fabric *f, const struct fabric_chann
         return false;
 }
 
-static void tell_channels(struct controller *c, const struct compute_domain_fabric *was,
-                          const struct compute_domain_fabric *is) {
+static void report_channels(struct controller *c, const struct compute_domain_fabric *was,
+                            const struct compute_domain_fabric *is) {
         for (size_t i = 0; i < is->n_channels; i++) {
                 const struct fabric_channel *e = &is->channels[i];
                 const struct compute_domain *cd = records_domain(c, e->owner.uid);
@@ -205,8 +207,8 @@ static void tell_channels(struct controller *c, const struct compute_domain_fabr
         }
 }
 
-static void tell_conditions(struct controller *c, const struct compute_domain_fabric *was,
-                            const struct compute_domain_fabric *is) {
+static void report_conditions(struct controller *c, const struct compute_domain_fabric *was,
+                              const struct compute_domain_fabric *is) {
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, is->o.meta.name,
                                            is->o.meta.uid };
         for (size_t i = 0; i < is->n_conditions; i++)
@@ -223,7 +225,7 @@ static void queue_owners(struct controller *c, const struct compute_domain_fabri
                         records_queue_domain(c, f->domains[i].owner.uid);
 }
 
-/* Whether a node keeps its daemon depends on what is listed for it. */
+/* A node keeps its daemon while the object lists an assignment for it. */
 static void queue_assigned(struct controller *c, const struct compute_domain_fabric *f) {
         for (size_t i = 0; f && i < f->n_domains; i++)
                 for (size_t k = 0; k < f->domains[i].n_assignments; k++)
@@ -258,19 +260,19 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         if (!c->leading)
                 return;
         if (was && is) {
-                tell_channels(c, was, is);
-                tell_conditions(c, was, is);
+                report_channels(c, was, is);
+                report_conditions(c, was, is);
         }
         queue_owners(c, was);
         queue_owners(c, is);
         queue_assigned(c, was);
         queue_assigned(c, is);
-        /* Who waits has no entry. */
+        /* ComputeDomains that wait for a channel have no entry, so find them by their claims. */
         for (size_t i = 0; is && is->n_conditions && i < is->n_members; i++)
                 placements_on_node(c->placements, is->members[i], queue_domain_of, c);
 }
 
-/* ---- what is known of a fabric ---- */
+/* ---- facts about a partition ---- */
 
 struct fabric_look {
         struct controller *c;
@@ -282,7 +284,7 @@ struct fabric_look {
         size_t n_nodes, cap_nodes;
         struct channels_owner *owners;
         size_t n_owners, cap_owners;
-        int64_t now, mono, recheck_s; /* now: of the day, as the rule has times; mono: clock_mono_s() */
+        int64_t now, mono, recheck_s; /* now: wall clock, which rules/channels uses; mono: clock_mono_s() */
 };
 
 static void add_node(struct fabric_look *k, const char *name) {
@@ -307,7 +309,7 @@ static bool add_marked(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* Texts that many Pods have and that name the fabric nowhere need not be read. */
+/* Skips reports that do not contain the clique ID, because decoding the reports of all Pods is expensive. */
 static bool add_reporting(void *u, const struct kube_object *o) {
         struct fabric_look *k = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
@@ -324,7 +326,7 @@ struct reports {
         struct fabric_look *k;
         struct channels_node *node;
         const struct plugin_pod *newest; /* of those that have a report */
-        bool living;                     /* one that has not ended has one */
+        bool living;                     /* a Pod that has not ended has a report */
         struct report_hold *held;
         size_t n_held;
 };
@@ -347,12 +349,12 @@ static void add_held(struct reports *r, const struct report_fabric *f) {
         r->n_held += f->n_held;
 }
 
-/* A time of clock_mono_s() by the clock of the day; 0 stays 0: never. */
+/* Converts a time of clock_mono_s() to the wall clock; 0 (never) stays 0. */
 static int64_t day_time(const struct fabric_look *k, int64_t mono) {
         return mono ? mono - k->mono + k->now : 0;
 }
 
-/* Its Pod has been Ready for a while, by our clock and not by its kubelet's. */
+/* The Pod has been Ready for a while, by the controller's clock and not the kubelet's. */
 static bool is_settled(const struct fabric_look *k, const struct plugin_pod *p) {
         int64_t since = records_seen(k->c, p->o.meta.uid, plugin_pod_ready_since(p));
         return since && since + CHANNELS_SETTLED_S <= k->mono;
@@ -422,8 +424,9 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         x->gone = node ? node_out_of_service(node)
                        : since_for(c->gone, x->name, ASSIGNMENT_NODE_GONE_S, k->mono, &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
-                /* Its plugin gives no channel and reports none. One of the isolation before goes with its
-                 * claim, which the server is asked about, where the kubelet shows life. */
+                /* The plugin assigns no channels and reports none. A channel of the earlier isolation is held
+                 * until its claim is deleted. The controller asks the API server about the claim, if the
+                 * kubelet is alive. */
                 x->reported = x->settled = true;
                 x->uid = k->old ? k->old->o.meta.uid : NULL;
                 return;
@@ -440,7 +443,7 @@ static void gather_nodes(struct fabric_look *k) {
         kube_informer_each_at(k->c->nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
                 add_node(k, k->old->members[i]);
-        /* Of a table that is not there any more, only they know who may hold what. */
+        /* If the object was lost, only the reports show which nodes may hold which channels. */
         if (k->c->plugins && (!k->old || !fabric_is_own(k->old)))
                 kube_informer_each(k->c->plugins, add_reporting, k);
         if (k->n_nodes)
@@ -457,13 +460,13 @@ static void gather_nodes(struct fabric_look *k) {
         k->n_nodes = kept;
 }
 
-/* ---- whose they may be ---- */
+/* ---- possible owners of channels ---- */
 
-static void add_owner(struct fabric_look *k, const char *uid, const struct fabric_owner *told) {
+static void add_owner(struct fabric_look *k, const char *uid, const struct fabric_owner *known) {
         GROW(k->owners, k->n_owners, k->cap_owners);
         k->owners[k->n_owners++] = (struct channels_owner){ .uid = uid,
-                                                            .ns = told ? told->ns : NULL,
-                                                            .name = told ? told->name : NULL };
+                                                            .ns = known ? known->ns : NULL,
+                                                            .name = known ? known->name : NULL };
 }
 
 static void add_placed(void *u, const struct grant *x) {
@@ -488,7 +491,7 @@ static void look_at_place(void *u, const struct grant *x) {
                 k->n_nodes ? bsearch(&key, k->nodes, k->n_nodes, sizeof key, nodes_by_name) : NULL;
         if (!node && records_node_clique(k->c, x->node))
                 return;
-        /* A claim in another namespace is refused by the plugin, so it holds nothing. */
+        /* The plugin refuses a claim in another namespace, so it holds no channel. */
         if (p->o->ns && !streq(p->o->ns, x->ns))
                 return;
         p->o->claimed = true;
@@ -499,7 +502,8 @@ static void look_at_place(void *u, const struct grant *x) {
                 p->o->oldest = x->created;
 }
 
-/* Asks the server whether an owner is gone and has no claim on the nodes, or only looks what it has said. */
+/* Whether the API server has confirmed that the owner does not exist and has no claim on the nodes. `ask`:
+ * also sends the questions that have no valid answer. */
 static bool is_confirmed(const struct fabric_look *k, const struct channels_owner *o, bool ask) {
         struct confirm *confirm = k->c->confirm;
         bool all = true;
@@ -526,7 +530,7 @@ static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
                 o->lives = !o->ends && !records_other_mode(k->c, cd);
         }
         placements_of_domain(k->c->placements, o->uid, look_at_place, &p);
-        /* One that was formed in another mode lives, and asks for nothing here. */
+        /* A ComputeDomain that was formed in another mode may exist, but gets no channel. */
         o->wants = o->wants && o->lives && mode_assigns_channels(k->c->mode);
         o->confirmed = (!cd || o->ends || o->lives) && is_confirmed(k, o, false);
 }
@@ -558,7 +562,7 @@ static void gather_owners(struct fabric_look *k) {
                 look_at_owner(k, &k->owners[i]);
 }
 
-/* ---- what is done about it ---- */
+/* ---- decide and write ---- */
 
 static void submit(const struct fabric_look *k, const struct channels_decision *d) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
@@ -581,20 +585,21 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
         };
         if (b.failed)
                 writes_cannot(k->c->writes, &r,
-                              "the object would be larger than the API server takes. Delete ComputeDomains "
-                              "that nobody needs");
+                              "the object would be larger than the API server accepts. Delete unused "
+                              "ComputeDomains");
         else
                 writes_try(k->c->writes, &r);
 }
 
-static void tell_broken(const struct fabric_look *k, const char *broken) {
+static void report_broken(const struct fabric_look *k, const char *broken) {
         if (!broken || !k->old)
                 return;
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
                                            k->old->o.meta.uid };
         event_record(k->c->events, &about, EVENT_WARNING, REASON_ASSIGNMENTS_WRONG,
-                     "no assignment of this partition is changed, because the next decision would be wrong: "
-                     "%s. This is a bug of the driver; report it with this object",
+                     "The controller changes no assignment of this partition, because its next decision "
+                     "would be wrong: %s. This is a bug of the driver. Please report it, and attach this "
+                     "object",
                      broken);
 }
 
@@ -607,7 +612,7 @@ static bool is_stale(const struct controller *c) {
                (c->plugins && !kube_informer_current(c->plugins));
 }
 
-/* In a host-managed mode those of an earlier mode have yet to end. */
+/* In host-managed mode, daemons of an earlier mode may still run. */
 static bool has_daemons(const struct controller *c, const char *clique) {
         const struct compute_domain_fabric *f = records_fabric(c, clique);
         return mode_runs_daemons(c->mode) || (f && f->epoch) ||
@@ -622,10 +627,9 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         if (mode_assigns_channels(c->mode) ? !c->plugins : !daemons)
                 return;
         if (!str_is_dns_subdomain(clique)) {
-                log_error(
-                        "a node's ResourceSlice states a clique that cannot be the name of an object, so its "
-                        "ComputeDomains get no channel",
-                        kv_str("clique", clique));
+                log_error("a ResourceSlice has a clique ID that is no valid object name, so ComputeDomains "
+                          "get no channel in this partition",
+                          kv_str("clique", clique));
                 return;
         }
         key_of(clique, &key);
@@ -665,7 +669,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                            .went_back = *restored_at(c, clique) != NULL };
         if (daemons) {
                 assignments_make(c, k.old, clique, k.key, a, &assignments);
-                tell_broken(&k, assignments.broken);
+                report_broken(&k, assignments.broken);
                 facts.assignments = &assignments.decision;
                 facts.recount_why = assignments.recount_why;
                 facts.full_why = assignments.full_why;

@@ -31,12 +31,11 @@ struct leases {
         struct kube_client *client;
         struct work_queue *queue;
         struct kube_pages *list;
-        struct entry *entries, *coming; /* of the last list, and of the one under way */
+        struct entry *entries, *coming; /* of the last complete list, and of the list under way */
         struct requester *requesters;
         int64_t at, before, coming_at;
         unsigned failures, pause_ms;
-        uint64_t
-                not_before_ms; /* by the loop's clock: after a failure, and for the pause between two lists */
+        uint64_t not_before_ms; /* loop time before which no list begins: back-off, or pause between lists */
 };
 
 struct node_lease {
@@ -66,7 +65,7 @@ static void queue_requesters(struct leases *l, unsigned ms) {
         }
 }
 
-/* What the list says that was complete before, and this one beside it. */
+/* Compares a Lease in the list under way with the same Lease in the last complete list. */
 static void compare(const struct leases *l, struct entry *x) {
         struct entry *was;
         HASH_FIND_STR(l->entries, x->node, was);
@@ -74,7 +73,7 @@ static void compare(const struct leases *l, struct entry *x) {
                 x->alive_after = x->renewed > was->renewed ? l->at : was->alive_after;
 }
 
-/* One that cannot be read is of a kubelet of which nothing is known. */
+/* A Lease that cannot be decoded is skipped: then nothing is known about this kubelet. */
 static void take(struct leases *l, yyjson_val *object) {
         struct arena *a = arena_new(256);
         struct node_lease lease = { 0 };
@@ -96,8 +95,8 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         size_t n, max;
         if (e) {
                 unsigned ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, ++l->failures);
-                log_warn("cannot list the Leases of the nodes, so channels that nobody needs any more stay "
-                         "taken; the controller's Role in " NODE_LEASES " allows it",
+                log_warn("cannot list the Leases of the nodes, so unused channels are not freed; check the "
+                         "controller's Role in " NODE_LEASES,
                          kv_err(e));
                 l->not_before_ms = uv_now(kube_client_loop(l->client)) + ms;
                 queue_requesters(l, ms);

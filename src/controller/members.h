@@ -5,11 +5,11 @@
 #include "controller/records.h"
 #include "rules/membership.h"
 
-/* Those that a claim brings in, and those that a partition's object lists; sorted by name, in the arena. */
+/* The nodes that a claim brings in, and those that a fabric object lists. Sorted by name, in the arena. */
 size_t members_of(const struct controller *c, const struct compute_domain *cd, struct arena *a,
                   const struct member_facts **ret);
-/* Why one of these nodes gets no daemon or no assignment, because something cannot be written; NULL: nothing
- * known. */
+/* The write error that keeps one of these nodes from getting a daemon or an assignment; NULL: none known. */
 const char *members_error(const struct controller *c, const struct member_facts *list, size_t n);
-/* How many assignments of the domain the objects of partitions still list; *ret_names is for people. */
+/* The number of assignments of the ComputeDomain that fabric objects still list; *ret_names: on which nodes,
+ * for people. */
 size_t members_assigned(const struct controller *c, const char *uid, struct arena *a, const char **ret_names);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics: what the controller tells of itself and of the domains. */
+/* metrics: the metrics of the controller, the ComputeDomains, the nodes and the partitions. */
 #pragma once
 
 #include "controller/records.h"
 
 void controller_metrics_add(struct controller *c);
-/* Brings gauges up to date, and those of domains that have gone away. */
+/* Updates the gauges, and removes the series of objects that no longer exist. */
 void controller_metrics(struct controller *c);

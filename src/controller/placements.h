@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placements: which claim brings which node into which domain, found by domain and by node. Kept up to date
- * from the claims that are cached. */
+/* placements: which claim brings which node into which ComputeDomain, found by ComputeDomain and by node. It
+ * follows the claims in the cache. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,29 +10,28 @@
 
 struct placements;
 
-/* What is kept of a claim. */
+/* The part of a claim that the cache keeps. */
 struct claim_record {
         struct kube_object o;
-        const char *domain_uid, *node;   /* where it brings which node, NULL: nowhere */
-        const struct claim_group *group; /* NULL: it is not shared by a PodGroup */
+        const char *domain_uid, *node;   /* it brings this node into this ComputeDomain; NULL: it does not */
+        const struct claim_group *group; /* the PodGroup that shares it; NULL: none */
 };
 extern const struct jd_field claim_record_fields[];
-/* Of a decoded claim, which it must not outlive; from the arena. */
+/* The record of a decoded claim, from the arena. It must not outlive the claim. */
 const void *claim_record_of(void *claim, struct arena *a);
-/* The same where each ComputeDomain has a channel of its own: claims for another one bring no node anywhere.
- */
+/* The same with assigned channels: a claim for the shared channel brings no node into a ComputeDomain. */
 const void *claim_record_of_own(void *claim, struct arena *a);
 
 struct placements *placements_new(void);
 void placements_free(struct placements *p);
 
-/* Takes the new state of a claim; `now` NULL when it is gone. Returns what changed: the placement that went
- * (*ret_old) and the one that came (*ret_new), either with claim_uid NULL when there is none. The strings of
- * *ret_old live until the next call. False when nothing changed. */
+/* Records the new state of a claim; `now` is NULL when it was deleted. Returns the placement that ended
+ * (*ret_old) and the one that began (*ret_new); claim_uid is NULL where there is none. The strings of
+ * *ret_old live until the next call. False: nothing changed. */
 bool placements_update(struct placements *p, const struct claim_record *old, const struct claim_record *now,
                        struct grant *ret_old, struct grant *ret_new);
 
-/* x lives during the call, its strings as long as the claim. */
+/* `x` is valid during the call, its strings as long as the claim. */
 typedef void(placements_visit_fn)(void *u, const struct grant *x);
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u);
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of
- * what is cached. Level-triggered: it looks at nothing but the present, so a lost event or a crash between
- * two writes costs a pass and no more. */
+/* plan: the writes that bring one ComputeDomain to its desired state, as a pure function of the caches. It is
+ * level-triggered: it uses only the present state, so a lost event or a crash between two writes costs one
+ * more pass. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -14,52 +14,52 @@
 
 struct plan_input {
         const struct objects_settings *settings;
-        const struct imex_mode *mode; /* in which the domain is looked after */
+        const struct imex_mode *mode; /* the controller's */
         const char *uid;
-        const struct compute_domain *cd; /* NULL: it does not exist (any more) */
-        const struct rct *const *rcts;   /* the domain's own, see rules_own_template() */
+        const struct compute_domain *cd; /* NULL: it does not exist, or no longer */
+        const struct rct *const *rcts;   /* its own claim templates, see rules_own_template() */
         size_t n_rcts;
-        const struct rct
-                *holder; /* whoever has the name and namespace of the workload template, NULL: nobody known */
-        /* What the Go driver left of it, in all namespaces that we manage: pods are those of its daemons that
-         * have not ended. */
+        const struct rct *holder; /* the object with the name and namespace of its workload claim template;
+                                     NULL: none known */
+        /* Objects that the Go driver left, in all namespaces of the configuration. `pods` are those of its
+         * daemons that have not ended. */
         const struct daemonset *const *sets;
         size_t n_sets;
         const struct pod *const *pods;
         size_t n_pods;
         const struct clique *const *cliques;
         size_t n_cliques;
-        const struct host *hosts; /* where claims of the domain are allocated, sorted by name; only when the
-                                     hosts run IMEX */
+        const struct host *hosts; /* nodes where its claims are allocated, sorted by name; not in
+                                     driver-managed mode with isolation `domain` */
         size_t n_hosts;
-        const struct own_channel *channels; /* of the domain, where each has its own; else NULL */
+        const struct own_channel *channels; /* its assigned channels; NULL: channels are not assigned */
         size_t n_channels;
-        const struct member_facts *members; /* its nodes, where each domain has its own; sorted by name */
+        const struct member_facts *members; /* its nodes, sorted by name; only in driver-managed mode with
+                                               isolation `domain` */
         size_t n_members;
-        size_t n_assigned;    /* assignments that are still listed, of a domain that ends */
+        size_t n_assigned;    /* assignments that fabric objects still list; only when it ends */
         const char *assigned; /* on which nodes, for people */
-        size_t n_labelled;    /* nodes that carry the domain's label */
-        const char *labelled; /* which, for people; of a domain that ends */
+        size_t n_labelled;    /* nodes with its label */
+        const char *labelled; /* their names, for people; only when it ends */
         bool conditions;      /* the server keeps status.conditions */
-        /* Which cache has lost touch with the server, for people; NULL: none has, as far as
-         * kube_informer_current() promises. What a stale cache does not show may be there, so nothing is
-         * taken away because of it. What it does show is a fact of some moment, and some facts are for ever:
-         * a deletionTimestamp is never taken back. */
+        /* The name of a stale cache, for people; NULL: none is stale, as far as kube_informer_current()
+         * promises. An object that a stale cache does not show may exist, so nothing is removed because of
+         * its absence. Facts that a stale cache shows were true at some time, and some of them stay true: a
+         * deletionTimestamp is never removed. */
         const char *stale;
-        /* Of a domain that does not exist: the server itself has said lately that it does not. UIDs do not
-         * come back. */
+        /* `cd` is NULL, and the API server has lately confirmed that no ComputeDomain has this UID. UIDs are
+         * never reused. */
         bool gone_confirmed;
         int64_t now;             /* seconds since 1970 */
-        int64_t ending_since;    /* since when the domain has to end, as far as is known; 0: it lives */
-        const char *write_error; /* why one of the domain's objects cannot be written, NULL: nothing known */
-        const char
-                *label_error; /* why a label of a domain that ends cannot be removed, NULL: nothing known */
+        int64_t ending_since;    /* since when it has been ending, as far as known; 0: it is not ending */
+        const char *write_error; /* why one of its objects cannot be written; NULL: none known */
+        const char *label_error; /* why one of its labels cannot be removed when it ends; NULL: none known */
 };
 
-/* Whose answer the controller looks at beyond taking it into the cache. */
+/* Which handler gets the answer to a write, in addition to the cache. */
 enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE };
 
-/* When: at once, or later, for what only people wait for. */
+/* Whether a write is sent at once, or may wait because only people read it. */
 enum plan_when { PLAN_NOW, PLAN_LATER };
 
 struct plan_action {
@@ -68,7 +68,7 @@ struct plan_action {
         const char *ns, *name, *subresource;
         struct str body;
         enum plan_when when;
-        enum plan_answer answer; /* STATUS: the write that the plan's events belong to */
+        enum plan_answer answer; /* STATUS: the Events of the plan belong to this write */
 };
 
 struct plan {
@@ -76,20 +76,17 @@ struct plan {
         size_t n_actions;
         struct verdict_event *events;
         size_t n_events;
-        int64_t recheck_s; /* look again then though nothing happens; 0: no need */
-        bool nothing_left; /* no trace of the domain in the caches */
-        /* What the server is to be asked before more can be decided: whether the domain exists; whether a
-         * claim of it is allocated. */
-        bool ask_domain;
-        bool held;    /* something should go, and stays because a cache is stale */
-        bool counted; /* census is of the domain as it is; what is ending, or was formed in another mode, has
-                         none */
+        int64_t recheck_s; /* plan again after this time even without an event; 0: no need */
+        bool nothing_left; /* the caches show no object of the ComputeDomain */
+        bool ask_domain;   /* ask the API server whether the ComputeDomain exists, then plan again */
+        bool held;         /* something should be removed, and is kept because a cache is stale */
+        bool counted; /* `census` is valid; false if the ComputeDomain ends or was formed in another mode */
         struct census census;
-        const char *too_large; /* the name of an object that is too large to be written, NULL: none */
+        const char *too_large; /* the name of an object that is too large to be written; NULL: none */
 };
 
-/* How long the deletion of a domain waits for daemons to leave before it goes on without them, and when it
- * begins to report that; after what time an object that is being deleted stands still, where no cause is
+/* How long the deletion of a ComputeDomain waits for daemons before it continues without them; when it begins
+ * to report that it waits; and after what time it reports an object that is being deleted, if no cause is
  * known. */
 enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5, PLAN_STANDSTILL_S = 60 };
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* racks: the ComputeDomains of one rack: made where they are wanted, with their Nodes written down, and
- * deleted when nothing is left of the rack. */
+/* racks: the ComputeDomains of one rack. They are created in the namespaces that want them, record the Nodes
+ * of the rack, and are deleted when nothing is left of the rack. */
 #pragma once
 
 #include "controller/records.h"
 
 void racks_reconcile(struct controller *c, const char *id);
-/* Queues the rack that a ComputeDomain is of, and those that remember a Node. NULL is allowed. */
+/* Queues the rack of a ComputeDomain. NULL is allowed. */
 void racks_queue_of(struct controller *c, const struct compute_domain *cd);
-/* The racks that may have waited for its name. */
+/* Queues the racks that may have waited for the name of a deleted ComputeDomain. */
 void racks_queue_freed(struct controller *c, const struct compute_domain *gone);
+/* Queues the rack of a Node; without a ResourceSlice, the racks whose ComputeDomains list it. */
 void racks_queue_by_node(struct controller *c, const char *node);
-/* The racks whose ComputeDomains list a Node. It stays listed while it has no slice, until its next one
- * states another rack. */
+/* Queues the racks whose ComputeDomains list a Node. A Node without a ResourceSlice stays listed until its
+ * next ResourceSlice names another rack. */
 void racks_queue_listing(struct controller *c, const char *node);
 void racks_queue_all(struct controller *c);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconcile: one domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
+/* reconcile: one ComputeDomain. Gathers facts from the caches, decides with plan_make(), and sends the
+ * writes.
+ */
 #pragma once
 
 #include "controller/records.h"

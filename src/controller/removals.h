@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* removals: daemons that the controller wants to delete, because of their template or because their node is
- * to have none. The wish goes into the partition's object first (rules/assignment), which marks an idle
- * daemon, and from then on gives it no assignment. Only a marked daemon is deleted, and each marked daemon
- * is, because a mark is never withdrawn. Wishes are not remembered across a restart: who wants a removal asks
- * for it each time it looks. */
+/* removals: requests to delete daemons, because of their template or because their node should have none.
+ *
+ * A request first leads to a mark in the fabric object: rules/assignment marks the daemon when it is idle,
+ * and gives it no assignment from then on. Only a marked daemon is deleted, and every marked daemon is
+ * deleted, because a mark is never withdrawn. Requests do not survive a restart, so a caller repeats its
+ * request in each pass. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,18 +13,18 @@
 
 enum removals_why {
         REMOVALS_TEMPLATE = 1, /* its Pod has an earlier template */
-        REMOVALS_NODE = 2,     /* its node is to have no daemon */
+        REMOVALS_NODE = 2,     /* its node should have no daemon */
 };
 
-/* Asks for the removal of a daemon. True: it is granted, because the partition's object marks this Pod, or
- * because nobody can have assigned anything to it. */
+/* Requests the removal of a daemon. True: the caller may delete it now, because the fabric object marks this
+ * Pod, or because the Pod cannot have an assignment. */
 bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removals_why why);
-/* The daemon on the node need not go, as far as this reason is concerned. */
+/* Withdraws the request of this reason for the daemon on the node. */
 void removals_withdraw(struct controller *c, const char *node, enum removals_why why);
-/* The partition's object marks it. */
+/* Whether the fabric object marks the daemon. */
 bool removals_marked(const struct controller *c, const struct daemon_pod *p);
-/* Is the removal asked for, for this reason? */
+/* Whether the removal is requested for this reason. */
 bool removals_asked(const struct controller *c, const char *node, enum removals_why why);
-/* The UID of the Pod whose removal is asked for on a node, NULL: none. */
+/* The UID of the Pod on a node whose removal is requested; NULL: none. */
 const char *removals_on(const struct controller *c, const char *node);
 void removals_done(struct controller *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* since: when this process first saw that something is so. Times are clock_mono_s(): the clocks of other
- * machines may be wrong, and this machine's may be set. It remembers nothing across a restart, so that each
- * time is counted from the start at the earliest. */
+/* since: for how long facts have been true, as this process has seen it. Times are clock_mono_s(), because
+ * the clocks of other machines may be wrong, and this machine's clock may be set. Nothing survives a restart,
+ * so no fact is older than the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +11,12 @@ struct since;
 
 struct since *since_new(void);
 void since_free(struct since *s);
-/* It is so now: since when? */
+/* Records that the fact `what` is true now. Returns since when it has been true. */
 int64_t since_first(struct since *s, const char *what, int64_t now);
-/* It is so now: for at least so many seconds? If not, *recheck_s, where 0 is none, is brought forward to the
- * time that is left. */
+/* Records that the fact is true now. Returns whether it has been true for at least `seconds`. If not,
+ * *recheck_s (0: none) is lowered to the seconds that are missing. */
 bool since_for(struct since *s, const char *what, int64_t seconds, int64_t now, int64_t *recheck_s);
-/* In how many seconds everything that is so now will have been so for that long; 0: it has been. */
+/* The seconds until all recorded facts have been true for `seconds`; 0: they have been. */
 int64_t since_left(const struct since *s, int64_t seconds, int64_t now);
-/* It is not so any more. */
+/* Records that the fact is no longer true. */
 void since_forget(struct since *s, const char *what);

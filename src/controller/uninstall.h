@@ -2,11 +2,13 @@
 /* uninstall: `compute-domain-controller uninstall`, which the chart runs before "helm uninstall" removes
  * controller and plugin.
  *
- * A daemon's Pod cannot end without the plugin of its node: the kubelet has to unprepare its claim. So the
- * daemons go first. The controller would create their DaemonSet again, so it is scaled to 0 before, and its
- * Pods have to be gone. Then the DaemonSet is deleted, and with it the Pods. A daemon whose node uses its
- * IMEX ends when no claim of the ComputeDomain is prepared there, which may take days. It reports what keeps
- * it: it is logged, and not waited for. All others are. */
+ * A daemon's Pod cannot end without the plugin of its node, because the kubelet has to unprepare its claim.
+ * So the daemons are deleted first. The controller would recreate their DaemonSet, so the program scales the
+ * controller to 0 and waits until its Pods have ended. Then it deletes the DaemonSet, and with it the Pods.
+ *
+ * A daemon whose IMEX is in use ends when no claim of the ComputeDomain is prepared on its node, which may
+ * take days. The program logs it, with the cause that the daemon reports, and does not wait for it. It waits
+ * for all other daemons. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -18,10 +20,10 @@ struct uninstall_options {
         const char *ns;         /* of the driver */
         const char *deployment; /* of the controller */
         const char *selector;   /* label selector of its Pods */
-        unsigned timeout_ms;    /* for all of it */
-        /* Once, never from inside uninstall_start(). e NULL: the DaemonSet is deleted, and only daemons in
-         * use are left, or time is over; the log names those that are left. Otherwise why that failed. May
-         * free it. */
+        unsigned timeout_ms;    /* for all steps together */
+        /* Called once, never from inside uninstall_start(). May call uninstall_free(). e NULL: the DaemonSet
+         * is deleted, and only daemons in use are left or the time-out has passed; the log names the daemons
+         * that are left. Otherwise `e` is why it failed. */
         void (*done)(void *u, const struct err *e);
         void *u;
 };
@@ -30,5 +32,5 @@ struct uninstall_options {
 struct uninstall *uninstall_start(const struct uninstall_options *o);
 void uninstall_free(struct uninstall *x); /* NULL is allowed; before kube_client_free() */
 
-/* The program: its exit status. argv[0] is "uninstall". */
+/* Runs the program and returns its exit status. argv[0] is "uninstall". */
 int uninstall_main(int argc, char **argv);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writes: sends what was decided, at most one write an object (with its status) in flight, coalescing what
- * may wait, and backing off an object that fails.
+/* writes: sends the decided writes. At most one write of an object (with its status) is in flight. Writes
+ * that may wait are coalesced, and an object whose write fails has a back-off.
  *
- * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it
- * may, and decides again from what is known then. That is how a burst becomes one write. Nor may a write
- * start before the client has room for it (kube_room): then requesters take turns in the order in which they
- * came, so that ten thousand bodies are made when they can be sent. */
+ * It keeps no bodies. If a write may not start yet, the requester's key is queued for the time when it may,
+ * and its handler decides again with the state of that time. So a burst of changes becomes one write. A write
+ * does not start before the client has room for it (kube_room). Until then the requesters wait in the order
+ * in which they came, so that a body is only rendered when it can be sent. */
 #pragma once
 
 #include "base/metrics.h"
@@ -15,7 +15,7 @@
 
 struct writes;
 
-/* Which write an answer belongs to. */
+/* The write that an answer belongs to. */
 struct writes_about {
         const char *requester, *ns, *name;
 };
@@ -27,7 +27,7 @@ struct writes_options {
         struct work_queue *queue;
         const char *manager;  /* field manager */
         struct metric *total; /* counter with labels resource, verb, result */
-        /* What writes_error() says of a requester has begun, or has ceased, to be an error. May be NULL. */
+        /* writes_error() of the requester has changed from no error to an error, or back. May be NULL. */
         void (*told)(void *u, const char *requester);
         void *u;
         unsigned away_ms, denied_ms; /* see writes_error(); 0: 60 s and 15 s */
@@ -42,48 +42,47 @@ struct writes_request {
         const struct kube_resource *res;
         const char *ns, *name, *subresource;
         struct str body;
-        unsigned gather_ms;          /* waits so long from the first request on, for more to come */
-        unsigned interval_ms;        /* and so long after the last write of this object */
-        struct kube_informer *cache; /* takes the answer, or NULL */
+        unsigned gather_ms;          /* waits this long after the first request, for more changes */
+        unsigned interval_ms;        /* waits this long after the last write of the same object */
+        struct kube_informer *cache; /* gets the answer; may be NULL */
         writes_done_fn *done;        /* may be NULL */
         void *u;
 };
 
-/* A look at a requester begins and ends: between them each write that it wants is tried. What was not tried
- * is not wanted any more: it has no error and no back-off, and is not remembered longer than its pace
- * demands. */
+/* Begin and end a pass of a requester. Between them, it tries each write that it wants. A write that it does
+ * not try is no longer wanted: its error and its back-off are dropped, and it is remembered only as long as
+ * its interval requires. */
 void writes_begin(struct writes *w, const char *requester);
-/* True: it is on its way. False: it waits, for its time or for room, or backs off; the requester will be
- * queued again. */
+/* True: the write is sent. False: it waits for its time, for room or for the end of a back-off, and the
+ * requester will be queued again. */
 bool writes_try(struct writes *w, const struct writes_request *r);
-/* In place of writes_try(): the write is wanted, and its body cannot be made. It counts as one that keeps
- * failing, for the reason given, until one that the requester tries succeeds, or it wants none. */
+/* Instead of writes_try(), if the write is wanted and its body cannot be rendered. It counts as a write that
+ * keeps failing for the reason `why`, until the requester's write succeeds or is no longer wanted. */
 void writes_cannot(struct writes *w, const struct writes_request *r, const char *why);
 void writes_end(struct writes *w, const char *requester);
 
-/* metadata.generation in the answer to the last successful apply of an object; 0 when there was none, or when
- * that made the object, which has WRITES_MADE_GENERATION then. */
+/* metadata.generation in the answer to the last successful apply of an object. 0: there was no apply, or it
+ * created the object, which then has WRITES_MADE_GENERATION. */
 enum { WRITES_MADE_GENERATION = 1 };
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name);
-/* Whether a write of that object (not of a subresource) has been sent, and not been answered. */
+/* Whether a write of the object (not of a subresource) is in flight. */
 bool writes_sending(const struct writes *w, const char *requester, const struct kube_resource *res,
                     const char *ns, const char *name);
-/* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. A failure
- * that passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED):
- * an API server that has just started knows nobody's roles. That no API server answered (kube_away) is none
- * at all. A subresource is left out: a status that cannot be written cannot say so either, and what it says
- * when it can be written again is true no more. */
+/* Why a write that the requester wanted in its latest pass keeps failing; NULL: none does. A failure that may
+ * pass by itself (ERR_RETRY) does not count in its first minute. A refusal (ERR_DENIED) does not count in its
+ * first 15 s, because an API server that has just started has not loaded the roles yet. A write that no API
+ * server answered (kube_away) does not count at all. Nor does a subresource: a status that cannot be written
+ * cannot show its own error, and when it can be written again, the error is over. */
 const char *writes_error(const struct writes *w, const char *requester);
-/* Whether writes_error() says anything of anybody, now or later, if nothing more fails. */
+/* Whether writes_error() returns an error of any requester, now or later, if nothing more fails. */
 bool writes_failing(const struct writes *w);
-/* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
- */
+/* Forgets a requester that has nothing to write any more, except for writes in flight. */
 void writes_forget(struct writes *w, const char *requester);
-/* Drops what is remembered of writes that succeeded, and whose pace is over. */
+/* Forgets writes that have succeeded and whose interval has passed. */
 void writes_tidy(struct writes *w);
 size_t writes_in_flight(const struct writes *w);
-size_t writes_remembered(const struct writes *w); /* objects that it knows anything of */
-/* Logs each write that is wanted and not done: in flight, waiting, failing. */
+size_t writes_remembered(const struct writes *w); /* the number of objects in memory */
+/* Logs each write that is in flight, waits or fails. */
 void writes_dump(const struct writes *w);
-size_t writes_waiting(const struct writes *w); /* requesters that want to write and wait for room */
+size_t writes_waiting(const struct writes *w); /* the number of requesters that wait for room */

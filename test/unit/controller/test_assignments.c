@@ -280,7 +280,7 @@ static void nothing_is_assigned_while_a_daemon_watches_another_object(void **sta
         world_has_reported(w, REPORT_IN(BOOT, "00000000-0000-4000-8000-000000000009", ",\"seen\":4"));
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
-        assert_non_null(strstr(w->fabric, "Still to report: n1"));
+        assert_non_null(strstr(w->fabric, "Nodes that have not reported yet: n1"));
         assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
         world_change_report(w, ANSWERS("4"));
         run_for(&w->l.loop, 500);
