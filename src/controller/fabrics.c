@@ -375,9 +375,8 @@ static bool read_report(void *u, const struct kube_object *o) {
             channel_report_decode((struct str){ p->host_channels, strlen(p->host_channels) }, r->k->a,
                                   &report, &e) < 0) {
                 if (p->host_channels)
-                        log_warn("what a kubelet plugin reports of its channels cannot be read, so its node "
-                                 "may "
-                                 "hold any",
+                        log_warn("cannot read a kubelet plugin's report about its channels, so its node may "
+                                 "hold any channel",
                                  kv_str("pod", p->o.meta.name), kv_err(&e));
                 if (newer)
                         x->reported = x->settled = false;
@@ -396,7 +395,7 @@ static bool read_report(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* When we saw first that the entries of the table are being released; in the arena. */
+/* When the controller first saw each entry of the object as releasing; in the arena. */
 static const int64_t *releasing_since(const struct fabric_look *k) {
         size_t n = k->old ? k->old->n_channels : 0;
         int64_t *ret = arena_alloc(k->a, (n + 1) * sizeof *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The labels of one node. */
+
 #include "controller/labels.h"
 
 #include "api/names.h"
@@ -11,11 +11,11 @@
 #include "controller/removals.h"
 #include "rules/rules.h"
 
-/* The label of a domain is for people only, except where the Go driver formed the domain: then its DaemonSet
- * selects the node by it. */
+/* LATE_MS: how long a write of only the ComputeDomain's label may wait. The label is for people, except if
+ * the Go driver formed the ComputeDomain: then its DaemonSet selects the node by it. */
 enum { MAX_BODY = 64 << 10, LATE_MS = 3000 };
 
-/* The claims that justify a label here. */
+/* The claims that justify a label on the Node. */
 struct justified {
         const struct controller *c;
         const char *current;
@@ -30,7 +30,7 @@ static void add_justified(void *u, const struct grant *x) {
                 return;
         if (!mode_labels_node(j->c->mode, records_other_mode(j->c, cd), streq(x->domain_uid, j->current)))
                 return;
-        /* Such a domain gets no new nodes. */
+        /* A ComputeDomain of the Go driver gets no new nodes. */
         if (!streq(x->domain_uid, j->current) && go_domains_is(j->c, x->domain_uid))
                 return;
         GROW(j->list, j->n, j->cap);
@@ -56,13 +56,13 @@ static void look_at_claim(void *u, const struct grant *x) {
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }
 
-/* May the label be written that the rules say, where it takes another's away? */
+/* Whether the right label may be written although it replaces or removes the present one. */
 static bool may_write_label(struct controller *c, const struct node *n, const char *key) {
         const char *name = n->o.meta.name, *uid = n->domain_uid;
         const struct compute_domain *cd = records_domain(c, uid);
         struct claimed claimed = { .cd = cd };
-        /* Claims for a channel that all share are seen by nobody here, and a daemon may serve them yet: it
-         * ends with its domain. */
+        /* The controller does not see claims for the shared channel in this mode. A daemon may still serve
+         * them, and ends with its ComputeDomain. */
         if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
@@ -84,14 +84,14 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         return step == RULES_LABEL_WRITE;
 }
 
-/* ---- whether a daemon of ours runs there ---- */
+/* ---- the daemon on the node ---- */
 
-/* In a host-managed mode a daemon of an earlier mode stays until the node has left its domain. A daemon that
- * is not wanted any more is removed only while it is idle. */
+/* In host-managed mode a daemon of an earlier mode stays until the node has left its IMEX domain. A daemon
+ * that is no longer wanted is removed only while it is idle. */
 static bool daemon_wanted(struct controller *c, const struct node *n, const char *key) {
         const char *name = n->o.meta.name, *clique = records_node_clique(c, name);
         bool has = n->imex_daemon != NULL;
-        if (!clique) /* nobody knows where it belongs */
+        if (!clique) /* the partition of the node is unknown */
                 return has;
         bool wanted = *clique && !go_domains_hold(c, n) &&
                       (mode_runs_daemons(c->mode) || (has && assignments_list_at(c, clique, name)));
@@ -103,12 +103,12 @@ static bool daemon_wanted(struct controller *c, const struct node *n, const char
                 records_hold(c, key);
                 return true;
         }
-        /* The partition's object marks the daemon first, so that nobody assigns anything to it. */
+        /* The fabric object marks the daemon first, so that it gets no assignment any more. */
         const struct daemon_pod *p = records_daemon(c, name);
         return p && !removals_ask(c, p, REMOVALS_NODE);
 }
 
-/* What the slice names; while there is none, what it named last. */
+/* The clique ID in the node's ResourceSlice; without a ResourceSlice, the last known one. */
 static const char *clique_of(const struct controller *c, const struct node *n) {
         const char *clique = records_node_clique(c, n->o.meta.name);
         if (!clique)
@@ -116,7 +116,7 @@ static const char *clique_of(const struct controller *c, const struct node *n) {
         return *clique ? clique : NULL;
 }
 
-/* ---- whether somebody else wrote it ---- */
+/* ---- labels that other clients change ---- */
 
 static void on_written(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e) {
         yyjson_val *labels = yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "labels");
@@ -148,9 +148,9 @@ void labels_changed(struct controller *c, const struct node *was, const struct n
                  kv_str("was", str_or(was->domain_uid, "")), kv_str("is", str_or(is->domain_uid, "")));
         struct event_about node = { "v1", "Node", NULL, name, name };
         event_record(c->events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_LABEL_CHANGED,
-                     "label " CD_LABEL " was %s%s by another client. Only the driver may write it: it names "
-                     "the ComputeDomain whose pods run on this node, and starts and ends IMEX there. The "
-                     "driver restores it; stop whatever writes it",
+                     "label " CD_LABEL " was %s%s by another client. Only the driver may write it, because "
+                     "it names the ComputeDomain whose pods run on this node, and starts and stops IMEX "
+                     "here. The driver restores the label. Stop the client that writes it",
                      is->domain_uid ? "set to " : "removed", str_or(is->domain_uid, ""));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute-domain-controller: wiring. With "uninstall" as its first argument it is another program. */
+/* compute-domain-controller: sets up the program. With "uninstall" as its first argument it runs
+ * controller/uninstall instead. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +39,7 @@ struct program {
         int exit_status;
 };
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
 static void on_flushed(void *u) {
         struct program *p = u;
@@ -55,7 +56,7 @@ static void on_released(void *u) {
         event_recorder_flush(p->events, EVENTS_FLUSH_MS, on_flushed, p);
 }
 
-/* Nothing is written any more when the lease is given back: the next leader may write at once. */
+/* The controller stops writing before it releases the Lease, because the next leader may write at once. */
 static void end(struct program *p, int status) {
         if (p->ending)
                 return;
@@ -109,7 +110,7 @@ static void on_started(void *u) {
 }
 
 static void on_lost(void *u) {
-        log_error("leadership is lost; ending, so that two controllers never write");
+        log_error("leadership is lost; exiting, so that two controllers never write at the same time");
         end(u, EXIT_FAILURE);
 }
 
@@ -128,8 +129,8 @@ static int make_identity(struct program *p, struct err *e) {
         _cleanup_(freep) char *uuid = NULL;
         if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
                 return -1;
-        /* A pod has one container, so whoever held the lease under this pod's name is the process that this
-         * one replaces. */
+        /* The pod has one container, so a Lease holder with this pod's name is the process that this process
+         * replaces. */
         p->earlier = xasprintf("%s-", p->config.pod_name);
         p->identity = xasprintf("%s%.*s", p->earlier, (int)str_trim(str_from(uuid)).n, uuid);
         return 0;
@@ -158,23 +159,23 @@ static void elect(void *u) {
         });
 }
 
-/* ---- the beginning ---- */
+/* ---- startup ---- */
 
 static void on_resource_api(void *u, const struct err *e) {
         struct program *p = u;
         if (p->ending)
                 return;
-        if (e && e->kind == ERR_RETRY) { /* it is asked again */
-                log_warn("the API server does not say yet which versions of resource.k8s.io it serves: "
+        if (e && e->kind == ERR_RETRY) { /* kube_discover() retries */
+                log_warn("the API server has not yet reported which versions of resource.k8s.io it serves; "
                          "waiting",
                          kv_err(e));
                 return;
         }
         if (e) {
                 if (!p->unserved)
-                        log_error("nothing works without resource.k8s.io: waiting until the API server "
-                                  "serves it. If it does not by itself, switch it on there "
-                                  "(--runtime-config)",
+                        log_error("the API server does not serve resource.k8s.io, which the driver needs; "
+                                  "waiting. If this does not change, enable it with --runtime-config of the "
+                                  "API server",
                                   kv_err(e));
                 p->unserved = true;
                 return;

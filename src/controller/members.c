@@ -20,7 +20,7 @@ static struct member_facts *add(struct gathering *g, const char *node) {
         return &g->list[g->n++];
 }
 
-/* A claim of another namespace counts for nothing. */
+/* A claim of another namespace does not count. */
 static void add_wanted(void *u, const struct grant *x) {
         struct gathering *g = u;
         if (streq(x->ns, g->ns))
@@ -47,14 +47,14 @@ static int rank_of(const struct member_facts *x) {
         return x->assignment ? fabric_is_leaving(x->assignment) : 2;
 }
 
-/* Of one node: what has an assignment first, and of two assignments the one that it need not leave. */
+/* Entries of the same node are sorted: active assignments, leaving assignments, then none. */
 static int by_name(const void *x, const void *y) {
         const struct member_facts *a = x, *b = y;
         int order = strcmp(a->name, b->name);
         return order ? order : rank_of(a) - rank_of(b);
 }
 
-/* A report that cannot be read says nothing. */
+/* A report that cannot be decoded is ignored. */
 static bool read_report(const struct daemon_pod *p, struct arena *a, struct daemon_report *ret) {
         struct err e;
         return p->report && daemon_report_decode(str_from(p->report), a, ret, &e) == 0;

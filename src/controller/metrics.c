@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the controller tells of itself and of the domains, as it is when somebody asks. */
 
 #include "controller/metrics.h"
 
@@ -18,8 +17,8 @@ static struct metric *add(struct controller *c, enum metric_type t, const char *
                           histogram ? ARRAY_LEN(seconds) : 0);
 }
 
-/* The labels of one domain are not "namespace" and "name", because Prometheus gives what it scrapes a label
- * "namespace" of its own, that of the controller's Pod. */
+/* The labels of a ComputeDomain are not "namespace" and "name", because Prometheus adds its own label
+ * "namespace", that of the controller's Pod. */
 static void add_of_domains(struct controller *c) {
         struct controller_metrics *m = &c->m;
         m->info = add(c, METRIC_GAUGE, DOMAIN "info", "ComputeDomains by status: Ready, NotReady.",
@@ -33,8 +32,7 @@ static void add_of_domains(struct controller *c) {
                 add(c, METRIC_GAUGE, DOMAIN "nodes",
                     "Nodes of the ComputeDomain by state: ready; starting; failing, which needs attention; "
                     "lost, which does not answer; leaving, which has no claim left. With host-managed IMEX, "
-                    "ready is UP, "
-                    "failing is DEGRADED or DOWN, and lost has no valid report.",
+                    "ready is UP, failing is DEGRADED or DOWN, and lost has no valid report.",
                     LABELS("domain_namespace", "domain", "state"));
         m->peers_missing =
                 add(c, METRIC_GAUGE, DOMAIN "peers_missing",
@@ -93,20 +91,20 @@ void controller_metrics_add(struct controller *c) {
                            LABELS("kind"));
 }
 
-/* ---- the domains ---- */
+/* ---- ComputeDomains ---- */
 
-struct telling {
+struct walk {
         struct controller *c;
         int64_t now;
-        bool ready; /* of which this walk tells */
-        size_t n, told;
+        bool ready;      /* this walk sets the series of ComputeDomains that are Ready, or of the others */
+        size_t n, n_set; /* ComputeDomains, and those with their own series */
 };
 
 static bool is_ready(const struct compute_domain *cd) {
         return streq(cd->status, "Ready");
 }
 
-/* Since when it is not Ready; 0: not known, under a schema that drops conditions. */
+/* Since when it has not been Ready; 0: unknown, with a schema that drops conditions. */
 static int64_t not_ready_since(const struct compute_domain *cd) {
         for (size_t i = 0; i < cd->n_conditions; i++)
                 if (streq(cd->conditions[i].type, "Ready"))
@@ -114,7 +112,7 @@ static int64_t not_ready_since(const struct compute_domain *cd) {
         return cd->status ? 0 : cd->o.meta.created;
 }
 
-static void tell_one(const struct telling *t, const struct compute_domain *cd) {
+static void set_one(const struct walk *t, const struct compute_domain *cd) {
         const struct controller_metrics *m = &t->c->m;
         const char *ns = cd->o.meta.ns, *name = cd->o.meta.name;
         const struct census *census = records_census(t->c, cd->o.meta.uid);
@@ -129,40 +127,40 @@ static void tell_one(const struct telling *t, const struct compute_domain *cd) {
         metric_set(m->peers_missing, (double)census->peers_missing, LABELS(ns, name));
 }
 
-static bool tell_domain(void *u, const struct kube_object *o) {
-        struct telling *t = u;
+static bool set_domain(void *u, const struct kube_object *o) {
+        struct walk *t = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
         if (is_ready(cd) != t->ready)
                 return true;
         t->n++;
-        if (t->told < CONTROLLER_TOLD_MAX && !cd->o.meta.deleted) {
-                tell_one(t, cd);
-                t->told++;
+        if (t->n_set < CONTROLLER_TOLD_MAX && !cd->o.meta.deleted) {
+                set_one(t, cd);
+                t->n_set++;
         }
         return true;
 }
 
-/* Those that somebody may have to look at come first. */
-static void tell_domains(struct controller *c) {
-        struct telling t = { .c = c, .now = clock_wall_s() };
+/* Those that are not Ready come first, because an operator may need them. */
+static void set_domains(struct controller *c) {
+        struct walk t = { .c = c, .now = clock_wall_s() };
         size_t not_ready;
-        kube_informer_each(c->cds, tell_domain, &t);
+        kube_informer_each(c->cds, set_domain, &t);
         not_ready = t.n;
         t.ready = true;
-        kube_informer_each(c->cds, tell_domain, &t);
+        kube_informer_each(c->cds, set_domain, &t);
         metric_set(c->m.info, (double)(t.n - not_ready), LABELS("Ready"));
         metric_set(c->m.info, (double)not_ready, LABELS("NotReady"));
-        metric_set(c->m.untold, t.told < CONTROLLER_TOLD_MAX ? 0 : (double)(t.n - t.told), NULL);
+        metric_set(c->m.untold, t.n_set < CONTROLLER_TOLD_MAX ? 0 : (double)(t.n - t.n_set), NULL);
 }
 
-/* ---- the nodes ---- */
+/* ---- nodes ---- */
 
 struct gpu_nodes {
         const struct controller *c;
         size_t with, without;
 };
 
-/* The kubelet removes the slices of a plugin that has gone. */
+/* The kubelet removes the ResourceSlices of a plugin that no longer runs. */
 static bool count_node(void *u, const struct kube_object *o) {
         struct gpu_nodes *g = u;
         if (!node_has_gpu((const struct node *)o))
@@ -174,16 +172,16 @@ static bool count_node(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void tell_nodes(struct controller *c) {
+static void set_nodes(struct controller *c) {
         struct gpu_nodes g = { .c = c };
         kube_informer_each(c->nodes, count_node, &g);
         metric_set(c->m.gpu_nodes, (double)g.with, LABELS("present"));
         metric_set(c->m.gpu_nodes, (double)g.without, LABELS("missing"));
 }
 
-/* ---- the fabrics ---- */
+/* ---- partitions ---- */
 
-static bool tell_fabric(void *u, const struct kube_object *o) {
+static bool set_fabric(void *u, const struct kube_object *o) {
         const struct controller_metrics *m = &((const struct controller *)u)->m;
         const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
         size_t releasing = 0;
@@ -201,13 +199,13 @@ static bool tell_fabric(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void tell_fabrics(struct controller *c) {
+static void set_fabrics(struct controller *c) {
         if (!c->m.channels)
                 return;
         metric_clear(c->m.channels);
         metric_clear(c->m.fabric_problem);
         if (c->leading && records_synced(c))
-                kube_informer_each(c->fabrics, tell_fabric, c);
+                kube_informer_each(c->fabrics, set_fabric, c);
 }
 
 void controller_metrics(struct controller *c) {
@@ -218,12 +216,13 @@ void controller_metrics(struct controller *c) {
         metric_clear(m->not_ready_s);
         metric_clear(m->nodes);
         metric_clear(m->peers_missing);
-        /* One replica tells of domains and nodes, or a sum over replicas would count them twice. */
+        /* Only the leader sets the series of ComputeDomains and nodes. Otherwise a sum over the replicas
+         * would count them twice. */
         if (c->leading && records_synced(c)) {
-                tell_domains(c);
-                tell_nodes(c);
+                set_domains(c);
+                set_nodes(c);
         }
-        tell_fabrics(c);
+        set_fabrics(c);
         metric_set(m->leader, c->leading, NULL);
         metric_set(m->depth, (double)work_queue_depth(c->queue), NULL);
         metric_set(m->waiting, (double)writes_waiting(c->writes), NULL);

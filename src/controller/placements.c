@@ -6,22 +6,22 @@
 
 #include "base/mem.h"
 
-/* Of all items that have the same hash of one of their strings. */
+/* The items with the same hash of one of their strings. */
 LIST_HEAD(slot, item);
 enum by { BY_DOMAIN, BY_NODE, N_BY };
 
 struct item {
         LIST_ENTRY(item) links[N_BY];
-        const struct claim_record *c; /* counted */
+        const struct claim_record *c; /* holds a reference */
 };
 
 struct placements {
         struct slot *slots[N_BY];
         size_t n_slots, n;
-        struct item *left; /* what ret_old points into */
+        struct item *left; /* the item that ret_old points into */
 };
 
-enum { MIN_SLOTS = 16, SLOT_HOLDS = 2 /* on average, at most */ };
+enum { MIN_SLOTS = 16, SLOT_HOLDS = 2 /* items per slot, on average at most */ };
 
 static void make_slots(struct placements *p, size_t n) {
         p->n_slots = n;

@@ -15,7 +15,7 @@ struct work {
         struct arena *a;
         struct plan *out;
         size_t cap;
-        const struct rct *changed; /* a claim template that is not as we wrote it, NULL: all are */
+        const struct rct *changed; /* a claim template that differs from what the driver wrote; NULL: none */
 };
 
 static struct str take_text(struct arena *a, struct buf *b) {
@@ -24,7 +24,7 @@ static struct str take_text(struct arena *a, struct buf *b) {
         return s;
 }
 
-/* A body that has outgrown its limit is not written, and told. */
+/* A body that exceeds its limit is not written, and plan.too_large names the object. */
 static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res,
                                const char *ns, const char *name, struct buf *body) {
         static struct plan_action nobody;
@@ -54,7 +54,8 @@ static void add_release(struct work *w, const struct kube_resource *res, const s
         add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
 }
 
-/* An object of ours that must go: deleted, then released. True while it is still there. */
+/* Removes one of the driver's objects: deletes it, then removes the finalizer. Returns true, because the
+ * object still exists. */
 static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
                           const char *const *finalizers, size_t n) {
         if (!m->deleted)
@@ -78,7 +79,9 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
         return NULL;
 }
 
-/* Its spec cannot be changed, so a wrong template is recreated, unless that would change nothing. */
+/* The spec of a claim template is immutable, so a wrong one is recreated, unless the result would be the
+ * same.
+ */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
                      const struct objects_channel *channel) {
         const struct plan_input *in = w->in;
@@ -101,7 +104,7 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
-/* The finalizers of other controllers, for people; "": there is none. */
+/* The finalizers of other controllers, for people; "": none. */
 static const char *foreign_finalizers(const struct work *w, const char *const *finalizers, size_t n) {
         struct message_list names = { 0 };
         for (size_t i = 0; i < n; i++)
@@ -110,7 +113,8 @@ static const char *foreign_finalizers(const struct work *w, const char *const *f
         return message_end(&names, w->a);
 }
 
-/* It is created again when it is gone, which another controller's finalizer may prevent for any time. */
+/* The template is recreated when it no longer exists. The finalizer of another controller may delay that
+ * without limit. */
 static void report_terminating(struct work *w, const struct rct *r, struct verdict_problem *problem) {
         const char *names = foreign_finalizers(w, r->finalizers, r->n_finalizers);
         if (*names)
@@ -118,14 +122,15 @@ static void report_terminating(struct work *w, const struct rct *r, struct verdi
                         REASON_TEMPLATE_TERMINATING,
                         message_of(
                                 w->a,
-                                "ResourceClaimTemplate %s/%s is being deleted, and is created again when the "
-                                "finalizers of others are removed from it: %s",
+                                "ResourceClaimTemplate %s/%s is being deleted. The driver recreates it when "
+                                "other controllers have removed their finalizers: %s",
                                 r->o.meta.ns, r->o.meta.name, names)
                 };
 }
 
-/* The workload template, unless its domain is deleted. Somebody else who has its name is a problem, and never
- * taken over: pods of another owner may be using it. True when it is there as it should be. */
+/* Creates or corrects the workload claim template, unless the ComputeDomain is deleted. A template of another
+ * owner with the same name is reported as a problem. It is never taken over, because pods may use it. Returns
+ * true when the right template exists. */
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         if (in->cd->o.meta.deleted)
@@ -146,8 +151,8 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                     (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, &channel));
         if (!r && in->holder && ours)
                 r = in->holder;
-        /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
-         * tell when the name is free. */
+        /* While another owner has the name, the driver keeps trying to create the template, with back-off:
+         * only the API server knows when the name is free. */
         want_rct(w, r, ns, name, &channel);
         if (ours && r && r->o.meta.deleted)
                 report_terminating(w, r, problem);
@@ -155,20 +160,20 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                 *problem = (struct verdict_problem){
                         REASON_TEMPLATE_NAME_TAKEN,
                         message_of(w->a,
-                                   "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
-                                   "pods cannot get into this domain by it",
+                                   "ResourceClaimTemplate %s/%s already exists and belongs to %s, so pods "
+                                   "cannot join this ComputeDomain with it",
                                    ns, name,
-                                   in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
+                                   in->holder->domain_uid ? "another ComputeDomain" : "another owner")
                 };
         return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, &channel);
 }
 
-/* ---- a living domain ---- */
+/* ---- a ComputeDomain that does not end ---- */
 
 static void want_status(struct work *w, const struct membership *all, const struct verdict *v) {
         const struct plan_input *in = w->in;
         int64_t deleted = in->cd->o.meta.deleted;
-        /* Daemons take a moment to end, and so does the work of other controllers. */
+        /* Daemons need a moment to stop, and so do other controllers. */
         if (deleted && in->now < deleted + PLAN_PATIENCE_S) {
                 recheck(w, deleted + PLAN_PATIENCE_S - in->now);
                 return;
@@ -204,7 +209,7 @@ static void want_host_status(struct work *w, const struct verdict_problem *probl
         want_status(w, &(struct membership){ 0 }, &v);
 }
 
-/* By the mode that we run in. */
+/* Chooses the status by the controller's own mode. */
 static void want_problem_status(struct work *w, const struct verdict_problem *problem) {
         if (mode_forms_domains(w->in->mode))
                 want_daemons_status(w, &(struct membership){ 0 }, problem);
@@ -220,7 +225,7 @@ static bool is_workload(const struct rct *r) {
         return !streq(r->target, CD_TARGET_DAEMON);
 }
 
-/* Does the Go driver's DaemonSet serve it, or what is left of that? */
+/* Whether the ComputeDomain has objects of the Go driver. */
 static bool is_go(const struct plan_input *in) {
         bool is = in->n_sets || in->n_pods || in->n_cliques;
         for (size_t i = 0; i < in->n_rcts; i++)
@@ -241,23 +246,24 @@ static void report_changed(const struct work *w, struct verdict_problem *problem
                 return;
         *problem = (struct verdict_problem){
                 REASON_TEMPLATE_CHANGED,
-                message_of(
-                        w->a,
-                        "ResourceClaimTemplate %s/%s is not as the driver writes it: an admission webhook or "
-                        "policy of the cluster changes it, so pods may not get a channel. Exempt "
-                        "ResourceClaimTemplates with the label " CD_LABEL " there, then delete this one",
-                        w->changed->o.meta.ns, w->changed->o.meta.name)
+                message_of(w->a,
+                           "ResourceClaimTemplate %s/%s differs from what the driver writes: an admission "
+                           "webhook or policy of the cluster changes it, so pods may get no channel. Exempt "
+                           "ResourceClaimTemplates with the label " CD_LABEL
+                           " from it, then delete this claim template",
+                           w->changed->o.meta.ns, w->changed->o.meta.name)
         };
 }
 
-/* The DaemonSet ends its pods when the labels are removed; without it nothing does. */
+/* Deletes the daemons of a DaemonSet that no longer exists. An existing DaemonSet ends its Pods when the
+ * labels are removed. */
 static void end_orphans(struct work *w) {
         for (size_t i = 0; !w->in->n_sets && i < w->in->n_pods; i++)
                 if (!w->in->pods[i]->o.meta.deleted)
                         add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
 }
 
-/* What the Go driver left. True while something is there. */
+/* Removes the objects that the Go driver left. Returns true while one exists. */
 static bool remove_go_objects(struct work *w) {
         const struct plan_input *in = w->in;
         bool left = false;
@@ -276,7 +282,7 @@ static bool remove_go_objects(struct work *w) {
         return left;
 }
 
-/* Nothing of it can run any more. */
+/* No daemon of the Go driver can run any more. */
 static bool is_go_over(const struct plan_input *in) {
         bool over = !in->n_pods;
         for (size_t i = 0; i < in->n_sets; i++)
@@ -284,10 +290,10 @@ static bool is_go_over(const struct plan_input *in) {
         return over;
 }
 
-/* Once no node has the domain's label, which stays as long as a claim of it is there, the Go driver's objects
- * are deleted, and the domain is one of ours. Claims on other nodes, which wait for that, stop nothing. Not
- * before the mode is recorded: without it and without the objects, the domain would look like one of a
- * host-managed mode. */
+/* Deletes the Go driver's objects when no Node has the label of the ComputeDomain. From then on it is a
+ * ComputeDomain of this driver. The label stays while the node has a claim of the ComputeDomain. Claims on
+ * other nodes wait for this step and do not delay it. The mode must be recorded first: without the mode and
+ * without these objects, the ComputeDomain would look as if it was formed in host-managed mode. */
 static void end_go(struct work *w) {
         const struct plan_input *in = w->in;
         if ((!is_go_over(in) && in->n_labelled) || !streq(in->cd->mode, in->mode->name))
@@ -301,8 +307,8 @@ static void end_go(struct work *w) {
         }
 }
 
-/* Nothing but the claim template and the status: assignments and IMEX are the business of the partitions'
- * objects and of the daemons. */
+/* Plans only the claim template and the status. controller/fabrics writes the assignments, and the daemons
+ * run IMEX. */
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         struct membership all;
@@ -324,8 +330,8 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         want_daemons_status(w, &all, problem);
 }
 
-/* Where IMEX stands before any ComputeDomain uses it: nothing but the claim template. What the status says of
- * it is true when it is said: the first status waits for the template. */
+/* Plans the claim template and the status if IMEX runs before any ComputeDomain uses it (host-managed, or
+ * isolation `channel`). The first status waits for the template, so that it is true when it is written. */
 static void plan_without_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         bool there = want_workload_rct(w, problem);
@@ -337,13 +343,14 @@ static void plan_without_daemons(struct work *w, struct verdict_problem *problem
         if (!problem->reason && !there)
                 *problem = (struct verdict_problem){
                         REASON_TEMPLATE_MISSING,
-                        message_of(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
+                        message_of(w->a,
+                                   "ResourceClaimTemplate %s/%s does not exist yet, or is being recreated",
                                    in->cd->o.meta.ns, in->cd->channel->template_name)
                 };
         want_host_status(w, problem);
 }
 
-/* Finalizer and mode in one patch. */
+/* Writes finalizer and mode in one patch. */
 static void record_mode(struct work *w, const char *mode) {
         const struct compute_domain *cd = w->in->cd;
         struct buf b = BUF_INIT(MAX_BODY);
@@ -358,8 +365,8 @@ static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
                 plan_without_daemons(w, problem);
 }
 
-/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same
- * name starts from nothing. */
+/* Deletes the claim template, so that no new pod can join. The finalizer keeps its name taken until all other
+ * objects are deleted, so that a new ComputeDomain with the same template name starts without old state. */
 static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
@@ -373,7 +380,7 @@ static void plan_living(struct work *w) {
         if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
                 problem = (struct verdict_problem){ REASON_INVALID_SPEC,
                                                     "spec.channel.resourceClaimTemplate.name is missing, so "
-                                                    "there is nothing to make; delete the "
+                                                    "the driver cannot create a claim template. Delete the "
                                                     "ComputeDomain and create it with a complete spec" };
                 want_problem_status(w, &problem);
                 return;
@@ -382,8 +389,8 @@ static void plan_living(struct work *w) {
         if (mode_is_other(in->mode, cd->mode, traces)) {
                 const char *formed_in = mode_other_name(in->mode, cd->mode, traces);
                 struct verdict v;
-                /* The Go driver's: written down, for the kubelet plugins to read, and because its templates
-                 * may go. */
+                /* The Go driver recorded no mode. Record it now, because the plugins read it, and because
+                 * the templates that show it may be deleted. */
                 if (!cd->mode)
                         record_mode(w, formed_in);
                 verdict_make_other(cd, in->mode, formed_in, in->conditions, in->now, w->a, &v);
@@ -393,15 +400,14 @@ static void plan_living(struct work *w) {
         if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name))
                 record_mode(w, in->mode->name);
         if (cd->mode && !streq(cd->mode, in->mode->name))
-                return; /* of an exported manifest: corrected before there is anything that would make it
-                           believed */
+                return; /* The mode comes from an exported manifest. It is corrected before any object exists
+                           that would confirm it. */
         if (mode_assigns_channels(in->mode) && streq(cd->channel->allocation_mode, "All")) {
                 problem = (struct verdict_problem){
                         REASON_INVALID_SPEC,
                         "spec.channel.allocationMode All would give a pod the channels of all "
-                        "ComputeDomains, and each has one of its own here "
-                        "(imex.isolation=channel); delete the ComputeDomain and create it with "
-                        "Single"
+                        "ComputeDomains, but with imex.isolation=channel each ComputeDomain has its own "
+                        "channel. Delete the ComputeDomain and create it with Single"
                 };
                 want_problem_status(w, &problem);
                 return;
@@ -409,7 +415,8 @@ static void plan_living(struct work *w) {
         plan_by_mode(w, &problem);
 }
 
-/* Deleted, and held by another controller: nobody new gets in, and IMEX runs where claims are. */
+/* The ComputeDomain is deleted, and another controller's finalizer keeps it. No new pod can join, and IMEX
+ * runs where claims exist. */
 static void plan_held(struct work *w) {
         const struct compute_domain *cd = w->in->cd;
         close_door(w);
@@ -419,7 +426,7 @@ static void plan_held(struct work *w) {
                 REASON_DELETION_WAITING,
                 message_of(w->a,
                            "Waiting for other controllers to remove their finalizers: %s. New pods are "
-                           "refused; IMEX runs until the claims of this ComputeDomain are gone",
+                           "rejected. IMEX runs until all claims of this ComputeDomain are deleted",
                            foreign_finalizers(w, cd->finalizers, cd->n_finalizers))
         };
         if (mode_is_other(w->in->mode, cd->mode, traces_of(w->in)))
@@ -428,7 +435,7 @@ static void plan_held(struct work *w) {
                 plan_by_mode(w, &problem);
 }
 
-/* ---- a domain that ends ---- */
+/* ---- a ComputeDomain that ends ---- */
 
 static const char *name_pods(const struct plan_input *in, struct arena *a) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
@@ -454,20 +461,20 @@ static bool release_workload_rcts(struct work *w) {
         return left;
 }
 
-/* An object without a spec takes no status under the schema of today. */
-static void tell_waiting(struct work *w, const char *what) {
+/* The present schema accepts no status of an object without a spec. */
+static void report_waiting(struct work *w, const char *what) {
         struct verdict_problem problem = { REASON_DELETION_WAITING, what };
         if (w->in->cd && w->in->cd->channel)
                 want_problem_status(w, &problem);
 }
 
-/* ---- what is left of it, for people ---- */
+/* ---- objects that are left, for people ---- */
 
 struct left {
         struct work *w;
         struct message_list names;
-        bool held;     /* by another controller's finalizer */
-        int64_t since; /* the first that has nothing of ours on it any more was deleted; 0: there is none */
+        bool held;     /* another controller's finalizer keeps an object */
+        int64_t since; /* the first deletion of an object without the driver's finalizer; 0: none */
 };
 
 static void name_left(struct left *l, const struct kube_resource *res, const struct kube_meta *m,
@@ -492,8 +499,8 @@ static void name_all_left(struct left *l) {
                 name_left(l, &kube_cliques, &in->cliques[i]->o.meta, NULL, 0);
 }
 
-/* At once where the cause is known. Otherwise it may be a matter of seconds. */
-static void tell_left(struct work *w) {
+/* Reports them at once if the cause is known. Otherwise they may disappear within seconds. */
+static void report_left(struct work *w) {
         const struct plan_input *in = w->in;
         struct left l = { .w = w };
         name_all_left(&l);
@@ -502,16 +509,16 @@ static void tell_left(struct work *w) {
         if (in->write_error)
                 why = message_of(w->a, "The last attempt failed: %.500s", in->write_error);
         else if (l.held)
-                why = "Other controllers have to remove their finalizers";
+                why = "Other controllers must remove their finalizers";
         else if (l.since && left_s > 0)
                 recheck(w, left_s);
         else if (l.since)
                 why = "kubectl get -o yaml shows the finalizers that keep them";
         if (why)
-                tell_waiting(w, message_of(w->a, "Waiting for objects to be deleted: %s. %s", names, why));
+                report_waiting(w, message_of(w->a, "Waiting for objects to be deleted: %s. %s", names, why));
 }
 
-/* A domain that a cache does not show may be one that it does not show yet. */
+/* A cache that does not show a ComputeDomain may not show it yet, so the API server is asked. */
 static bool gone_for_certain(struct work *w) {
         const struct plan_input *in = w->in;
         if (in->cd)
@@ -536,35 +543,40 @@ static void plan_ending(struct work *w) {
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
-                tell_waiting(w, message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
+                report_waiting(w,
+                               message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
                 return;
         }
         if (in->n_assigned && left_s > 0) {
                 recheck(w, left_s);
-                tell_waiting(w, message_of(w->a, "Waiting for IMEX to end on %s", in->assigned));
+                report_waiting(w, message_of(w->a, "Waiting for IMEX to stop on %s", in->assigned));
                 return;
         }
         if (in->n_labelled) {
-                tell_waiting(w, message_of(w->a, "Waiting for the label to go from %s%s%.500s", in->labelled,
-                                           in->label_error ? ": " : "", str_or(in->label_error, "")));
+                report_waiting(w, message_of(w->a, "Waiting for the label to be removed from %s%s%.500s",
+                                             in->labelled, in->label_error ? ": " : "",
+                                             str_or(in->label_error, "")));
                 return;
         }
         if (remove_go_objects(w) || release_workload_rcts(w)) {
-                tell_left(w);
+                report_left(w);
                 return;
         }
-        /* That nothing is left is what a cache does not show. */
+        /* A stale cache may not show an object that is left. */
         if (in->stale) {
                 w->out->held = true;
-                tell_waiting(w, message_of(w->a, "Waiting to know that nothing is left: %.500s", in->stale));
+                report_waiting(w, message_of(w->a,
+                                             "The controller cannot confirm that nothing is left, because a "
+                                             "cache is stale: %.500s",
+                                             in->stale));
                 return;
         }
         w->out->nothing_left = !in->cd;
         if (in->write_error)
-                tell_waiting(w, message_of(w->a,
-                                           "Nothing is left, but the driver cannot remove its finalizer: "
-                                           "%.500s",
-                                           in->write_error));
+                report_waiting(w, message_of(w->a,
+                                             "Nothing is left, but the controller cannot remove its "
+                                             "finalizer: %.500s",
+                                             in->write_error));
         if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
                 add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers,
                             in->cd->n_finalizers);

@@ -37,7 +37,7 @@ struct search {
         const char *node;
 };
 
-/* What a tenant lists is not looked at. */
+/* Ignores the lists in other namespaces, which tenants can write. */
 static bool queue_if_listed(void *u, const struct kube_object *o) {
         struct search *s = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
@@ -77,7 +77,7 @@ void racks_queue_all(struct controller *c) {
         kube_informer_each(c->cds, queue_domain, c);
 }
 
-/* ---- what is known of a rack ---- */
+/* ---- facts about a rack ---- */
 
 static bool is_wanted(const struct controller *c, const char *ns) {
         const struct kube_object *o = kube_informer_get(c->rack_namespaces, NULL, ns);
@@ -89,11 +89,11 @@ struct rack {
         struct arena *a;
         const char *id, *key;
         struct racks_node *nodes;
-        const struct compute_domain *first;    /* the one in the driver's namespace, NULL: none */
-        const struct compute_domain **domains; /* those of namespaces that want them, and what is left of ours
-                                                  in others */
+        const struct compute_domain *first;    /* its ComputeDomain in the driver's namespace; NULL: none */
+        const struct compute_domain **domains; /* those in namespaces that want them, and those that the
+                                                  controller has created in others */
         size_t n_nodes, nodes_cap, n_domains, domains_cap;
-        bool there; /* a Node of it is */
+        bool there; /* a Node of the rack exists */
         bool stale;
         int64_t now;
 };
@@ -110,7 +110,7 @@ static bool add_stating(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* We have written its annotations, and they are not those of a copy. */
+/* The controller has written the annotations, and the object is no copy of another one. */
 static bool is_noted(const struct compute_domain *cd) {
         return streq(cd->rack_uid, cd->o.meta.uid);
 }
@@ -156,14 +156,14 @@ static void gather(struct rack *r) {
         r->n_nodes = kept;
 }
 
-/* ---- what there is ---- */
+/* ---- existing ComputeDomains ---- */
 
 static struct event_about about(const struct compute_domain *cd) {
         const struct kube_meta *m = &cd->o.meta;
         return (struct event_about){ CD_API_VERSION, CD_KIND, m->ns, m->name, m->uid };
 }
 
-/* True: it is on its way; else the rack is looked at again when it may be. */
+/* True: the write is sent. False: the rack is queued again for the time when it may be sent. */
 static bool submit(const struct rack *r, enum kube_verb verb, const char *ns, const char *name,
                    struct buf *body, writes_done_fn *done) {
         return writes_try(r->c->writes, &(struct writes_request){
@@ -186,7 +186,7 @@ struct use {
         bool claimed;
 };
 
-/* The plugin refuses a claim of another namespace, so it uses nothing. */
+/* The plugin refuses a claim of another namespace, so it does not count as use. */
 static void see_claim(void *u, const struct grant *x) {
         struct use *use = u;
         use->claimed = use->claimed || streq(x->ns, use->ns);
@@ -204,11 +204,11 @@ static void note(const struct rack *r, const struct compute_domain *cd, const st
         const struct kube_meta *m = &cd->o.meta;
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         objects_rack_note(m, d->nodes, d->empty_since, &b);
-        const struct event_about whom = about(cd);
+        const struct event_about object = about(cd);
         if (submit(r, KUBE_MERGE_PATCH, m->ns, m->name, &b, NULL) && d->empty_since && !cd->rack_empty)
-                event_record(r->c->events, &whom, EVENT_WARNING, REASON_RACK_EMPTY,
-                             "no Node of this rack is left: this ComputeDomain goes a day from now, unless "
-                             "one comes back or a claim of it is allocated");
+                event_record(r->c->events, &object, EVENT_WARNING, REASON_RACK_EMPTY,
+                             "no Node of this rack is left. The controller deletes this ComputeDomain in a "
+                             "day, unless a Node comes back or a claim of the ComputeDomain is allocated");
 }
 
 static void look_at(const struct rack *r, const struct compute_domain *cd) {
@@ -232,10 +232,10 @@ static void look_at(const struct rack *r, const struct compute_domain *cd) {
                 is_unused(r, cd, true);
         } else if (d.step == RACKS_DELETE) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
-                log_info("the ComputeDomain of a rack goes", kv_str("rack", r->id),
+                log_info("deleting the ComputeDomain of a rack", kv_str("rack", r->id),
                          kv_str("namespace", cd->o.meta.ns), kv_str("name", cd->o.meta.name),
-                         kv_str("why", f.wanted ? "no node of the rack has been there for a day"
-                                                : "its namespace wants none any more"));
+                         kv_str("why", f.wanted ? "the rack has had no node for a day"
+                                                : "its namespace no longer wants ComputeDomains of racks"));
                 objects_delete(&cd->o.meta, cd->o.meta.rv, &b);
                 submit(r, KUBE_DELETE, cd->o.meta.ns, cd->o.meta.name, &b, NULL);
         }
@@ -243,7 +243,7 @@ static void look_at(const struct rack *r, const struct compute_domain *cd) {
                 work_queue_add_after(r->c->queue, r->key, (unsigned)d.recheck_s * 1000U);
 }
 
-/* ---- what is missing ---- */
+/* ---- missing ComputeDomains ---- */
 
 static const struct compute_domain *domain_at(const struct rack *r, const char *ns, const char *name) {
         return (const struct compute_domain *)kube_informer_get(r->c->cds, ns, name);
@@ -254,8 +254,8 @@ struct counting {
         size_t n;
 };
 
-/* One that is named like that of the same rack in the driver's namespace. A tenant who makes more of them in
- * a labelled namespace does not use up the limit. */
+/* Counts a ComputeDomain that has the name of the same rack's ComputeDomain in the driver's namespace. So a
+ * tenant that creates others in a labelled namespace cannot exhaust the limit. */
 static bool count(void *u, const struct kube_object *o) {
         struct counting *k = u;
         const struct compute_domain *cd = (const struct compute_domain *)o, *first;
@@ -266,7 +266,7 @@ static bool count(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* One name in all namespaces. */
+/* A rack has the same name in all namespaces. */
 static void choose_name(const struct rack *r, struct buf *out) {
         if (r->first) {
                 buf_addf(out, "%s", r->first->o.meta.name);
@@ -288,7 +288,7 @@ static void on_made(void *u, const struct writes_about *made, yyjson_val *obj, c
         event_record(c->events,
                      &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
                                             str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
-                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s", made->requester + 2);
+                     EVENT_NORMAL, REASON_RACK_JOINED, "created for the rack %s", made->requester + 2);
 }
 
 struct making {
@@ -305,21 +305,23 @@ static void make_in(const struct making *m, const char *ns) {
                 if (streq(r->domains[i]->o.meta.ns, ns))
                         return;
         if (other) {
-                const struct event_about whom = about(other);
-                event_record(r->c->events, &whom, EVENT_WARNING, REASON_RACK_NAME_TAKEN,
-                             "a rack has this name, and gets no ComputeDomain in this namespace as long as "
-                             "this one, which is not the rack's, is here: delete it, and make another one "
-                             "under another name");
+                const struct event_about object = about(other);
+                event_record(
+                        r->c->events, &object, EVENT_WARNING, REASON_RACK_NAME_TAKEN,
+                        "a rack has this name, and gets no ComputeDomain in this namespace while this "
+                        "ComputeDomain, which is not the rack's, exists. Delete it, and recreate it under "
+                        "another name");
                 return;
         }
         kube_informer_each(r->c->cds, count, &all);
         if (all.n >= RACKS_MOST) {
-                log_error("racks and namespaces that want them are too many: no more ComputeDomains of racks "
-                          "are made; take the label " CD_LABEL_RACK_DOMAINS " off namespaces",
+                log_error("too many racks, or too many namespaces that want them: no more ComputeDomains of "
+                          "racks are created. Remove the label " CD_LABEL_RACK_DOMAINS " from namespaces",
                           kv_int("most", RACKS_MOST), kv_str("rack", r->id), kv_str("namespace", ns));
-                const struct event_about whom = { "v1", "Namespace", NULL, ns, ns };
-                event_record(r->c->events, &whom, EVENT_WARNING, REASON_TOO_MANY_RACK_DOMAINS,
-                             "no ComputeDomain is made here for rack %s: there are %d of racks already",
+                const struct event_about object = { "v1", "Namespace", NULL, ns, ns };
+                event_record(r->c->events, &object, EVENT_WARNING, REASON_TOO_MANY_RACK_DOMAINS,
+                             "no ComputeDomain is created here for rack %s, because racks already have %d "
+                             "ComputeDomains",
                              r->id, RACKS_MOST);
                 return;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
+
 #include <string.h>
 
 #include "api/names.h"
@@ -12,12 +12,12 @@
 #include "model/daemon_report.h"
 #include "rules/message.h"
 
-/* How long a write waits for more to come, and from the last write of the same object. */
+/* How long a write waits for more changes, and after the last write of the same object. */
 static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_LATER] = { 150, 1000 } };
 
-/* ---- what the caches know ---- */
+/* ---- facts from the caches ---- */
 
 struct list {
         struct arena *a;
@@ -53,7 +53,7 @@ static bool add_template(void *u, const struct kube_object *o) {
         return !records_owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
 }
 
-/* ---- how an IMEX is that stands before its ComputeDomains ---- */
+/* ---- IMEX on nodes, if it runs before ComputeDomains use it ---- */
 
 static bool look_at_plugin(void *u, const struct kube_object *o) {
         const struct plugin_pod **pod = u;
@@ -74,7 +74,7 @@ static void look_at_plugin_of(const struct controller *c, struct host *h) {
         }
 }
 
-/* The domain that stands in the node's partition, by the object of the partition; NULL: it lists none. */
+/* The standing domain of the node's partition, from the fabric object; NULL: it lists none. */
 static const struct fabric_domain *standing_on(const struct controller *c, const char *node,
                                                const struct daemon_report *r) {
         const char *slice = records_node_clique(c, node);
@@ -87,8 +87,8 @@ static const struct fabric_domain *standing_on(const struct controller *c, const
         return fabric_domain_of(f, uid);
 }
 
-/* While the isolation changes, a daemon may still be ready in the domain of one ComputeDomain, and says
- * nothing of the one that stands. */
+/* While the isolation changes, a daemon may still be ready in the IMEX domain of a ComputeDomain. That does
+ * not count for the standing domain. */
 static void look_at_daemon_of(const struct controller *c, struct host *h, struct arena *a) {
         const struct daemon_pod *daemon = records_daemon(c, h->name);
         struct daemon_report r;
@@ -120,7 +120,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                 if (kept && streq(hosts[kept - 1].name, hosts[i].name))
                         continue;
                 hosts[kept++] = hosts[i];
-                /* What a node that does not answer said last is not what is. */
+                /* The last report of a node that does not answer may be wrong by now. */
                 if (!node || !node_ready(node))
                         continue;
                 if (mode_is_standing(c->mode))
@@ -132,7 +132,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         ret->n_hosts = kept;
 }
 
-/* ---- its channels ---- */
+/* ---- assigned channels ---- */
 
 static int channels_by_fabric(const void *x, const void *y) {
         return strcmp(((const struct own_channel *)x)->fabric, ((const struct own_channel *)y)->fabric);
@@ -172,7 +172,7 @@ static const char *error_of_node(const struct controller *c, const char *name) {
         return writes_error(c->writes, buf_str(&key));
 }
 
-/* Why the labels of a domain that ends do not go. */
+/* Why the labels of a ComputeDomain that ends are not removed; NULL: no error. */
 static const char *label_write_error(const struct controller *c, const struct list *labelled) {
         const char *error = NULL;
         for (size_t i = 0; i < labelled->n && !error; i++)
@@ -187,7 +187,7 @@ static const char *name_labelled(const struct list *labelled, struct arena *a) {
         return message_end(&names, a);
 }
 
-/* What the Go driver left of the domain. */
+/* Gathers the objects of the ComputeDomain that the Go driver left. */
 static void gather_go(const struct controller *c, const char *uid, struct arena *a, struct plan_input *ret) {
         struct list sets = { .a = a }, pods = { .a = a }, cliques = { .a = a };
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -260,7 +260,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         }
 }
 
-/* ---- the name of the workload template is taken ---- */
+/* ---- the name of the workload claim template is taken ---- */
 
 static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
         struct controller_domain *d = u;
@@ -273,7 +273,7 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
         if (!e && jd_decode(rct_fields, obj, false, "", a, r, &bad) == 0) {
                 d->holder_arena = a;
                 d->holder = r;
-                if (streq(r->domain_uid, d->uid)) /* our own: the watch is a moment behind */
+                if (streq(r->domain_uid, d->uid)) /* its own template, which the watch has not shown yet */
                         kube_informer_answer(d->c->rcts, obj);
         } else {
                 arena_free(a);
@@ -306,8 +306,8 @@ static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const
 
 /* ---- sending ---- */
 
-/* What the write says is news when the server has taken it: what could not be written may come out otherwise.
- */
+/* Keeps the Events until the server has accepted the status. If the write fails, the next decision may be
+ * different. */
 static void keep_news(struct controller *c, const char *uid, const struct plan *p) {
         struct controller_domain *d = records_make(c, uid);
         arena_free(TAKE(d->news_arena));
@@ -320,12 +320,12 @@ static void keep_news(struct controller *c, const char *uid, const struct plan *
                                                      arena_strdup(d->news_arena, p->events[i].message) };
 }
 
-static void tell(struct controller *c, const char *uid, bool taken) {
+static void report_news(struct controller *c, const char *uid, bool written) {
         const struct compute_domain *cd = records_domain(c, uid);
         struct controller_domain *d = records_find(c, uid);
         if (!d)
                 return;
-        for (size_t i = 0; cd && taken && i < d->n_news; i++)
+        for (size_t i = 0; cd && written && i < d->n_news; i++)
                 event_record(
                         c->events,
                         &(struct event_about){ CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, uid },
@@ -337,13 +337,14 @@ static void tell(struct controller *c, const char *uid, bool taken) {
 
 static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        tell(c, q->requester + 2, !e);
+        report_news(c, q->requester + 2, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
         if (dropped && !c->no_conditions) {
-                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and "
-                         "drops status.conditions: going on without them");
+                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is too old and "
+                         "drops "
+                         "status.conditions; continuing without conditions");
                 crds_doubt(c->crds);
         }
         c->no_conditions = dropped;
@@ -399,7 +400,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
         writes_end(c->writes, key);
 }
 
-/* What the plan does not know enough for. */
+/* Pauses removals and asks the API server, where the plan lacks facts. */
 static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
         if (p->held)
                 records_hold(c, key);
@@ -423,8 +424,8 @@ void reconcile_domain(struct controller *c, const char *uid) {
                 d->census = p.census;
         }
         if (p.too_large)
-                log_error("an object is larger than an object may be, so it is not written",
-                          kv_str("domain", uid), kv_str("name", p.too_large));
+                log_error("an object exceeds the size limit, so it is not written", kv_str("domain", uid),
+                          kv_str("name", p.too_large));
         if (p.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
         if (p.nothing_left) {

@@ -73,11 +73,11 @@ void records_catch_up(const struct controller *c) {
         }
 }
 
-/* ---- what is to be looked at ---- */
+/* ---- the queue ---- */
 
 static void queue(struct controller *c, char kind, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
+        /* A replica that does not lead ignores changes. It queues everything when it begins to lead. */
         if (!c->leading || !name || !*name)
                 return;
         buf_addf(&key, "%c/%s", kind, name);
@@ -124,7 +124,7 @@ void records_queue_domains_of_node(struct controller *c, const char *name) {
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod, c);
 }
 
-/* ---- what waits for the caches ---- */
+/* ---- paused removals ---- */
 
 static void release(struct controller *c, struct controller_held *h) {
         HASH_DEL(c->held, h);
@@ -145,8 +145,8 @@ void records_hold(struct controller *c, const char *key) {
         if (h)
                 return;
         if (!c->held)
-                log_warn("a cache has lost touch with the server: labels, daemons, claim templates and "
-                         "finalizers that should go stay until it is back; what is new goes on",
+                log_warn("a cache is stale: removals of labels, daemons, claim templates and finalizers are "
+                         "paused until it is current. Additions continue",
                          kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
         h = xcalloc(1, sizeof *h + n);
         memcpy(h->key, key, n);
@@ -158,7 +158,7 @@ void records_on_current(struct controller *c, bool is) {
                 loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
         if (!is || !c->held || records_stale(c))
                 return;
-        log_info("all caches are in touch with the server again: what should go goes now",
+        log_info("all caches are current again; continuing with removals",
                  kv_int("held", HASH_COUNT(c->held)));
         for (struct controller_held *h = c->held, *next; h; h = next) {
                 next = h->hh.next;
@@ -167,7 +167,7 @@ void records_on_current(struct controller *c, bool is) {
         }
 }
 
-/* ---- what they say ---- */
+/* ---- facts from the caches ---- */
 
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
@@ -236,7 +236,7 @@ const struct daemon_pod *records_daemon(const struct controller *c, const char *
 struct newest {
         const struct slice *slice;
         const char *clique;
-        bool attributes_tell; /* a device without the attribute cliqueID means a node without a clique */
+        bool attributes_tell; /* a device without the attribute cliqueID means a node outside any partition */
 };
 
 static bool look_at_slice(void *u, const struct kube_object *o) {
@@ -270,7 +270,7 @@ const char *records_node_rack(const struct controller *c, const char *node) {
         return newest ? slice_rack(newest) : NULL;
 }
 
-/* ---- what is remembered of a domain ---- */
+/* ---- what is remembered of a ComputeDomain or Node ---- */
 
 struct controller_domain *records_find(const struct controller *c, const char *uid) {
         struct controller_domain *d;

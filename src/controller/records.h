@@ -61,10 +61,10 @@ struct controller_written {
 
 struct controller_lost_fabric {
         struct controller_lost_fabric *next;
-        const struct compute_domain_fabric *was; /* counted */
+        const struct compute_domain_fabric *was; /* holds a reference */
 };
 
-/* The object of a partition whose version went back, and the epoch that it had then. */
+/* A fabric object whose version went back, and the epoch that it then had. */
 struct controller_restored_fabric {
         struct controller_restored_fabric *next;
         int64_t epoch;

@@ -18,7 +18,7 @@ static void drop(struct controller *c, struct controller_removal *x) {
         free(x);
 }
 
-/* The partition that the daemon may be in: its own word, else that of its node's slice. */
+/* The partition that the daemon may be in: that of its node's ResourceSlice, else the one on its Pod. */
 static const char *partition_of(const struct controller *c, const struct daemon_pod *p) {
         const char *slice = records_node_clique(c, p->pod.node);
         return slice && *slice ? slice : p->pod.clique_id;

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* What nobody has asked about for so long is not so any more. */
+/* A fact that no caller has recorded for this time is forgotten. */
 enum { FORGET_S = 3600 };
 
 struct seen {

@@ -28,7 +28,7 @@ struct uninstall {
         struct loop_timer deadline;
         struct kube_call *call;
         struct kube_informer *controllers, *daemons;
-        struct err failing; /* why there is no progress, for the end of the time; kind 0: nothing known */
+        struct err failing; /* why there is no progress, for the message at the time-out; kind 0: unknown */
 };
 
 static void finish(struct uninstall *x, const struct err *e) {
@@ -48,7 +48,7 @@ struct left {
 
 static void log_in_use(const struct daemon_pod *p, const struct daemon_report *r) {
         log_warn("a daemon is in use: its Pod ends when no claim of the ComputeDomain is prepared on its "
-                 "node, and only while a kubelet plugin runs there",
+                 "node and a kubelet plugin runs there",
                  kv_str("node", str_or(p->pod.node, "")), kv_str("pod", p->pod.o.meta.name),
                  kv_str("computeDomain", r->assignment.domain_uid), kv_str("keptBy", r->held));
 }
@@ -105,13 +105,13 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                 return;
         }
         x->failing = *e;
-        log_warn("watch fails; it is repeated", kv_str("resource", res->plural), kv_err(e));
+        log_warn("watch failed; retrying", kv_str("resource", res->plural), kv_err(e));
 }
 
 static void on_retry(void *u, const struct err *e) {
         struct uninstall *x = u;
         x->failing = *e;
-        log_warn("request fails; it is repeated", kv_err(e));
+        log_warn("request failed; retrying", kv_err(e));
 }
 
 static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
@@ -175,7 +175,7 @@ static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {
         struct uninstall *x = u;
         x->call = NULL;
         x->failing = (struct err){ 0 };
-        /* 404 of a subresource: there is no Deployment, so no controller runs. */
+        /* 404 for the subresource: the Deployment does not exist, so no controller runs. */
         if (e && e->code != 404) {
                 struct err why = *e;
                 err_wrap(&why, "Deployment %s", x->o.deployment);
@@ -196,7 +196,7 @@ static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {
                                                         });
 }
 
-/* ---- the whole ---- */
+/* ---- start and time-out ---- */
 
 static void on_deadline(void *u) {
         struct uninstall *x = u;
@@ -292,7 +292,7 @@ static int load(struct settings *s, int argc, char **argv, bool *ret_help, struc
 static void on_done(void *u, const struct err *e) {
         struct program *p = u;
         if (e)
-                log_error("the daemons are not removed", kv_err(e));
+                log_error("cannot remove the daemons", kv_err(e));
         p->exit_status = e ? EXIT_FAILURE : EXIT_SUCCESS;
         uninstall_free(TAKE(p->uninstall));
         kube_client_free(TAKE(p->client));

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is watched, and which keys a change concerns. */
 
 #include "api/names.h"
 #include "api/resources.h"
@@ -43,7 +42,7 @@ static const char *rack_of_slice(const struct kube_object *o) {
         return slice_rack((const struct slice *)o);
 }
 
-/* ---- who is concerned ---- */
+/* ---- keys that a change concerns ---- */
 
 static void queue_place(void *u, const struct grant *x) {
         records_queue_domain(u, x->domain_uid);
@@ -78,7 +77,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                     domain_ends((const struct compute_domain *)now))
                 return;
         fabrics_queue_of_domain(c, o->meta.uid);
-        /* It came, began to end, or went: that decides about labels. */
+        /* It was created, began to end, or was deleted, which changes labels. */
         placements_of_domain(c->placements, o->meta.uid, queue_place_node, c);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
         if (old && now && !streq(old->meta.uid, now->meta.uid))
@@ -111,7 +110,7 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         records_queue_node(c, is.node);
         records_queue_domain(c, was.domain_uid);
         records_queue_domain(c, is.domain_uid);
-        racks_queue_of(c, records_domain(c, was.domain_uid)); /* it may have waited for that */
+        racks_queue_of(c, records_domain(c, was.domain_uid)); /* the rack may have waited for this claim */
         fabrics_queue_of_node(c, was.node);
         fabrics_queue_of_node(c, is.node);
         fabrics_queue_of_domain(c, was.domain_uid);
@@ -196,7 +195,7 @@ static void queue_go(struct controller *c, const char *uid) {
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, queue_node_object, c);
 }
 
-/* A template of daemons is one of the Go driver's objects. */
+/* A daemon claim template of a ComputeDomain is an object of the Go driver. */
 static void rct_noted(struct controller *c, const struct rct *r) {
         if (streq(r->target, CD_TARGET_DAEMON))
                 queue_go(c, r->domain_uid);
@@ -211,12 +210,12 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 rct_noted(c, was);
         if (is)
                 rct_noted(c, is);
-        if (!now && c->cds) /* its name is free: another domain may have waited for it */
+        if (!now && c->cds) /* its name is free, and another ComputeDomain may have waited for it */
                 kube_informer_each(c->cds, queue_if_wants_name,
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
-/* What the plugin says of its host concerns the domains whose pods are there. */
+/* A plugin's report about its host concerns the ComputeDomains with pods on this node. */
 static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
@@ -247,7 +246,7 @@ static void go_changed(struct controller *c, const char *was, const char *is) {
 CHANGED(set_changed, daemonset, daemonset_differs(was, is))
 CHANGED(clique_changed, clique, true)
 
-/* Such a Pod keeps our daemon off its node, too. */
+/* A daemon's Pod of the Go driver also keeps this driver's daemon off its node. */
 static void pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct pod *was = (const struct pod *)old, *is = (const struct pod *)now;
@@ -262,7 +261,8 @@ static void fabric_changed(void *u, const struct kube_object *old, const struct 
                         (const struct compute_domain_fabric *)now);
 }
 
-/* What a daemon reports concerns its partition, and the domain that its node is wanted in or has been in. */
+/* A daemon's report concerns its partition, and the ComputeDomains that its node should join or has joined.
+ */
 static void daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct daemon_pod *was = (const struct daemon_pod *)old, *is = (const struct daemon_pod *)now;
@@ -308,8 +308,8 @@ static void all_synced(struct controller *c) {
                 c->synced(c->synced_u);
 }
 
-/* Evidence is listed after what it justifies, so that nobody sees a label without the claim that was there
- * before it. */
+/* Lists ComputeDomains and claims only after the labels and objects that they justify, so that the controller
+ * never sees a label without the claim that existed before it. */
 static void on_synced(void *u) {
         struct controller *c = u;
         if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
@@ -326,7 +326,7 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
         if (e)
                 log_warn("watch fails", kv_str("resource", res->plural), kv_err(e));
         else
-                log_info("watch is well again", kv_str("resource", res->plural));
+                log_info("watch works again", kv_str("resource", res->plural));
 }
 
 static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
@@ -343,7 +343,8 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
                                                                       __VA_ARGS__ })
 #define OURS(...) .synced = on_synced, .u = c, __VA_ARGS__
 
-/* What the Go driver left. A Pod of ours has the domain's label, too. */
+/* Watches the objects that the Go driver left. This driver's daemons have the same label, and are excluded by
+ * their component label. */
 static void watch_namespace(struct controller *c, struct controller_namespace *n) {
         n->sets = CACHE(set, kube_daemonsets, struct daemonset, daemonset_fields,
                         OURS(.current = on_current, .ns = n->ns, .label_selector = CD_LABEL,
@@ -371,7 +372,7 @@ static void watch_plugins(struct controller *c) {
                                 .label_selector = c->config->plugin_selector, .index = { plugin_node }));
 }
 
-/* Which of them want a ComputeDomain of each rack: their names are all that counts. */
+/* A namespace that wants a ComputeDomain of each rack. Only its name and deletion matter. */
 struct namespace {
         struct kube_object o;
 };
@@ -463,8 +464,8 @@ QUEUE(queue_label, node)
 QUEUE(queue_set, daemonset)
 QUEUE(queue_clique, clique)
 
-/* Everything once: what needs nothing costs a look. Objects and labels of domains that are no more are found
- * this way too. */
+/* Queues everything once. This also finds objects and labels of ComputeDomains that no longer exist. A key
+ * that needs no change costs one pass. */
 void watch_queue_all(struct controller *c) {
         log_info("all caches are filled, reconciling everything",
                  kv_int("computeDomains", kube_informer_count(c->cds)),

@@ -12,7 +12,7 @@
 enum {
         BACKOFF_MIN_MS = 50,
         BACKOFF_MAX_MS = 30000,
-        BACKOFF_AWAY_MS = 5000, /* of an object; the client's lane has a back-off of its own */
+        BACKOFF_AWAY_MS = 5000, /* of an object; the client's lane has its own back-off */
         SHOWN_AFTER = 3,        /* failures in a row */
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
@@ -36,10 +36,10 @@ struct target {
         enum err_kind error_kind;
         unsigned failures, away;
         uint64_t failing_since_ms;
-        uint64_t look;            /* of the requester, when it was tried last */
-        uint64_t first_wanted_ms; /* of the request that gathers now, 0: none */
-        uint64_t last_ms;         /* end of the last success */
-        uint64_t not_before_ms;   /* backing off */
+        uint64_t look;            /* the requester's pass in which it was tried last */
+        uint64_t first_wanted_ms; /* when the request that waits now was first tried; 0: none waits */
+        uint64_t last_ms;         /* when the last write succeeded */
+        uint64_t not_before_ms;   /* the end of the back-off */
         int64_t generation;
         char key[];
 };
@@ -47,12 +47,12 @@ struct target {
 struct requester {
         UT_hash_handle hh;
         LIST_HEAD(, target) targets;
-        uint64_t look; /* counts them */
-        bool told;     /* that there is an error */
-        bool waits;    /* for room, in writes->waiting */
+        uint64_t look; /* the number of its passes */
+        bool told;     /* whether the last call of writes_options.told was about an error */
+        bool waits;    /* it waits for room, in writes->waiting */
         TAILQ_ENTRY(requester) waiting;
-        uint64_t invited; /* the round of invitations in which it was queued for there is room; 0: none */
-        bool arrived;     /* and has come */
+        uint64_t invited; /* the round in which its key was queued because there was room; 0: none */
+        bool arrived;     /* the key has had its turn since */
         char key[];
 };
 
@@ -62,9 +62,9 @@ struct writes {
         struct requester *requesters;
         size_t in_flight, failing; /* targets with an error */
         struct kube_wants_room room;
-        TAILQ_HEAD(, requester) waiting; /* who wanted to write when there was no room, in that order */
+        TAILQ_HEAD(, requester) waiting; /* requesters that found no room, in the order of their requests */
         uint64_t round;
-        unsigned n_invited; /* in this round, and not arrived yet */
+        unsigned n_invited; /* requesters that were invited in this round and have not arrived yet */
 };
 
 static void on_room(struct kube_wants_room *r);
@@ -99,12 +99,12 @@ static void arrive(struct writes *w, struct requester *r) {
         }
 }
 
-/* In the order in which they wanted it, as many as there is room for, in the work queue's own time. */
+/* Queues as many waiting requesters as there is room for, in the order of their requests. */
 static void on_room(struct kube_wants_room *room) {
         struct writes *w = CONTAINER(room, struct writes, room);
         struct requester *r;
 
-        if (work_queue_depth(w->o.queue) == 0) { /* all who were invited have been looked at */
+        if (work_queue_depth(w->o.queue) == 0) { /* all invited requesters have had their turn */
                 w->round++;
                 w->n_invited = 0;
         }
@@ -116,13 +116,13 @@ static void on_room(struct kube_wants_room *room) {
                 w->n_invited++;
                 work_queue_add(w->o.queue, r->key);
         }
-        /* Also when there is room for the invited alone: then in the next turn, which the work queue has
-         * anyway. */
+        /* Ask again even if there is room, but only for the invited ones: then the next call comes in the
+         * next turn of the loop, which the work queue needs anyway. */
         if (r)
                 kube_on_room(w->o.client, &w->room);
 }
 
-/* Whether a write may be made now; if not, the requester is queued again in its turn. */
+/* Whether a write may start now. If not, the requester is queued again when it is its turn. */
 static bool may_write(struct writes *w, struct requester *r) {
         unsigned room = kube_room(w->o.client);
         bool first = is_invited(w, r);
@@ -187,8 +187,8 @@ void writes_free(struct writes *w) {
         free(w);
 }
 
-/* Two domains may want the same claim template; each has its own failures. A name may be longer than the API
- * server accepts: a ComputeDomain of an earlier definition may ask for it. */
+/* Two ComputeDomains may want the same claim template; each has its own failures. A name may be longer than
+ * the API server accepts, because a ComputeDomain of an earlier definition may contain such a name. */
 static char *make_key(const char *requester, const struct kube_resource *res, const char *ns,
                       const char *name, const char *subresource) {
         return xasprintf("%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name,
@@ -244,7 +244,7 @@ static uint64_t now_ms(const struct writes *w) {
         return uv_now(kube_client_loop(w->o.client));
 }
 
-static void is_well(struct target *t) {
+static void reset_failures(struct target *t) {
         t->failures = t->away = 0;
         t->not_before_ms = 0;
         set_error(t, NULL);
@@ -254,24 +254,24 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
                 t->generation =
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
-        if (t->generation == WRITES_MADE_GENERATION) /* as nothing that is remembered */
+        if (t->generation == WRITES_MADE_GENERATION) /* need not be remembered, see writes_generation() */
                 t->generation = 0;
-        /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
+        /* The answer to a DELETE is the object while a finalizer keeps it, else a Status. */
         if (t->cache && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
                 kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
         else if (t->cache)
                 kube_informer_answer(t->cache, obj);
-        is_well(t);
+        reset_failures(t);
         t->last_ms = now_ms(t->w);
 }
 
-/* A name or an answer may be as long as somebody else likes: a status has to hold this. */
+/* Names and answers of the server can have any length, and the text must fit into a status. */
 static char *error_text(const struct target *t, const char *why) {
         return xasprintf("%s %s %.63s%s%.253s: %.1024s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
                          t->ns ? "/" : "", t->name, why);
 }
 
-/* Nobody who knows of the object answered: there is nothing to say of it. */
+/* No API server answered, so the write has neither succeeded nor failed. */
 static void got_no_answer(struct target *t, const struct err *e) {
         t->away++;
         t->failures = 0;
@@ -289,8 +289,8 @@ static void failed(struct target *t, const struct err *e) {
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
         set_error(t, NULL);
         char *text = error_text(t, e->msg);
-        /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when
-         * the key comes again. */
+        /* After a conflict, or if the object no longer exists, the cache is only late. It is current when the
+         * key has its next turn. */
         if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
                 log_v(3, "write lost a race", kv_str("write", text));
                 free(text);
@@ -320,7 +320,7 @@ static const char *error_of(const struct requester *r) {
         return NULL;
 }
 
-static void tell(struct writes *w, struct requester *r) {
+static void report(struct writes *w, struct requester *r) {
         bool bad = error_of(r) != NULL;
         if (bad == r->told)
                 return;
@@ -347,7 +347,7 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
         if (t->done)
                 t->done(t->u, &(struct writes_about){ t->requester, t->ns, t->name }, obj, e);
         work_queue_add(w->o.queue, t->requester);
-        tell(w, find_requester(w, t->requester));
+        report(w, find_requester(w, t->requester));
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {
@@ -358,7 +358,8 @@ void writes_begin(struct writes *w, const char *requester) {
         make_requester(w, requester)->look++;
 }
 
-/* Another part of the object travels: what is written now may name the version that it is about to change. */
+/* Whether a write of any part of the object is in flight. A write that starts now may name the version that
+ * the other write is about to change. */
 static bool is_being_written(const struct requester *r, const struct target *t) {
         const struct target *o;
         LIST_FOREACH (o, &r->targets, of_requester)
@@ -395,7 +396,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         t->call = kube_start(w->o.client, &(struct kube_request){
                                                   .verb = q->verb,
                                                   .lane = KUBE_LANE_BULK,
-                                                  .attempts = 1, /* the next has a body of its own time */
+                                                  .attempts = 1, /* a retry needs a new body */
                                                   .res = q->res,
                                                   .ns = q->ns,
                                                   .name = q->name,
@@ -435,11 +436,11 @@ void writes_end(struct writes *w, const char *requester) {
                 if (t->look == r->look)
                         continue;
                 t->first_wanted_ms = 0;
-                is_well(t);
+                reset_failures(t);
                 if (!t->call && !t->generation && now_ms(w) - t->last_ms >= REMEMBERED_MS)
                         drop(t);
         }
-        tell(w, r);
+        report(w, r);
         drop_if_empty(w, r);
 }
 
@@ -474,7 +475,7 @@ void writes_forget(struct writes *w, const char *requester) {
                 if (!t->call)
                         drop(t);
         }
-        tell(w, r);
+        report(w, r);
         drop_if_empty(w, r);
 }
 

@@ -72,7 +72,7 @@ static void deletion_waits_for_daemons_for_a_limited_time(void **state) {
         w->now += PLAN_PATIENCE_S;
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
-        assert_string_equal(world_condition(w, a, "Ready")->message, "Waiting for IMEX to end on node-a");
+        assert_string_equal(world_condition(w, a, "Ready")->message, "Waiting for IMEX to stop on node-a");
         w->now += PLAN_DAEMONS_END_S;
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
@@ -355,7 +355,8 @@ static void a_deletion_that_waits_for_labels_reports_why(void **state) {
         plan_make(&in, a, &p);
         const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
         assert_non_null(strstr(
-                x->body.p, "Waiting for the label to go from node-a: patch Node node-a: a webhook says no"));
+                x->body.p,
+                "Waiting for the label to be removed from node-a: patch Node node-a: a webhook says no"));
         arena_free(a);
 }
 
@@ -379,7 +380,7 @@ static void a_deletion_that_waits_for_a_template_names_the_finalizer(void **stat
         assert_string_equal(c->reason, "DeletionWaiting");
         assert_string_equal(c->message,
                             "Waiting for objects to be deleted: ResourceClaimTemplate " WORLD_USER_NS
-                            "/tpl (finalizers: example.com/keep). Other controllers have to remove their "
+                            "/tpl (finalizers: example.com/keep). Other controllers must remove their "
                             "finalizers");
         arena_free(a);
 }
