@@ -64,7 +64,8 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
         "\",\"namespace\":\"driver\",\"uid\":\"g\",\"resourceVersion\":\"1\",\"finalizers\":["               \
         "\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL "\":\"" DOMAIN "\"}}}"
 
-/* The Pods of the Go driver are watched as those that have a domain's label and are none of ours. */
+/* Whether a request is about this driver's daemons. Requests about the Go driver's Pods exclude these by
+ * label, and select the label of a ComputeDomain. */
 static bool of_daemons(const char *path) {
         return fake_has(path, CD_DAEMON_OBJECT) && !fake_has(path, "computeDomain");
 }
@@ -156,7 +157,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         return NULL;
 }
 
-/* The object is what the merge patch makes of it. */
+/* Applies the merge patch to the object. */
 static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         static unsigned version = 10;
         snprintf(w->fabric, sizeof w->fabric, "%s", r->body);
@@ -267,7 +268,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
         fake_refuse(c, 403, "not in this test");
 }
 
-/* The API server is asked for n1 itself. */
+/* A list that confirms whether n1 exists. */
 static void on_asked(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 12);
         w->n_node_asks++;
@@ -284,7 +285,7 @@ static void on_asked(struct world *w, struct fake_conn *c, const struct fake_req
         fake_list(c, r, "Node", list);
 }
 
-/* A list of the object that is from before what the cache has. */
+/* A list that is older than the object in the cache. */
 static void on_restored(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         const char *kind;
         _cleanup_(freep) char *items = items_of(w, r->path, &kind);

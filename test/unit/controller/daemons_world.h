@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemons_world: an API server for a controller that leads: nodes in one partition, their daemons, the object
- * of the partition, and a ComputeDomain. Tests change what it has before the controller starts, or between
- * two starts. */
+/* daemons_world: an API server for a leading controller, with nodes in one partition, their daemons, the
+ * fabric object, and a ComputeDomain. Tests change its content before the controller starts, or between two
+ * starts. */
 #pragma once
 
 #include "api/names.h"
@@ -24,46 +24,47 @@
 
 struct world {
         struct leading l;
-        const char *domains, *claims, *templates; /* lists' items */
+        const char *domains, *claims, *templates; /* items of lists */
         const char *node_labels, *node_spec;      /* members */
         const char *boot;                         /* of the nodes */
-        /* What the API server answers where it is asked for n1 itself; NULL: the same. */
+        /* n1 in lists that confirm; NULL: as in other lists. */
         const char *asked_spec, *asked_boot;
         bool asked_refused, asked_gone;
         bool not_ready; /* the nodes */
         bool has_daemon;
         const char *report;             /* of the daemon, as JSON; NULL: none */
-        bool ready;                     /* its annotation */
-        const char *template_hash;      /* of its Pod */
-        const char *daemon_meta;        /* members of the Pod's metadata, each with a comma */
-        const char *daemon_status;      /* members of the Pod's status, each with a comma */
-        unsigned n_daemons, n_crashing; /* on n1 and on; of these the first, by the present template */
-        unsigned n_missing;             /* the first nodes, whose daemon has no Pod yet */
-        const char *unprepared;         /* the daemon claim that the plugin has unprepared last */
-        const char *refused;            /* UID of the daemon's Pod that the plugin has refused last */
-        const char *slice;              /* the partition that the nodes' slices name; NULL: no slices */
+        bool ready;                     /* the ready annotation of the daemon's Pod */
+        const char *template_hash;      /* of the daemon's Pod */
+        const char *daemon_meta;        /* members of the Pod's metadata, each followed by a comma */
+        const char *daemon_status;      /* members of the Pod's status, each preceded by a comma */
+        unsigned n_daemons, n_crashing; /* daemons on n1, n2, ...; the first of them crash, with the present
+                                           template */
+        unsigned n_missing;             /* the first nodes, whose daemons have no Pod yet */
+        const char *unprepared;         /* the last daemon claim that the plugin has unprepared */
+        const char *refused;            /* UID of the last daemon's Pod that the plugin has refused */
+        const char *slice;              /* the clique ID in the nodes' slices; NULL: no slices */
         bool elsewhere;              /* the daemon has the label of another partition, which has an object */
-        bool has_set;                /* the DaemonSet is there, as it is to be */
-        const char *daemon_template; /* the claim template of the daemons, NULL: there is none */
-        bool takes_templates;        /* writes of that succeed */
-        char order[32]; /* of writes: d and c: it is deleted and created; s: the DaemonSet is applied */
-        bool hold_fabric, hold_deletes; /* these are not answered */
-        bool restored;                  /* lists of the object are from before its list */
-        const char *assignments;        /* "domains" of the partition's object; NULL: there is none */
+        bool has_set;                /* the right DaemonSet exists */
+        const char *daemon_template; /* the claim template of the daemons; NULL: none */
+        bool takes_templates;        /* writes of this template succeed */
+        char order[32]; /* of writes; d, c: the template is deleted, created; s: the DaemonSet is applied */
+        bool hold_fabric, hold_deletes; /* writes of the object, and deletions, get no answer */
+        bool restored;                  /* lists of the object are older than the first list */
+        const char *assignments;        /* "domains" of the fabric object; NULL: the object does not exist */
         const char *epoch;
-        const char *channels, *more; /* of the object; members, each with a comma before it */
-        char *object;                /* as the last write left it */
+        const char *channels, *more; /* of the object; other members, each preceded by a comma */
+        char *object;                /* after the last write */
         char fabric[8192], node[1024], deleted[1024]; /* bodies of the last writes */
-        char other[8192];                             /* the same, of the object of the other partition */
+        char other[8192];                             /* the same, of the other partition's object */
         char event[2048];                             /* the last one */
-        char status[8192];                            /* of the ComputeDomain, as it was written last */
+        char status[8192];                            /* the last status of the ComputeDomain */
         struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch; /* the last of each */
         struct fake_conn *held;                                                       /* the last one */
         unsigned n_claim_lists, n_domain_lists, n_node_asks, n_sets, n_templates, n_set_deletes;
         unsigned n_pod_deletes, n_lease_lists, n_fabric_writes;
-        bool go_set;           /* the Go driver's DaemonSet of the domain is there */
-        unsigned n_go_deletes; /* of that */
-        /* Writes of the object before a daemon's Pod was deleted, and before a Node's label went. */
+        bool go_set;           /* the Go driver's DaemonSet of the ComputeDomain exists */
+        unsigned n_go_deletes; /* of this DaemonSet */
+        /* Writes of the object before a daemon's Pod was deleted, and before a Node's label was removed. */
         unsigned n_before_delete, n_before_label;
 };
 
@@ -99,7 +100,7 @@ struct world {
 #define RUNS(index, epoch) REPORT(ASSIGNED(DOMAIN, index, epoch) ",\"ready\":true,\"served\":true")
 #define STARTS(index, epoch) REPORT(ASSIGNED(DOMAIN, index, epoch))
 
-/* ---- domains of the partition's object, with the assignment of n1 ---- */
+/* ---- "domains" of the fabric object, with the assignment of n1 ---- */
 
 #define THE_OWNER                                                                                            \
         "{\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\",\"uid\":"        \
@@ -115,7 +116,7 @@ struct world {
 #define LABELLED "\"" CD_LABEL_DAEMON "\":\"true\""
 #define ASSIGNS "\"assignments\":[{"
 #define MARKED "\"removals\":[{\"node\":\"n1\",\"podUID\":\"p1\"}]"
-/* Of a new domain: to n1, with the first index. */
+/* The first assignment of a new IMEX domain: n1 has index 0. */
 #define ASSIGNED_FIRST                                                                                       \
         "\"assignments\":[{\"node\":\"n1\",\"index\":0,\"epoch\":1," THE_DAEMON ",\"ip\":\"10.0.0.1\"}]"
 
@@ -124,19 +125,18 @@ struct world {
 
 int world_setup(void **state);
 int world_teardown(void **state);
-/* The mode that these settings choose, with the labels that its nodes have. */
+/* Sets the mode that these settings choose, and the labels that Nodes have in this mode. */
 void world_set_mode(struct world *w, const char *gates, const char *isolation);
-/* The next leader, which knows nothing. */
+/* Starts the next leader, which has no memory. */
 void world_start_again(struct world *w);
-/* The claim template of the daemons as it is to be, with these members of its metadata. The caller frees it.
- */
+/* The right claim template of the daemons, with these members in its metadata. The caller frees it. */
 char *world_template_text(const char *meta);
-/* The daemon of n1 reports this: from the start, or as a change. */
+/* The daemon of n1 has this report from the start, or changes its report. */
 void world_has_reported(struct world *w, const char *report);
 void world_change_report(struct world *w, const char *report);
-/* The Node n1 is changed, or deleted: type of the event and the labels that it has then. */
+/* The Node n1 is changed or deleted: the type of the watch event, and the Node's new labels. */
 void world_change_node(struct world *w, const char *type, const char *labels);
-/* A ComputeDomain with a claim on n1. */
+/* The ComputeDomain has a claim on n1. */
 void world_is_claimed(struct world *w);
 /* n1 is assigned to the ComputeDomain, with epoch 7. */
 void world_is_assigned(struct world *w);

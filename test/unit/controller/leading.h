@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leading: a controller that leads, against an API server that the test plays, and that offers
- * resource.k8s.io/v1. */
+/* leading: a leading controller and an API server that the test simulates. It offers resource.k8s.io/v1. */
 #pragma once
 
 #include "world/fake_server.h"
@@ -12,7 +11,7 @@ struct leading {
         struct kube_client *client;
         struct event_recorder *events;
         struct metrics *metrics;
-        struct config config; /* the least that it needs, and what the test adds before leading_start() */
+        struct config config; /* the minimum, and what the test adds before leading_start() */
         struct controller c;
 };
 
@@ -20,7 +19,7 @@ static inline void leading_on_api(void *u, const struct err *e) {
         *(bool *)u = !e;
 }
 
-/* `on_request` answers, with u. */
+/* `on_request` answers requests; it gets `u`. */
 static inline void leading_init(struct leading *l, fake_fn *on_request, void *u) {
         static const char *namespaces[] = { "driver" };
         struct err e;
@@ -50,7 +49,7 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
         run_until(&l->loop, &known);
 }
 
-/* The mode that these settings choose (model/mode.h). */
+/* Sets the mode that these settings choose (model/mode.h). */
 static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation) {
         static struct gates gates;
         struct err e;
@@ -75,14 +74,15 @@ static inline void leading_done(struct leading *l) {
         loop_end(&l->loop);
 }
 
-/* What is asked for before there is a list to give: which versions there are. */
+/* Answers the discovery request with the served versions. */
 static inline void leading_versions(struct fake_conn *c) {
         fake_reply(
                 c, 200, NULL,
                 "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
 }
 
-/* The items of the list at a path, which the caller frees, and what they are; NULL: the test has none. */
+/* Returns the items of the list at a path, and their kind. The caller frees them. NULL: the test has no such
+ * list. */
 typedef char *leading_items_fn(void *u, const char *path, const char **ret_kind);
 static inline const char *leading_kind_of(const char *path) {
         static const char *const kinds[][2] = { { "/daemonsets", "DaemonSet" },
@@ -96,7 +96,7 @@ static inline const char *leading_kind_of(const char *path) {
         return NULL;
 }
 
-/* Answers a GET: a watch on which nothing happens, a list of these items, or which versions there are. */
+/* Answers a GET: a watch without events, a list of these items, or the served versions. */
 static inline void leading_read(struct fake_conn *c, const struct fake_request *r, leading_items_fn *items_of,
                                 void *u) {
         const char *kind = NULL;

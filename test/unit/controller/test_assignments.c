@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that leads where one daemon per node runs IMEX for one domain after another: which assignments
- * it writes into the object of a partition, and what it asks the API server before it takes one away. */
+/* A leading controller in driver-managed mode: which assignments it writes into the fabric object, and what
+ * it asks the API server before it removes one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "daemons_world.h"
 #include "imex/imex_files.h"
 
-/* ---- who is assigned ---- */
+/* ---- new assignments ---- */
 
 /* failure: a node is assigned to an IMEX domain -> its address is that of the daemon's Pod */
 static void a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address(void **state) {
@@ -40,7 +40,7 @@ static void a_daemon_that_has_not_reported_gets_no_assignment(void **state) {
 }
 
 /* failure: the report of a daemon cannot be read -> the daemon gets no assignment */
-static void a_report_that_cannot_be_read_gets_no_assignment(void **state) {
+static void a_daemon_with_an_unreadable_report_gets_no_assignment(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, "{\"claimUID\":\"" CLAIM_UID "\",\"bootID\":\"x\"}");
@@ -58,7 +58,7 @@ static void an_assignment_leaves_only_after_confirmation_that_no_claim_exists(vo
         world_has_reported(w, RUNS("3", "7"));
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
-        assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
+        assert_true(w->n_claim_lists >= 2); /* one list for the cache, one for the confirmation */
 }
 
 /* failure: a cache does not show a ComputeDomain -> its assignments end only after confirmation */
@@ -72,7 +72,7 @@ static void assignments_end_only_after_confirmation_that_the_domain_is_deleted(v
         assert_true(w->n_domain_lists >= 2);
 }
 
-/* The DaemonSet controller is about to delete the daemon's Pod. */
+/* The DaemonSet controller will delete the daemon's Pod. */
 /* failure: the label of a daemon's Node is removed while a claim is allocated -> the label is restored before
  * an assignment */
 static void a_daemon_whose_node_has_lost_its_label_gets_no_assignment(void **state) {
@@ -104,9 +104,9 @@ static void a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved(vo
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3,\"epoch\":8," THE_DAEMON));
 }
 
-/* ---- what ends an assignment ---- */
+/* ---- the end of assignments ---- */
 
-/* A Pod that was deleted by force may run on a node that is cut off. */
+/* A force-deleted Pod may still run on a node that is cut off. */
 /* failure: the Pod of a daemon disappears while its Node exists -> the index stays taken [force-deleted] */
 static void a_force_deleted_daemon_keeps_its_index_while_its_node_exists(void **state) {
         struct world *w = *state;
@@ -116,7 +116,7 @@ static void a_force_deleted_daemon_keeps_its_index_while_its_node_exists(void **
         run_for(&w->l.loop, 500);
         assert_non_null(strstr(w->fabric, IS_LEAVING("Leaving")));
         assert_non_null(strstr(w->object, "\"epoch\":7,\"state\":\"Leaving\""));
-        /* Nor is the index reserved for a successor while claims are there. */
+        /* The index is not reserved for the next daemon either, while claims exist. */
         w->claims = A_CLAIM;
         world_start_again(w);
         run_for(&w->l.loop, 500);
@@ -124,7 +124,7 @@ static void a_force_deleted_daemon_keeps_its_index_while_its_node_exists(void **
 }
 
 /* failure: a daemon reports that it has left an epoch -> its index is free */
-static void what_a_daemon_has_left_is_free(void **state) {
+static void an_epoch_that_a_daemon_has_left_frees_its_index(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
         w->assignments = LEAVING;
@@ -144,11 +144,11 @@ static void a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment(v
         w->unprepared = CLAIM_UID;
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
-        /* While a claim of the domain is there, the node keeps its index. */
+        /* While a claim of the ComputeDomain exists, the node keeps its index. */
         w->claims = A_CLAIM;
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_RESERVED));
-        /* Of another daemon's claim it says nothing about this assignment. */
+        /* An unprepared claim of another daemon does not concern this assignment. */
         w->claims = "";
         w->unprepared = OTHER_CLAIM_UID;
         world_start_again(w);
@@ -157,7 +157,7 @@ static void a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment(v
         assert_non_null(strstr(w->fabric, IS_LEAVING("Leaving")));
 }
 
-/* What the daemon reported before does not count again, whatever is written then. */
+/* The earlier report of the daemon does not count again after later writes. */
 static void stays_free(struct world *w) {
         unsigned n = w->n_fabric_writes;
         run_for(&w->l.loop, 500);
@@ -174,7 +174,7 @@ static void another_boot_frees_an_index_only_after_confirmation(void **state) {
         world_is_assigned(w);
         w->assignments = LEAVING;
         w->boot = BOOT_2;
-        w->asked_boot = BOOT; /* the cache shows an earlier boot, or a later one that is not true */
+        w->asked_boot = BOOT; /* the cache shows another boot than the API server */
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->n_node_asks);
         run_for(&w->l.loop, 300);
@@ -186,7 +186,7 @@ static void another_boot_frees_an_index_only_after_confirmation(void **state) {
         assert_null(strstr(w->fabric, "\"assignments\":[]"));
         w->asked_refused = false;
         w->asked_boot = BOOT_2;
-        world_has_reported(w, RUNS("3", "7")); /* in that boot, and it has not started again */
+        world_has_reported(w, RUNS("3", "7")); /* in the earlier boot; the daemon has not started again */
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[],\"freed\":\"3\""));
         assert_true(w->n_node_asks);
@@ -200,7 +200,7 @@ static void a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_
         world_is_assigned(w);
         w->claims = A_CLAIM;
         w->boot = BOOT_2;
-        world_has_reported(w, RUNS("3", "7")); /* of before: the same Pod starts again */
+        world_has_reported(w, RUNS("3", "7")); /* in the earlier boot; the same Pod starts again */
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_RESERVED));
         run_for(&w->l.loop, 300);
@@ -235,10 +235,10 @@ static void a_powered_off_node_that_is_out_of_service_frees_its_index_only_after
         stays_free(w);
 }
 
-/* ---- what counts more than the object ---- */
+/* ---- lost and restored fabric objects ---- */
 
 /* failure: the fabric object is lost while a daemon terminates -> what it runs is entered again [etcd] */
-static void a_terminating_daemon_keeps_what_it_runs_after_the_object_was_lost(void **state) {
+static void a_terminating_daemon_keeps_its_assignment_after_the_object_was_lost(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, RUNS("3", "7"));
@@ -248,7 +248,7 @@ static void a_terminating_daemon_keeps_what_it_runs_after_the_object_was_lost(vo
         assert_null(strstr(w->fabric, "\"state\":"));
 }
 
-/* They follow from the UID of the domain. */
+/* Whether the object has the names that follow from the UID. */
 static bool has_names_of(const struct world *w, const char *uid) {
         char infix[IMEX_INFIX_SIZE], member[32];
         imex_infix(uid, infix);
@@ -258,7 +258,7 @@ static bool has_names_of(const struct world *w, const char *uid) {
 
 /* failure: the fabric object lacks what a daemon runs -> it is entered with the daemon's index and epoch
  * [etcd] */
-static void what_a_daemon_runs_is_entered_with_its_index_and_names(void **state) {
+static void a_running_assignment_is_entered_with_its_index_and_names(void **state) {
         struct world *w = *state;
         world_is_claimed(w);
         world_has_reported(w, RUNS("5", "9"));
@@ -266,7 +266,7 @@ static void what_a_daemon_runs_is_entered_with_its_index_and_names(void **state)
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
         assert_true(has_names_of(w, DOMAIN));
         assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":5,\"epoch\":9," THE_DAEMON));
-        /* And other daemons may run something, too. */
+        /* Other daemons may also run IMEX, so a recount starts. */
         assert_non_null(strstr(w->fabric, "\"epoch\":10,\"recount\":10,"));
 }
 
@@ -291,7 +291,7 @@ static void nothing_is_assigned_while_a_daemon_watches_another_object(void **sta
         assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
-/* etcd was restored: what was assigned since is not in the object, and its daemon runs it. */
+/* etcd was restored. The object lacks later assignments, and the daemons run them. */
 /* failure: the version of the fabric object goes back -> a recount starts before anything is assigned [etcd]
  * */
 static void an_older_version_of_the_fabric_object_starts_a_recount(void **state) {
@@ -313,15 +313,14 @@ static void an_older_version_of_the_fabric_object_starts_a_recount(void **state)
         world_change_report(w, ANSWERS("5"));
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":0,\"epoch\":6," THE_DAEMON));
         assert_non_null(strstr(w->fabric, "\"epoch\":6,\"recount\":0,"));
-        run_for(&w->l.loop, 300); /* it went back once */
+        run_for(&w->l.loop, 300); /* the version went back once, so there is one recount */
         assert_non_null(strstr(w->fabric, "\"recount\":0,"));
 }
 
 /* ---- another partition ---- */
 
-/* Whoever has the token of its node may have written that. */
-static void
-what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_nothing(void **state) {
+/* A process with the token of the node can write such a report. */
+static void a_report_about_a_partition_that_the_slice_does_not_name_is_ignored(void **state) {
         struct world *w = *state;
         w->elsewhere = true;
         world_has_reported(w, "{\"claimUID\":\"" CLAIM_UID "\",\"bootID\":\"" BOOT
@@ -331,14 +330,14 @@ what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_not
         run_for(&w->l.loop, 500);
         assert_null(strstr(w->other, DOMAIN));
         assert_null(strstr(w->other, "\"epoch\":12"));
-        /* Nor does it of its own, whose object it does not watch. */
+        /* It does not count for its own partition either, because it does not watch this object. */
         assert_null(strstr(w->fabric, DOMAIN));
         assert_null(strstr(w->fabric, "\"epoch\":12"));
         assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
-/* The object of the partition that it was in was put back after it had gone: no daemon would ever report that
- * it has left an assignment there. */
+/* The fabric object of its old partition was restored after the node had moved. No daemon would ever report
+ * that it has left the assignment. */
 /* failure: the fabric object is restored after a node has moved -> its old assignments are removed [etcd] */
 static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void **state) {
         struct world *w = *state;
@@ -352,7 +351,7 @@ static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void 
         assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
 }
 
-/* It may still run what it has here. */
+/* The daemon may still run its old assignment. */
 /* failure: a moved node's daemon does not yet watch its new fabric object -> its old assignment stays [etcd]
  * */
 static void a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment(void **state) {
@@ -367,7 +366,7 @@ static void a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assig
         assert_null(strstr(w->fabric, "\"assignments\":[]"));
 }
 
-/* ---- the domain that stands in a partition for all ComputeDomains ---- */
+/* ---- the standing domain ---- */
 
 #define OWN_CLAIM                                                                                            \
         "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
@@ -379,7 +378,7 @@ static void a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assig
         "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
         "\",\"isolation\":\"Channel\"}}}]}}}}"
 
-/* The daemon's report, and the object's domains, of a node with an assignment in that domain. */
+/* Sets report and object of a node that is assigned in the standing domain. */
 static void stands(struct world *w, const char *gates, const char *isolation) {
         static char report[600], domains[600], uid[37];
         world_set_mode(w, gates, isolation);
@@ -415,7 +414,7 @@ static void a_node_joins_the_standing_domain_before_any_claim(void **state) {
         assert_non_null(strstr(w->fabric, "\"slots\":18,"));
         assert_non_null(strstr(w->fabric, ASSIGNED_FIRST));
         assert_non_null(strstr(w->fabric, "\"domainCount\":0,")); /* of ComputeDomains */
-        /* It belongs to the partition: no ComputeDomain of its name is looked for. */
+        /* Its owner is the partition, so the controller does not look for a ComputeDomain with this UID. */
         run_for(&w->l.loop, 300);
         assert_int_equal(w->n_domain_lists, 1);
 }
@@ -428,7 +427,7 @@ static void a_cordoned_node_leaves_the_standing_domain(void **state) {
         w->node_spec = "\"unschedulable\":true";
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
-        assert_null(strstr(w->node, CD_LABEL_DAEMON)); /* its daemon stays, and holds nothing */
+        assert_null(strstr(w->node, CD_LABEL_DAEMON)); /* the daemon stays, without an assignment */
 }
 
 /* failure: a node with a claim is cordoned, with channel isolation -> it stays in the standing domain
@@ -445,7 +444,7 @@ static void a_cordoned_node_with_a_claim_stays_in_the_standing_domain(void **sta
         assert_null(strstr(w->node, CD_LABEL_DAEMON));
 }
 
-/* What the condition IMEXHealthy of a ComputeDomain with a claim on n1 says. */
+/* Status and message of the condition IMEXHealthy of a ComputeDomain with a claim on n1. */
 static const char *health_of(struct world *w) {
         static char text[512];
         w->domains = A_DOMAIN(MODE_DRIVER_CHANNEL);
@@ -474,10 +473,10 @@ static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void
         stands(w, BY_DAEMONS, "channel");
         leading_start(&w->l);
         assert_non_null(strstr(health_of(w), "True "));
-        /* The isolation changes, and it has yet to leave the domain of a ComputeDomain. */
+        /* The isolation changes, and the daemon has not left the IMEX domain of a ComputeDomain yet. */
         w->report = RUNS("3", "7");
         assert_non_null(strstr(health_of(w), "False n1 is DOWN: its daemon still serves"));
-        /* Nobody lists the domain that it serves. */
+        /* No object lists the IMEX domain that the daemon serves. */
         stands(w, BY_DAEMONS, "channel");
         w->assignments = "";
         w->epoch = "0";
@@ -485,17 +484,16 @@ static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void
         assert_non_null(strstr(health_of(w), "Unknown "));
 }
 
-/* The workload ends it: the API alone ends nothing. */
+/* IMEX stops only when the workload ends, and not because of a change in the API. */
 /* failure: the mode is changed while pods use the standing domain -> nodes leave only after their pods
  * [standing] */
-static void after_a_change_of_the_mode_a_node_leaves_and_is_not_forced(void **state) {
+static void after_a_mode_change_a_node_leaves_and_its_imex_is_not_stopped(void **state) {
         struct world *w = *state;
         stands(w, BY_HOSTS, NULL);
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Leaving")));
         assert_null(strstr(w->node, CD_LABEL_DAEMON));
-        /* Also where the object was lost: the domain is that of the partition, and not of a ComputeDomain
-         * that is gone. */
+        /* The same if the object was lost: the owner is the partition, and not a deleted ComputeDomain. */
         w->assignments = "";
         w->epoch = "0";
         world_start_again(w);
@@ -505,7 +503,7 @@ static void after_a_change_of_the_mode_a_node_leaves_and_is_not_forced(void **st
         assert_null(strstr(w->fabric, "Ending"));
 }
 
-/* ---- channels that were given under isolation=channel ---- */
+/* ---- channels that were assigned with isolation=channel ---- */
 
 #define A_CHANNEL                                                                                            \
         "{\"id\":4,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN "\"}}"
@@ -542,7 +540,7 @@ static void after_channel_isolation_an_entry_stays_while_a_claim_exists(void **s
 
 /* failure: the fabric object with a standing domain is deleted -> its nodes are entered again unchanged
  * [etcd] */
-static void what_daemons_run_is_entered_after_the_object_was_deleted(void **state) {
+static void running_assignments_are_entered_after_the_object_was_deleted(void **state) {
         struct world *w = *state;
         char uid[37];
         stands(w, BY_DAEMONS, "channel");
@@ -561,32 +559,32 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(a_claim_assigns_its_node_to_the_domain_with_an_index_and_an_address),
                 TEST(a_daemon_that_has_not_reported_gets_no_assignment),
-                TEST(a_report_that_cannot_be_read_gets_no_assignment),
+                TEST(a_daemon_with_an_unreadable_report_gets_no_assignment),
                 TEST(an_assignment_leaves_only_after_confirmation_that_no_claim_exists),
                 TEST(assignments_end_only_after_confirmation_that_the_domain_is_deleted),
                 TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
                 TEST(a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved),
                 TEST(a_force_deleted_daemon_keeps_its_index_while_its_node_exists),
-                TEST(what_a_daemon_has_left_is_free),
+                TEST(an_epoch_that_a_daemon_has_left_frees_its_index),
                 TEST(a_daemon_claim_that_the_plugin_has_unprepared_frees_its_assignment),
                 TEST(another_boot_frees_an_index_only_after_confirmation),
                 TEST(a_rebooted_node_gets_a_new_epoch_with_its_index_when_its_daemon_has_reported),
                 TEST(a_powered_off_node_that_is_out_of_service_frees_its_index_only_after_confirmation),
-                TEST(a_terminating_daemon_keeps_what_it_runs_after_the_object_was_lost),
-                TEST(what_a_daemon_runs_is_entered_with_its_index_and_names),
+                TEST(a_terminating_daemon_keeps_its_assignment_after_the_object_was_lost),
+                TEST(a_running_assignment_is_entered_with_its_index_and_names),
                 TEST(nothing_is_assigned_while_a_daemon_watches_another_object),
                 TEST(an_older_version_of_the_fabric_object_starts_a_recount),
-                TEST(what_a_daemon_reports_of_a_partition_that_its_slice_does_not_name_counts_for_nothing),
+                TEST(a_report_about_a_partition_that_the_slice_does_not_name_is_ignored),
                 TEST(a_node_whose_daemon_serves_another_partition_has_left_this_one),
                 TEST(a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment),
                 TEST(a_node_joins_the_standing_domain_before_any_claim),
                 TEST(a_cordoned_node_leaves_the_standing_domain),
                 TEST(a_cordoned_node_with_a_claim_stays_in_the_standing_domain),
                 TEST(a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists),
-                TEST(after_a_change_of_the_mode_a_node_leaves_and_is_not_forced),
+                TEST(after_a_mode_change_a_node_leaves_and_its_imex_is_not_stopped),
                 TEST(after_channel_isolation_the_entry_of_a_deleted_domain_is_removed),
                 TEST(after_channel_isolation_an_entry_stays_while_a_claim_exists),
-                TEST(what_daemons_run_is_entered_after_the_object_was_deleted),
+                TEST(running_assignments_are_entered_after_the_object_was_deleted),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

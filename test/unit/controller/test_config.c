@@ -8,7 +8,7 @@
 
 #include "controller/config.h"
 
-/* Every variable that the chart sets, and what is required. */
+/* Unsets the variables that the chart may set, and sets the required ones. */
 static void clear_env(void) {
         static const char *const names[] = { "POD_NAME",
                                              "NAMESPACE",
@@ -38,7 +38,7 @@ static int load(struct config *c, struct err *e) {
         return config_load(c, 1, argv, e);
 }
 
-static void defaults(void **state) {
+static void unset_variables_have_defaults(void **state) {
         struct config c;
         struct err e;
         clear_env();
@@ -74,7 +74,7 @@ static void lists_are_split_and_deduplicated(void **state) {
         config_done(&c);
 }
 
-static void daemons_get_what_the_chart_says(void **state) {
+static void the_daemon_settings_of_the_chart_are_loaded(void **state) {
         struct config c;
         struct err e;
         clear_env();
@@ -93,7 +93,7 @@ static void daemons_get_what_the_chart_says(void **state) {
         config_done(&c);
 }
 
-static void the_mode_comes_from_gates_and_words(void **state) {
+static void the_mode_comes_from_gates_and_settings(void **state) {
         static const struct {
                 const char *gates, *mode, *want;
         } cases[] = {
@@ -114,20 +114,20 @@ static void the_mode_comes_from_gates_and_words(void **state) {
                 if (load(&c, &e) < 0)
                         fail_msg("%s", e.msg);
                 assert_string_equal(c.mode->name, cases[i].want);
-                /* What is logged and handed on is what holds, not what was said. */
+                /* The gates that are logged and passed to the daemons are the effective ones. */
                 assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL,
                                  mode_runs_daemons(c.mode));
                 config_done(&c);
         }
 }
 
-static void channels_need_the_selector_of_the_plugins(void **state) {
+static void channel_isolation_requires_a_plugin_selector(void **state) {
         struct config c;
         struct err e;
         clear_env();
         setenv("IMEX_ISOLATION", "channel", 1);
-        assert_int_equal(load(&c, &e), -1); /* what nodes hold, their plugins report */
-        assert_non_null(strstr(e.msg, "needs --kubelet-plugin-selector"));
+        assert_int_equal(load(&c, &e), -1); /* the plugins report which channels nodes hold */
+        assert_non_null(strstr(e.msg, "requires --kubelet-plugin-selector"));
         config_done(&c);
         setenv("KUBELET_PLUGIN_SELECTOR", "app=plugin", 1);
         if (load(&c, &e) < 0)
@@ -138,7 +138,7 @@ static void channels_need_the_selector_of_the_plugins(void **state) {
         unsetenv("KUBELET_PLUGIN_SELECTOR");
 }
 
-static void a_fresh_daemon_for_each_domain_is_for_domains_of_their_own(void **state) {
+static void a_fresh_pod_per_domain_requires_domain_isolation(void **state) {
         struct config c;
         struct err e;
         clear_env();
@@ -156,7 +156,7 @@ static void a_fresh_daemon_for_each_domain_is_for_domains_of_their_own(void **st
         unsetenv("KUBELET_PLUGIN_SELECTOR");
 }
 
-static void what_cannot_work_is_refused_in_words(void **state) {
+static void invalid_settings_are_rejected_with_a_message(void **state) {
         static const struct {
                 const char *name, *value, *want;
         } cases[] = {
@@ -164,7 +164,7 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "IMAGE_NAME", NULL, "IMAGE_NAME" },
                 { "LOG_VERBOSITY_CD_DAEMON", "loud", "LOG_VERBOSITY_CD_DAEMON" },
                 { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
-                { "IMEX_ISOLATION", "channel", "needs --kubelet-plugin-selector" },
+                { "IMEX_ISOLATION", "channel", "requires --kubelet-plugin-selector" },
                 { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
@@ -172,19 +172,19 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "IMEX_CONFIG", "{\"IMEX_NODE_CONFIG_FILE\":\"/tmp/x\"}",
                   "IMEX_NODE_CONFIG_FILE belongs to the driver" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"app\":\"mine\"}}",
-                  "label \"app\" is the driver's own" },
+                  "label \"app\" is reserved for the driver" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"resource.nvidia.com/computeDomain\":\"x\"}}",
-                  "is the driver's own" },
+                  "is reserved for the driver" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"app.kubernetes.io/component\":\"x\"}}",
-                  "is the driver's own" },
+                  "is reserved for the driver" },
                 { "CD_DAEMON_METADATA",
                   "{\"annotations\":{\"cluster-autoscaler.kubernetes.io/enable-ds-eviction\":\"true\"}}",
-                  "is the driver's own" },
+                  "is reserved for the driver" },
                 { "CD_DAEMON_METADATA", "{\"annotations\":{\"imex.resource.nvidia.com/ready\":\"true\"}}",
-                  "annotation \"imex.resource.nvidia.com/ready\" is the driver's own" },
+                  "annotation \"imex.resource.nvidia.com/ready\" is reserved for the driver" },
                 { "CD_DAEMON_METADATA", "{\"label\":{}}", "unknown field \"label\"" },
                 { "CD_DAEMON_METADATA", "{\"labels\":{\"n\":1}}", "labels.n" },
-                { "CD_DAEMON_IMAGE_PULL_POLICY", "Sometimes", "none of Always, IfNotPresent and Never" },
+                { "CD_DAEMON_IMAGE_PULL_POLICY", "Sometimes", "not Always, IfNotPresent or Never" },
                 { "MAX_NODES_PER_IMEX_DOMAIN", "0", "not between 1 and 1024" },
                 { "LEADER_ELECTION_RENEW_DEADLINE", "20s", "renew deadline < lease duration" },
         };
@@ -205,13 +205,13 @@ static void what_cannot_work_is_refused_in_words(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(defaults),
+                cmocka_unit_test(unset_variables_have_defaults),
                 cmocka_unit_test(lists_are_split_and_deduplicated),
-                cmocka_unit_test(daemons_get_what_the_chart_says),
-                cmocka_unit_test(the_mode_comes_from_gates_and_words),
-                cmocka_unit_test(channels_need_the_selector_of_the_plugins),
-                cmocka_unit_test(a_fresh_daemon_for_each_domain_is_for_domains_of_their_own),
-                cmocka_unit_test(what_cannot_work_is_refused_in_words),
+                cmocka_unit_test(the_daemon_settings_of_the_chart_are_loaded),
+                cmocka_unit_test(the_mode_comes_from_gates_and_settings),
+                cmocka_unit_test(channel_isolation_requires_a_plugin_selector),
+                cmocka_unit_test(a_fresh_pod_per_domain_requires_domain_isolation),
+                cmocka_unit_test(invalid_settings_are_rejected_with_a_message),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the caches do not show is gone when the server says so, and not before. */
+/* An object that the caches do not show counts as absent only after the API server has confirmed it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,12 +39,12 @@ struct world {
         struct kube_client *client;
         struct work_queue *queue;
         struct confirm *confirm;
-        const char *items, *more; /* of the first page, and of a second; NULL: there is none */
-        bool refuses, holds;      /* lists get no answer until release() */
+        const char *items, *more; /* items of the first and of a second page; NULL: no second page */
+        bool refuses, holds;      /* holds: lists get no answer until release() */
         struct fake_conn *held;
         struct fake_request held_request;
         char held_path[1024];
-        unsigned largest; /* pages of more objects are larger than we take; 0: none is */
+        unsigned largest; /* pages with more objects than this are too large; 0: no limit */
         unsigned lists, cached, found;
         char path[1024], selector[256], fields[256];
         char queued[8][64];
@@ -159,26 +159,26 @@ static bool claim_absent(struct world *w, const char *uid, const char *node) {
         return confirm_absent(w->confirm, CONFIRM_CLAIM, "u", buf_str(&key), node);
 }
 
-/* ---- the answer ---- */
+/* ---- answers ---- */
 
 /* failure: a cache does not show an object -> only a list from the API server confirms its absence */
 static void only_a_list_of_the_server_confirms_absence(void **state) {
         struct world *w = *state;
         w->items = DOMAIN(2);
         assert_false(domain_absent(w, UID(1), "d/1"));
-        assert_false(domain_absent(w, UID(1), "d/1")); /* not for having been asked */
+        assert_false(domain_absent(w, UID(1), "d/1")); /* the question alone confirms nothing */
         RUN_UNTIL(&w->loop, w->n_queued == 1);
         assert_string_equal(w->queued[0], "d/1");
         assert_true(domain_absent(w, UID(1), "d/1"));
         assert_true(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
-        /* Nobody asked for the other, so nothing is known of it, and nobody is told of it. */
+        /* The other object was not in question, so it is neither confirmed nor given to on_found(). */
         assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(2)));
         assert_int_equal(w->found, 0);
         assert_int_equal(w->lists, 1);
         assert_string_equal(w->path, "/apis/resource.nvidia.com/v1beta1/computedomains");
 }
 
-/* A cache of the API server may lag behind the store, as our own does. */
+/* The API server's own cache may lag behind etcd. */
 /* failure: the API server's own cache lags -> confirmations are read from etcd */
 static void a_confirmation_is_read_from_etcd(void **state) {
         struct world *w = *state;
@@ -196,7 +196,7 @@ static void an_object_that_the_server_shows_exists_and_is_learned(void **state) 
         RUN_UNTIL(&w->loop, w->found == 1);
         assert_false(domain_absent(w, UID(1), "d/1"));
         assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
-        RUN_UNTIL(&w->loop, w->n_queued); /* who asked looks again, when the caches know */
+        RUN_UNTIL(&w->loop, w->n_queued); /* the requester has its next turn when the caches are current */
 }
 
 /* failure: a list has several pages -> absence is confirmed only after the last page */
@@ -211,7 +211,7 @@ static void an_object_on_the_second_page_exists(void **state) {
         assert_true(w->found >= 1);
         assert_false(domain_absent(w, UID(1), "d/1"));
         assert_true(domain_absent(w, UID(3), "d/3"));
-        assert_int_equal(w->lists, 2 * 2); /* the second question came when the first list had begun */
+        assert_int_equal(w->lists, 2 * 2); /* the second question came after the first list had begun */
 }
 
 /* failure: a claim of another node is in the list -> it does not count for this node */
@@ -268,7 +268,7 @@ static void a_powered_off_node_with_the_out_of_service_taint_counts_as_absent(vo
         assert_false(node_absent(w, "n1", NULL, "5"));
         RUN_UNTIL(&w->loop, w->n_queued);
         assert_true(node_absent(w, "n1", NULL, "5"));
-        /* It is in its boot all the same. */
+        /* The Node is still in the same boot. */
         assert_false(node_absent(w, "n1", BOOT_1, "5"));
         RUN_UNTIL(&w->loop, w->found >= 2);
         assert_false(node_absent(w, "n1", BOOT_1, "5"));
@@ -296,20 +296,20 @@ static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         assert_false(claim_absent(w, UID(1), "n2"));
         RUN_UNTIL(&w->loop, w->n_queued);
         assert_true(claim_absent(w, UID(1), "n2"));
-        assert_int_equal(w->lists, 4); /* of 500, 250, and two of 125 */
+        assert_int_equal(w->lists, 4); /* pages of 500, 250, 125 and 125 */
         assert_false(claim_absent(w, UID(2), "n2"));
         RUN_UNTIL(&w->loop, w->found);
-        assert_int_equal(w->lists, 6); /* what was found out stays */
+        assert_int_equal(w->lists, 6); /* the page size stays at 125 */
 }
 
-/* ---- whose answer ---- */
+/* ---- which question a list answers ---- */
 
 static void release(struct world *w) {
         w->holds = false;
         reply(w, TAKE(w->held), &w->held_request);
 }
 
-/* A list that began before the question knows nothing of what was so afterwards. */
+/* A list that began before the question does not show later objects. */
 /* failure: a question arrives while a list is under way -> it waits for the next list */
 static void a_list_under_way_does_not_answer_a_later_question(void **state) {
         struct world *w = *state;
@@ -330,7 +330,7 @@ static void a_list_under_way_does_not_answer_a_later_question(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
-/* The first is asked at once, and all that come until it is answered share the next list. */
+/* The first question is sent at once. All questions that arrive until its answer share the next list. */
 static void questions_share_a_list(void **state) {
         struct world *w = *state;
         w->holds = true;
@@ -342,7 +342,7 @@ static void questions_share_a_list(void **state) {
         }
         RUN_UNTIL(&w->loop, w->held);
         release(w);
-        RUN_UNTIL(&w->loop, w->n_queued == 100); /* each who asked */
+        RUN_UNTIL(&w->loop, w->n_queued == 100); /* all requesters */
         for (unsigned i = 0; i < 50; i++) {
                 char uid[16];
                 snprintf(uid, sizeof uid, "uid-%u", i);
@@ -351,7 +351,7 @@ static void questions_share_a_list(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
-/* ---- no answer ---- */
+/* ---- failures ---- */
 
 /* failure: the API server refuses a list -> nothing is confirmed, and it is retried */
 static void a_refused_list_confirms_nothing(void **state) {
@@ -369,7 +369,7 @@ static void a_refused_list_confirms_nothing(void **state) {
         assert_false(domain_absent(w, UID(1), "d/1"));
 }
 
-/* It may be the one that is asked for. */
+/* The unreadable object may be the one in question. */
 /* failure: a listed object cannot be read -> absence is not confirmed */
 static void an_unreadable_object_confirms_nothing(void **state) {
         struct world *w = *state;
@@ -403,7 +403,7 @@ static void a_confirmation_expires(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
-/* ---- what is kept ---- */
+/* ---- memory ---- */
 
 /* failure: thousands of ComputeDomains come and go -> expired confirmations are dropped from memory */
 static void expired_confirmations_are_dropped(void **state) {
@@ -421,7 +421,7 @@ static void expired_confirmations_are_dropped(void **state) {
         RUN_UNTIL(&w->loop, !confirm_remembered(w->confirm));
         assert_int_equal(w->lists, 50 + 2);
         assert_true(w->found >= 1);
-        /* What is asked later is asked for again. */
+        /* A later question needs a new list. */
         w->items = "";
         assert_false(domain_absent(w, UID(1), "d/1"));
         RUN_UNTIL(&w->loop, w->lists == 50 + 3);
@@ -463,7 +463,7 @@ static void a_failed_question_that_is_not_repeated_is_dropped(void **state) {
         RUN_UNTIL(&w->loop, w->n_queued == 1);
 }
 
-static void it_may_be_freed_while_it_asks(void **state) {
+static void it_can_be_freed_while_a_list_is_in_flight(void **state) {
         struct world *w = *state;
         w->holds = true;
         domain_absent(w, UID(1), "d/1");
@@ -496,7 +496,7 @@ int main(void) {
                 T(a_confirmation_is_kept_until_it_expires),
                 T(a_question_that_waits_for_its_list_is_kept),
                 T(a_failed_question_that_is_not_repeated_is_dropped),
-                T(it_may_be_freed_while_it_asks),
+                T(it_can_be_freed_while_a_list_is_in_flight),
         };
         return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
 }

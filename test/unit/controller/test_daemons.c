@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that leads where one daemon per node runs IMEX for one domain after another: which nodes get a
- * daemon, the claim template and the DaemonSet of their Pods, and how a daemon is removed or replaced. */
+/* A leading controller in driver-managed mode: which nodes get a daemon, the claim template and the DaemonSet
+ * of the daemons' Pods, and how a daemon is removed or replaced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void each_node_of_a_partition_gets_a_daemon(void **state) {
         assert_null(strstr(w->fabric, "\"domains\"")); /* no node has ever had an assignment */
 }
 
-/* ---- daemons that are removed ---- */
+/* ---- removals ---- */
 
 #define OLD_HASH "0123456789abcdef"
 
@@ -91,7 +91,7 @@ static void a_busy_daemon_of_an_old_template_is_not_marked_until_it_is_idle(void
         assert_non_null(strstr(w->object, MARKED));
 }
 
-/* Its assignment stays until there is proof that it does not run. */
+/* Its assignment stays until there is proof that IMEX does not run in it. */
 /* failure: IMEX of an old daemon was never READY -> the daemon counts as idle and is replaced [upgrade] */
 static void a_daemon_whose_imex_was_never_ready_is_idle(void **state) {
         struct world *w = *state;
@@ -114,7 +114,7 @@ static void a_marked_daemon_gets_no_assignment_and_is_deleted(void **state) {
         w->has_set = w->hold_deletes = true;
         world_is_claimed(w);
         w->more = "," MARKED;
-        leading_start(&w->l); /* only now is the present template known */
+        leading_start(&w->l); /* the hash of the present template is known only after this */
         objects_daemonset_hash(&w->l.c.settings, hash);
         w->template_hash = hash;
         world_has_reported(w, IDLE);
@@ -123,7 +123,7 @@ static void a_marked_daemon_gets_no_assignment_and_is_deleted(void **state) {
         assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"p1\""));
         run_for(&w->l.loop, 300);
         assert_null(strstr(w->fabric, ASSIGNS));
-        /* A mark is never withdrawn, whatever becomes of the deletion. */
+        /* A mark is never withdrawn, even if the deletion fails. */
         w->hold_deletes = false;
         fake_refuse(w->held, 403, "not in this test");
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes >= 2);
@@ -143,7 +143,7 @@ static void a_mark_is_removed_when_the_next_pod_of_the_node_reports(void **state
         assert_non_null(strstr(w->fabric, "\"removals\":[],"));
 }
 
-/* ---- their claim template ---- */
+/* ---- the claim template of the daemons ---- */
 
 #define A_TEMPLATE(more)                                                                                     \
         "{\"metadata\":{\"name\":\"" CD_DAEMON_OBJECT "\",\"namespace\":\"driver\",\"uid\":\"r\","           \
@@ -155,7 +155,7 @@ static void a_claim_template_of_this_version_stays(void **state) {
         _cleanup_(freep) char *text = world_template_text("\"uid\":\"r\",\"resourceVersion\":\"1\",");
         w->daemon_template = text;
         leading_start(&w->l);
-        RUN_UNTIL(&w->l.loop, strlen(w->order) >= 2); /* the DaemonSet, which is refused */
+        RUN_UNTIL(&w->l.loop, strlen(w->order) >= 2); /* writes of the DaemonSet, which are refused */
         assert_null(strpbrk(w->order, "dc"));
 }
 
@@ -182,13 +182,13 @@ static void after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_
         world_start_again(w); /* the DELETE has not arrived */
         RUN_UNTIL(&w->l.loop, *w->order);
         assert_string_equal(w->order, "d");
-        w->daemon_template = NULL; /* it has arrived, and nobody has seen the answer */
+        w->daemon_template = NULL; /* it has arrived, and the answer was lost */
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, strchr(w->order, 's'));
         assert_memory_equal(w->order, "cs", 2);
 }
 
-/* Nor is the DaemonSet updated: new Pods would take the old template. */
+/* The DaemonSet is not updated either, because new Pods would use the old claim template. */
 /* failure: a finalizer keeps the old claim template of the daemons -> an error names it, and the DaemonSet
  * stays [upgrade] */
 static void a_claim_template_that_a_finalizer_keeps_is_an_error(void **state) {
@@ -201,11 +201,11 @@ static void a_claim_template_that_a_finalizer_keeps_is_an_error(void **state) {
         assert_string_equal(w->order, "");
 }
 
-/* ---- domains that the Go driver formed ---- */
+/* ---- ComputeDomains that the Go driver formed ---- */
 
 #define GO_LABEL "\"" CD_LABEL "\":\"" DOMAIN "\""
 
-/* n1 has a claim of such a domain. */
+/* n1 has a claim of such a ComputeDomain. */
 static void is_claimed_of_go(struct world *w, const char *labels) {
         world_is_claimed(w);
         w->templates = DAEMON_TEMPLATE;
@@ -219,7 +219,7 @@ static void a_node_does_not_join_a_domain_of_the_go_driver(void **state) {
         is_claimed_of_go(w, LABELLED);
         leading_start(&w->l);
         run_for(&w->l.loop, 500);
-        assert_null(labels_of(&w->l.c, "n1")); /* which is written later */
+        assert_null(labels_of(&w->l.c, "n1")); /* the write of the label itself may wait */
         assert_null(strstr(w->fabric, ASSIGNS));
         w->templates = "";
         w->go_set = false;
@@ -227,17 +227,17 @@ static void a_node_does_not_join_a_domain_of_the_go_driver(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
 }
 
-static void the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_gone(void **state) {
+static void the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_deleted(void **state) {
         struct world *w = *state;
         is_claimed_of_go(w, GO_LABEL);
         w->has_daemon = false;
         leading_start(&w->l);
         run_for(&w->l.loop, 500);
-        assert_string_equal(w->node, ""); /* nor does the node get a daemon of ours */
+        assert_string_equal(w->node, ""); /* the node does not get a daemon of this driver either */
         w->claims = "";
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL "\":null"));
-        assert_true(w->n_claim_lists >= 3); /* once for each cache, once to be sure */
+        assert_true(w->n_claim_lists >= 3); /* one list for each cache, one for the confirmation */
 }
 
 /* failure: no node has the Go driver's label any more -> that driver's objects are deleted [go] */
@@ -270,7 +270,7 @@ static void an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver(
         assert_null(strstr(w->fabric, ASSIGNS));
 }
 
-/* Its claims are none that give a channel of the ComputeDomain's own. */
+/* Its claims are for the shared channel, which the controller does not see with channel isolation. */
 /* failure: a daemon of the Go driver is on a node -> the node keeps it until its ComputeDomain is deleted
  * [go] */
 static void a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted(void **state) {
@@ -304,7 +304,7 @@ static void a_daemon_that_is_in_a_domain_keeps_the_node(void **state) {
 }
 
 /* failure: IMEX becomes host-managed -> idle daemons are removed, and daemons in use stay [host-managed] */
-static void switched_off_an_idle_daemon_is_removed_and_one_in_use_stays(void **state) {
+static void with_host_managed_imex_idle_daemons_are_removed_and_busy_ones_stay(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_HOSTS, NULL);
         world_has_reported(w, IDLE);
@@ -323,7 +323,7 @@ static void switched_off_an_idle_daemon_is_removed_and_one_in_use_stays(void **s
         assert_null(strstr(w->node, CD_LABEL_DAEMON));
         assert_null(strstr(w->fabric, "Leaving"));
         assert_null(strstr(w->fabric, MARKED));
-        /* Nor is a daemon idle that was restarted, as long as its node is assigned. */
+        /* A restarted daemon is not idle either, while its node is assigned. */
         w->report = STARTS("3", "7");
         world_start_again(w);
         run_for(&w->l.loop, 500);
@@ -331,7 +331,7 @@ static void switched_off_an_idle_daemon_is_removed_and_one_in_use_stays(void **s
         assert_null(strstr(w->fabric, MARKED));
 }
 
-/* Switched off, the DaemonSet stays as long as a node is labelled. */
+/* With host-managed IMEX, the DaemonSet stays while a Node has the label. */
 static void keeps_the_set(struct world *w) {
         world_set_mode(w, BY_HOSTS, NULL);
         w->has_set = true;
@@ -344,7 +344,7 @@ static void keeps_the_set(struct world *w) {
 
 /* failure: the last Node loses its label after a change to host-managed -> the DaemonSet is deleted
  * [host-managed] */
-static void switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label(void **state) {
+static void with_host_managed_imex_the_daemonset_is_deleted_after_the_last_label(void **state) {
         struct world *w = *state;
         keeps_the_set(w);
         world_change_node(w, "MODIFIED", "");
@@ -353,7 +353,7 @@ static void switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_l
 
 /* failure: the last labelled Node is deleted after a change to host-managed -> the DaemonSet is deleted
  * [host-managed] */
-static void switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted(void **state) {
+static void with_host_managed_imex_the_daemonset_is_deleted_after_the_last_labelled_node(void **state) {
         struct world *w = *state;
         keeps_the_set(w);
         world_change_node(w, "DELETED", LABELLED);
@@ -362,8 +362,7 @@ static void switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is
 
 /* ---- daemons that crash ---- */
 
-static void
-a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed(void **state) {
+static void a_daemon_that_crashes_from_its_start_is_replaced_even_if_it_is_assigned(void **state) {
         struct world *w = *state;
         w->has_set = true;
         world_is_assigned(w);
@@ -377,8 +376,8 @@ a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_cla
         assert_non_null(strstr(w->object, "\"index\":3,\"epoch\":7," THE_DAEMON));
 }
 
-/* Etcd was restored from a backup that has the Pod of an earlier daemon, and its plugin refuses the claim. */
-static void a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_ready(void **state) {
+/* etcd was restored from a backup that has the Pod of an earlier daemon, and its plugin refuses the claim. */
+static void a_daemon_whose_claim_was_unprepared_is_replaced_even_if_it_reported_ready(void **state) {
         struct world *w = *state;
         w->has_set = true;
         world_is_assigned(w);
@@ -416,7 +415,7 @@ static void a_daemon_that_its_plugin_has_not_refused_stays(void **state) {
 
 /* failure: a daemon of an old template never reports -> it is replaced, even where a claim exists [upgrade]
  * */
-static void a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists(void **state) {
+static void a_daemon_that_never_reports_is_replaced_even_if_a_claim_exists(void **state) {
         struct world *w = *state;
         w->has_set = true;
         world_is_claimed(w);
@@ -427,8 +426,8 @@ static void a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists(vo
         assert_non_null(strstr(w->object, MARKED));
 }
 
-/* Anyone with the token of a node can write one. */
-static void a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report(void **state) {
+/* A process with the token of a node can write such a report. */
+static void a_daemon_with_an_unreadable_report_is_replaced(void **state) {
         static const char *const reports[] = { "", "{", "[]", REPORT(",\"assignment\":\"x\""),
                                                REPORT(",\"left\":\"-1\"") };
         struct world *w = *state;
@@ -445,7 +444,7 @@ static void a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_re
 }
 
 /* failure: a daemon crashes while IMEX becomes host-managed -> it is removed [host-managed] */
-static void a_crashing_daemon_is_removed_when_daemons_are_switched_off(void **state) {
+static void a_crashing_daemon_is_removed_when_imex_becomes_host_managed(void **state) {
         struct world *w = *state;
         world_set_mode(w, BY_HOSTS, NULL);
         w->has_set = true;
@@ -457,8 +456,8 @@ static void a_crashing_daemon_is_removed_when_daemons_are_switched_off(void **st
         RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_DAEMON "\":null"));
 }
 
-/* The Pod before it is gone, and the DaemonSet controller is about to create one with the newest template. */
-static void a_node_between_two_pods_counts_as_one_that_tries_the_template(void **state) {
+/* The earlier Pod no longer exists, and the DaemonSet controller will create one with the newest template. */
+static void a_node_that_waits_for_its_next_pod_counts_as_trying_the_template(void **state) {
         struct world *w = *state;
         w->has_set = true;
         w->node_labels = LABELLED;
@@ -487,13 +486,13 @@ static void a_crashing_template_reaches_one_of_eight_idle_nodes(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
         run_for(&w->l.loop, 500);
         assert_int_equal(w->n_pod_deletes, 1);
-        w->n_crashing = 1; /* that is what it has become */
+        w->n_crashing = 1; /* the replaced daemon crashes */
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, *w->event);
         run_for(&w->l.loop, 500);
         assert_int_equal(w->n_pod_deletes, 0);
         assert_non_null(strstr(w->event, "DaemonsCrash"));
-        assert_non_null(strstr(w->event, "on: n1. "));
+        assert_non_null(strstr(w->event, "on these nodes: n1. "));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -511,22 +510,22 @@ int main(void) {
                 TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
                 TEST(a_claim_template_that_a_finalizer_keeps_is_an_error),
                 TEST(a_node_does_not_join_a_domain_of_the_go_driver),
-                TEST(the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_gone),
+                TEST(the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_deleted),
                 TEST(the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label),
                 TEST(an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver),
                 TEST(a_daemon_that_is_in_a_domain_keeps_the_node),
-                TEST(switched_off_an_idle_daemon_is_removed_and_one_in_use_stays),
-                TEST(switched_off_the_daemonset_is_deleted_when_the_last_node_loses_its_label),
-                TEST(switched_off_the_daemonset_is_deleted_when_the_last_labelled_node_is_deleted),
+                TEST(with_host_managed_imex_idle_daemons_are_removed_and_busy_ones_stay),
+                TEST(with_host_managed_imex_the_daemonset_is_deleted_after_the_last_label),
+                TEST(with_host_managed_imex_the_daemonset_is_deleted_after_the_last_labelled_node),
                 TEST(a_node_keeps_the_go_drivers_daemon_until_its_domain_is_deleted),
-                TEST(a_daemon_that_crashes_from_its_start_is_replaced_also_where_it_is_listed_and_claimed),
-                TEST(a_daemon_whose_claim_was_unprepared_is_replaced_though_it_reported_ready),
+                TEST(a_daemon_that_crashes_from_its_start_is_replaced_even_if_it_is_assigned),
+                TEST(a_daemon_whose_claim_was_unprepared_is_replaced_even_if_it_reported_ready),
                 TEST(a_restored_daemon_without_a_report_is_replaced_when_its_plugin_refuses_it),
                 TEST(a_daemon_that_its_plugin_has_not_refused_stays),
-                TEST(a_daemon_that_never_reports_is_replaced_also_where_a_claim_exists),
-                TEST(a_daemon_whose_report_cannot_be_read_is_replaced_as_one_without_a_report),
-                TEST(a_crashing_daemon_is_removed_when_daemons_are_switched_off),
-                TEST(a_node_between_two_pods_counts_as_one_that_tries_the_template),
+                TEST(a_daemon_that_never_reports_is_replaced_even_if_a_claim_exists),
+                TEST(a_daemon_with_an_unreadable_report_is_replaced),
+                TEST(a_crashing_daemon_is_removed_when_imex_becomes_host_managed),
+                TEST(a_node_that_waits_for_its_next_pod_counts_as_trying_the_template),
                 TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

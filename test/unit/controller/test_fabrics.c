@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that leads where each ComputeDomain has a channel of its own: what it writes of a fabric, and
- * what it asks before it takes a channel back. */
+/* A leading controller that assigns channels: what it writes into the fabric object, and what it asks the API
+ * server before it frees a channel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,12 +21,13 @@
 
 struct world {
         struct leading l;
-        const char *domains, *claims, *channels; /* lists' items; of the object that is there, NULL: none */
+        const char *domains, *claims; /* items of lists */
+        const char *channels;         /* of the fabric object; NULL: it does not exist */
         const char *held;
-        char created[4096], patched[4096]; /* bodies of the last writes of the fabric */
+        char created[4096], patched[4096]; /* bodies of the last writes of the object */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
-        bool is_cut;        /* the kubelet does not reach the server */
-        unsigned conflicts; /* so many patches are answered 409 */
+        bool is_cut;        /* the kubelet does not reach the API server */
+        unsigned conflicts; /* the number of patches that are answered with 409 */
 };
 
 static char *fabric_text(const char *channels, const char *table_of, unsigned version) {
@@ -38,7 +39,7 @@ static char *fabric_text(const char *channels, const char *table_of, unsigned ve
                          version, table_of, channels);
 }
 
-/* Its clock is years ahead. A kubelet that lives renews it between any two lists. */
+/* The clock of the kubelet is years ahead. A live kubelet renews its Lease between two lists. */
 static char *lease_text(const struct world *w) {
         return xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":"
                          "\"2126-01-01T00:00:%02u.000000Z\"}}",
@@ -121,7 +122,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                         fake_refuse(c, 409, "the object has been modified");
                         return;
                 }
-                /* The table is what the patch says. */
+                /* The object gets the channels of the patch. */
                 const char *at = strstr(r->body, "\"channels\":[");
                 assert_non_null(at);
                 at += strlen("\"channels\":[");
@@ -175,7 +176,7 @@ static void a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflic
         struct world *w = *state;
         w->domains = A_DOMAIN;
         w->claims = A_CLAIM(OWN);
-        w->conflicts = 1; /* somebody else who leads was first: look again */
+        w->conflicts = 1; /* another leader wrote first, so the controller reads the object again */
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->n_patched == 2);
         assert_int_equal(w->n_created, 1);
@@ -187,7 +188,7 @@ static void a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflic
                                "{\"id\":1,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\","
                                "\"name\":\"train\",\"uid\":\"" DOMAIN "\"}}"));
         run_for(&w->l.loop, 300);
-        assert_int_equal(w->n_patched, 2); /* nothing more to say */
+        assert_int_equal(w->n_patched, 2); /* no further change */
 }
 
 /* failure: a claim is for the shared channel -> no assigned channel is reserved for it */
@@ -221,11 +222,11 @@ static void a_channel_is_freed_after_leases_and_confirmations(void **state) {
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
         assert_true(w->n_lease_lists >= 2);
-        assert_true(w->n_domain_lists >= 2); /* once for the cache, once to be sure */
+        assert_true(w->n_domain_lists >= 2); /* one list for the cache, one for the confirmation */
         assert_true(w->n_claim_lists >= 2);
 }
 
-/* The time in its Lease says nothing: only that another one follows does. */
+/* The time in a Lease proves nothing. Only a later time in the next list does. */
 /* failure: a node's clock is wrong and its kubelet renews no Lease -> the channel stays taken */
 static void a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock(void **state) {
         struct world *w = *state;
@@ -237,7 +238,7 @@ static void a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock(v
         assert_non_null(strstr(w->patched, "\"id\":1"));
 }
 
-/* The plugin refuses a claim whose ComputeDomain is another namespace's, so it holds no channel. */
+/* The plugin refuses a claim of a ComputeDomain in another namespace, so it holds no channel. */
 /* failure: a claim of another namespace names a deleted ComputeDomain -> it keeps no channel [tenants] */
 static void a_claim_of_another_namespace_keeps_no_channel(void **state) {
         struct world *w = *state;

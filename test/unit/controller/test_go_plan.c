@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ComputeDomain that the Go driver formed: its daemons serve it where they run, no other node joins it, and
- * it becomes a domain of ours when no claim of it is left. */
+/* A ComputeDomain that the Go driver formed: its daemons serve it on their nodes, no other node joins it, and
+ * it becomes a ComputeDomain of this driver when no claim of it is left. "it" in the names of tests is this
+ * ComputeDomain. */
 #include "api/resources.h"
 #include "world/domain.h"
 
@@ -19,7 +20,7 @@
         "{'nodeName':'" node "','ipAddress':'10.0.0.7','cliqueID':'" CLIQUE_1                                \
         "','index':0,'status':'" status "'}"
 
-/* As the Go driver leaves a domain that node-a is in. */
+/* The objects of the Go driver for a ComputeDomain with node-a. */
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         world_init(w);
@@ -60,7 +61,7 @@ static bool deletes_any(const struct plan *p) {
         return false;
 }
 
-static void its_nodes_go_on_and_no_other_node_joins(void **state) {
+static void its_nodes_continue_and_no_other_node_joins(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         size_t n = world_count(w);
@@ -85,7 +86,7 @@ static void its_nodes_go_on_and_no_other_node_joins(void **state) {
         arena_free(a);
 }
 
-static void its_readiness_is_that_of_the_entries_of_its_cliques(void **state) {
+static void its_readiness_comes_from_its_cliques(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_settle(w, false);
@@ -103,8 +104,8 @@ static void its_readiness_is_that_of_the_entries_of_its_cliques(void **state) {
         arena_free(a);
 }
 
-/* Its gate ComputeDomainCliques was off: its daemons write status.nodes themselves. */
-static void nodes_that_its_daemons_write_themselves_stay_as_they_are(void **state) {
+/* The Go driver's gate ComputeDomainCliques was off, so its daemons write status.nodes themselves. */
+static void status_nodes_that_its_daemons_write_are_kept(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
@@ -127,14 +128,14 @@ static void nodes_that_its_daemons_write_themselves_stay_as_they_are(void **stat
         arena_free(a);
 }
 
-static void when_no_claim_is_left_it_becomes_a_domain_of_ours(void **state) {
+static void without_claims_it_becomes_a_domain_of_this_driver(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         assert_true(world_settle(w, false) >= 0);
         w->nodes[0].wanted = false;
         assert_true(world_settle(w, false) >= 0);
         assert_false(w->nodes[0].labelled || w->nodes[0].has_pod || has_go_objects(w));
-        assert_int_equal(world_count(w), 2); /* the domain and its claim template */
+        assert_int_equal(world_count(w), 2); /* the ComputeDomain and its claim template */
         assert_string_equal(world_condition(w, a, "Ready")->reason, "NoNodes");
         w->nodes[0].wanted = w->nodes[1].wanted = true;
         assert_true(world_settle(w, false) >= 0);
@@ -184,8 +185,8 @@ static void its_daemonset_is_deleted_after_its_pods(void **state) {
         assert_false(w->nodes[0].has_pod || has_go_objects(w));
 }
 
-/* Its daemons would never come, and the claim would wait for them. */
-static void a_claim_that_comes_while_its_objects_are_deleted_does_not_stop_that(void **state) {
+/* Otherwise the claim would wait for daemons of the Go driver that never start. */
+static void a_new_claim_does_not_stop_the_deletion_of_its_objects(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         assert_true(world_settle(w, false) >= 0);
@@ -198,8 +199,8 @@ static void a_claim_that_comes_while_its_objects_are_deleted_does_not_stop_that(
         arena_free(a);
 }
 
-/* Somebody has deleted its DaemonSet, whose finalizer keeps it, while pods use it. */
-static void a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_are_there(void **state) {
+/* A user has deleted its DaemonSet while pods use it, and the finalizer keeps it. */
+static void a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_exist(void **state) {
         struct world *w = *state;
         assert_true(world_settle(w, false) >= 0);
         world_delete(w, world_find(w, &kube_daemonsets, WORLD_NS, OBJECT));
@@ -208,8 +209,8 @@ static void a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_are
         assert_true(w->nodes[0].has_pod && !w->nodes[0].pod_ending);
 }
 
-/* As kubectl delete --cascade=orphan leaves them. */
-static void pods_without_their_daemonset_stay_while_claims_are_there(void **state) {
+/* kubectl delete --cascade=orphan leaves such Pods. */
+static void pods_without_their_daemonset_stay_while_claims_exist(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         assert_true(world_settle(w, false) >= 0);
@@ -222,7 +223,7 @@ static void pods_without_their_daemonset_stay_while_claims_are_there(void **stat
         arena_free(a);
 }
 
-/* Without the objects and without a mode it would look like a domain of a host-managed mode. */
+/* Without these objects and without a mode, it would look as if it was formed in host-managed mode. */
 static void its_objects_stay_until_its_mode_is_recorded(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -275,7 +276,7 @@ static void its_deletion_works_whichever_objects_are_missing(void **state) {
         }
 }
 
-static void what_is_left_of_it_when_it_is_gone_is_swept(void **state) {
+static void its_objects_are_deleted_after_the_domain_is_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
@@ -287,7 +288,7 @@ static void what_is_left_of_it_when_it_is_gone_is_swept(void **state) {
         arena_free(a);
 }
 
-static void one_in_another_namespace_of_the_driver_counts_too(void **state) {
+static void a_daemonset_in_an_earlier_namespace_of_the_driver_counts(void **state) {
         struct world *w = *state;
         object_vanish(world_find(w, &kube_daemonsets, WORLD_NS, NULL));
         object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
@@ -300,9 +301,9 @@ static void one_in_another_namespace_of_the_driver_counts_too(void **state) {
         assert_null(world_find(w, &kube_daemonsets, "old-driver", NULL));
 }
 
-/* Through random claims, with writes lost and caches that miss claims or lose touch: a node with a claim
- * keeps the Go driver's daemon, and in the end all of it is ours. */
-static void whatever_happens_it_becomes_ours(void **state) {
+/* With random claims, lost writes, and caches that miss claims or are stale: a node with a claim keeps the Go
+ * driver's daemon, and in the end this driver serves all nodes. */
+static void after_any_events_it_becomes_a_domain_of_this_driver(void **state) {
         (void)state;
         for (int life = 0; life < 250; life++) {
                 void *s;
@@ -349,22 +350,22 @@ static void whatever_happens_it_becomes_ours(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(its_nodes_go_on_and_no_other_node_joins),
-                T(its_readiness_is_that_of_the_entries_of_its_cliques),
-                T(nodes_that_its_daemons_write_themselves_stay_as_they_are),
-                T(when_no_claim_is_left_it_becomes_a_domain_of_ours),
+                T(its_nodes_continue_and_no_other_node_joins),
+                T(its_readiness_comes_from_its_cliques),
+                T(status_nodes_that_its_daemons_write_are_kept),
+                T(without_claims_it_becomes_a_domain_of_this_driver),
                 T(its_objects_stay_while_a_node_has_its_label_or_a_cache_is_stale),
                 T(a_claim_that_waits_on_another_node_does_not_keep_its_objects),
                 T(its_daemonset_is_deleted_after_its_pods),
-                T(a_claim_that_comes_while_its_objects_are_deleted_does_not_stop_that),
-                T(a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_are_there),
-                T(pods_without_their_daemonset_stay_while_claims_are_there),
+                T(a_new_claim_does_not_stop_the_deletion_of_its_objects),
+                T(a_daemonset_that_is_being_deleted_keeps_its_daemons_while_claims_exist),
+                T(pods_without_their_daemonset_stay_while_claims_exist),
                 T(its_objects_stay_until_its_mode_is_recorded),
                 T(its_deletion_ends_its_daemons_first_and_leaves_nothing),
                 cmocka_unit_test(its_deletion_works_whichever_objects_are_missing),
-                T(what_is_left_of_it_when_it_is_gone_is_swept),
-                T(one_in_another_namespace_of_the_driver_counts_too),
-                cmocka_unit_test(whatever_happens_it_becomes_ours),
+                T(its_objects_are_deleted_after_the_domain_is_deleted),
+                T(a_daemonset_in_an_earlier_namespace_of_the_driver_counts),
+                cmocka_unit_test(after_any_events_it_becomes_a_domain_of_this_driver),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

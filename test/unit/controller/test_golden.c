@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every write of the controller, and every Event, in the life of a domain, to the byte. */
+/* Compares every write and every Event of the controller, in the life of a ComputeDomain, with recorded text.
+ */
 #include "golden.h"
 #include "world/domain.h"
 
@@ -30,56 +31,56 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void goes_on(struct story *s, const char *with) {
-        buf_addf(&s->text, "\n## %s\n\n", with);
+static void continue_with(struct story *s, const char *change) {
+        buf_addf(&s->text, "\n## %s\n\n", change);
         s->world.now += 100;
         assert_true(world_settle(&s->world, false) >= 0);
 }
 
-static void ends(struct story *s) {
+static void delete_domain(struct story *s) {
         world_delete(&s->world, world_find(&s->world, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        goes_on(s, "it is deleted");
+        continue_with(s, "the ComputeDomain is deleted");
         assert_int_equal(world_count(&s->world), 0);
 }
 
-static void a_domain_of_daemons(void **state) {
+static void a_driver_managed_domain_is_written_as_recorded(void **state) {
         struct story *s = *state;
         struct world *w = &s->world;
         world_create_cd(w, SPEC);
-        goes_on(s, "a domain is made");
+        continue_with(s, "a ComputeDomain is created");
         w->nodes[0].wanted = true;
-        goes_on(s, "node-a comes in");
+        continue_with(s, "node-a joins");
         w->nodes[1].wanted = w->nodes[4].wanted = true;
-        goes_on(s, "node-b comes in, and node-e, which is in another clique");
+        continue_with(s, "node-b joins, and node-e of another partition");
         w->nodes[0].ready = false;
-        goes_on(s, "node-a is lost");
+        continue_with(s, "node-a does not answer");
         w->nodes[0].ready = true;
-        goes_on(s, "node-a is back");
+        continue_with(s, "node-a answers again");
         w->nodes[1].wanted = false;
-        goes_on(s, "node-b goes out");
-        ends(s);
+        continue_with(s, "node-b leaves");
+        delete_domain(s);
         golden_compare("domain-of-daemons.txt", buf_str(&s->text));
 }
 
-static void a_domain_on_hosts(void **state) {
+static void a_host_managed_domain_is_written_as_recorded(void **state) {
         struct story *s = *state;
         struct world *w = &s->world;
         world_set_mode(w, "HostManagedIMEX=true", NULL);
         world_create_cd(w, SPEC);
-        goes_on(s, "a domain is made");
+        continue_with(s, "a ComputeDomain is created");
         w->nodes[0].wanted = w->nodes[1].wanted = true;
         w->nodes[0].host_state = "UP";
         w->nodes[1].host_state = "DOWN";
-        w->nodes[1].host_reason = "it says DEGRADED";
-        goes_on(s, "two nodes come in, IMEX of node-b is down");
+        w->nodes[1].host_reason = "it reports DEGRADED";
+        continue_with(s, "two nodes join, and IMEX of node-b is down");
         w->nodes[1].host_state = "UP";
-        goes_on(s, "it is up");
-        ends(s);
+        continue_with(s, "IMEX of node-b is up");
+        delete_domain(s);
         golden_compare("domain-on-hosts.txt", buf_str(&s->text));
 }
 
-/* What was given by a settings file rather than left out. */
-static void all_settings(void **state) {
+/* Every optional setting has a value. */
+static void a_domain_with_all_settings_is_written_as_recorded(void **state) {
         static const char *const secrets[] = { "first", "second" };
         static const struct jd_pair labels[] = { { "team", "fabric" } },
                                     annotations[] = { { "note", "\"<&>\"" } };
@@ -107,15 +108,18 @@ static void all_settings(void **state) {
         objects_daemonset(&s->world.settings, &s->text);
         buf_adds(&s->text, "\n\n");
         objects_daemon_rct(s->world.settings.resource_api, WORLD_NS, &s->text);
-        goes_on(s, "a domain is made");
+        continue_with(s, "a ComputeDomain is created");
         golden_compare("domain-with-other-settings.txt", buf_str(&s->text));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_domain_of_daemons, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_domain_on_hosts, setup, teardown),
-                cmocka_unit_test_setup_teardown(all_settings, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_driver_managed_domain_is_written_as_recorded, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_host_managed_domain_is_written_as_recorded, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_domain_with_all_settings_is_written_as_recorded, setup,
+                                                teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,14 +41,14 @@ static void put_host(struct world *w, size_t i, const char *state, const char *r
         w->nodes[i].host_reason = reason;
 }
 
-/* ---- section 14: add and delete ---- */
+/* ---- creation and deletion ---- */
 
 static void controller_add_path_creates_only_the_workload_rct_and_sets_status_ready(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
         struct plan *p = world_plan(w, a);
-        /* finalizer and mode in one patch; the status has to wait for the template that it speaks of */
+        /* Finalizer and mode are one patch. The status waits for the template that it describes. */
         assert_int_equal(p->n_actions, 2);
         const char *adopt = world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p;
         assert_non_null(strstr(adopt, "\"finalizers\":[\"resource.nvidia.com/computeDomain\"]"));
@@ -81,7 +81,7 @@ static void controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd
         assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_resource_claim_templates)->body.p,
                                "\"finalizers\":[]"));
         world_perform(w, &p->actions[0]);
-        assert_null(the_template(w)); /* asserted gone before the finalizer goes */
+        assert_null(the_template(w)); /* it no longer exists when the finalizer is removed */
         p = world_plan(w, a);
         assert_int_equal(p->n_actions, 1);
         assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
@@ -92,13 +92,13 @@ static void controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd
         arena_free(a);
 }
 
-static void the_cd_keeps_its_finalizer_while_somebody_holds_the_template(void **state) {
+static void the_domain_keeps_its_finalizer_while_a_foreign_finalizer_keeps_the_template(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
         world_settle(w, false);
         char *ours = strstr(the_template(w)->json, CD_FINALIZER "\"]");
-        ours[0] = 'x'; /* not ours: it stays */
+        ours[0] = 'x'; /* a foreign finalizer, which stays */
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_non_null(the_template(w));
@@ -116,7 +116,7 @@ static void nonzero_num_nodes_is_silently_ignored_never_rejected(void **state) {
         arena_free(a);
 }
 
-/* Prepare refuses it, in words that the user sees. */
+/* Prepare refuses the mode All with a message that the user sees. */
 static void the_template_has_the_allocation_mode_of_the_ComputeDomain(void **state) {
         struct world *w = *state;
         world_create_cd(w, SPEC_OF("0", "All"));
@@ -144,7 +144,7 @@ static void a_template_of_the_Go_driver_stays_as_it_is(void **state) {
         arena_free(a);
 }
 
-static void ready_means_that_the_template_is_there(void **state) {
+static void ready_means_that_the_template_exists(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
@@ -153,7 +153,7 @@ static void ready_means_that_the_template_is_there(void **state) {
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false), -1); /* only the server knows when the name is free */
         assert_string_equal(world_cd(w, a)->status, "NotReady");
-        w->write_error = "create ResourceClaimTemplate w/tpl: exists"; /* is told after what explains it */
+        w->write_error = "create ResourceClaimTemplate w/tpl: exists"; /* the other reason comes first */
         world_settle(w, false);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
         w->write_error = NULL;
@@ -170,7 +170,7 @@ static void ready_means_that_the_template_is_there(void **state) {
         arena_free(a);
 }
 
-/* Also where the ComputeDomain has no status yet, which waits for the template. */
+/* Also if the ComputeDomain has no status yet, which waits for the template. */
 /* failure: a foreign finalizer keeps the claim template -> the ComputeDomain reports it */
 static void a_template_kept_by_a_foreign_finalizer_is_reported(void **state) {
         struct world *w = *state;
@@ -195,7 +195,7 @@ static void a_template_kept_by_a_foreign_finalizer_is_reported(void **state) {
 
 /* ---- health of the hosts ---- */
 
-/* Also before the first status: what is refused may be the template for which that waits. */
+/* Also before the first status, because the refused write may be the template that the status waits for. */
 /* failure: the claim template cannot be written, with host-managed IMEX -> the status reports it until it
  * succeeds [host-managed] */
 static void a_failing_write_is_reported_until_it_succeeds(void **state) {
@@ -241,12 +241,12 @@ static void a_joining_node_costs_no_write(void **state) {
         assert_int_equal(w->n_writes, writes + 1);
         w->nodes[4].wanted = false;
         world_settle(w, false);
-        put_host(w, 4, HOST_UP, NULL); /* nor does one that joins while another is ill */
+        put_host(w, 4, HOST_UP, NULL); /* nor does a node that joins while IMEX of another node is down */
         world_settle(w, false);
         assert_int_equal(w->n_writes, writes + 1);
 }
 
-static void host_imex_health_is_told_and_changes_nothing_else(void **state) {
+static void host_imex_health_is_reported_and_changes_nothing_else(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -285,14 +285,13 @@ static void host_imex_health_is_told_and_changes_nothing_else(void **state) {
         arena_free(a);
 }
 
-static void host_imex_recovery_is_told_also_when_nobody_knew_in_between(void **state) {
+static void host_imex_recovery_is_reported_even_after_an_unknown_state(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
         world_settle(w, false);
         put_host(w, 0, HOST_UP, NULL);
-        assert_int_equal(world_plan(w, a)->n_events,
-                         0); /* the first pod finds it healthy, which is no news */
+        assert_int_equal(world_plan(w, a)->n_events, 0); /* IMEX was healthy from the start */
         world_settle(w, false);
         put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
         world_settle(w, false);
@@ -306,7 +305,7 @@ static void host_imex_recovery_is_told_also_when_nobody_knew_in_between(void **s
         arena_free(a);
 }
 
-/* ---- mode changes with live domains ---- */
+/* ---- mode changes with existing ComputeDomains ---- */
 
 static void settled_with_two_nodes(struct world *w) {
         world_create_cd(w, SPEC);
@@ -319,7 +318,7 @@ static void expect_other_mode(struct world *w, const char *was, const char *now)
         struct arena *a = arena_new(4096);
         struct plan *p = world_plan(w, a);
         bool recorded = world_cd(w, a)->mode;
-        assert_int_equal(p->n_actions, recorded ? 1 : 2); /* the status, and nothing of new work */
+        assert_int_equal(p->n_actions, recorded ? 1 : 2); /* only the status, and the mode if it is missing */
         if (!recorded) {
                 assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\""));
                 assert_null(p->actions[0].subresource);
@@ -328,7 +327,7 @@ static void expect_other_mode(struct world *w, const char *was, const char *now)
         assert_int_equal(p->n_events, 1);
         assert_string_equal(p->events[0].reason, "OtherMode");
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(world_plan(w, a)->n_actions, 0); /* told once */
+        assert_int_equal(world_plan(w, a)->n_actions, 0); /* reported once */
         assert_string_equal(world_cd(w, a)->mode, strrchr(was, ' ') + 1);
         const struct cd_condition *c = world_condition(w, a, "Ready");
         assert_string_equal(world_cd(w, a)->status, "NotReady");
@@ -339,7 +338,7 @@ static void expect_other_mode(struct world *w, const char *was, const char *now)
         arena_free(a);
 }
 
-static void to_host_managed_with_a_live_domain(void **state) {
+static void a_change_to_host_managed_keeps_existing_domains(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
@@ -347,11 +346,11 @@ static void to_host_managed_with_a_live_domain(void **state) {
         world_set_mode(w, GATE, NULL);
         expect_other_mode(w, "Formed in IMEX mode driverManaged",
                           "hostManaged now (imex.mode=hostManaged, or feature gate HostManagedIMEX=true)");
-        assert_true(w->nodes[0].labelled && w->nodes[0].joined); /* what runs goes on */
+        assert_true(w->nodes[0].labelled && w->nodes[0].joined); /* running nodes continue */
         assert_int_equal(world_cd(w, a)->n_nodes, 2);
         put_host(w, 2, HOST_UP, NULL);
         world_settle(w, false);
-        assert_false(w->nodes[2].labelled || w->nodes[2].assigned); /* but nobody gets in */
+        assert_false(w->nodes[2].labelled || w->nodes[2].assigned); /* no new node joins */
         w->nodes[1].wanted = false;
         world_settle(w, false);
         assert_false(w->nodes[1].labelled || w->nodes[1].assigned);
@@ -363,7 +362,7 @@ static void to_host_managed_with_a_live_domain(void **state) {
         arena_free(a);
 }
 
-static void to_driver_managed_with_a_live_domain(void **state) {
+static void a_change_to_driver_managed_keeps_existing_domains(void **state) {
         struct world *w = *state;
         settled_with_two_nodes(w);
         world_set_mode(w, "", NULL);
@@ -377,7 +376,7 @@ static void to_driver_managed_with_a_live_domain(void **state) {
                 assert_false(w->nodes[i].assigned);
 }
 
-static void back_in_its_own_mode_a_domain_goes_on(void **state) {
+static void a_domain_continues_when_its_mode_returns(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
@@ -390,7 +389,7 @@ static void back_in_its_own_mode_a_domain_goes_on(void **state) {
         arena_free(a);
 }
 
-/* As the Go driver leaves it. */
+/* The Go driver records no mode. */
 static void drop_recorded_mode(struct world *w) {
         memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE),
                "example.com/", 12);
@@ -402,7 +401,8 @@ static void vanish_templates(struct world *w) {
                         object_vanish(o);
 }
 
-/* What was found once is known when the traces have gone, and changes nothing of what was said of it. */
+/* A recorded mode does not change when the objects that showed it are deleted, and neither does the status.
+ */
 static void expect_still_other_mode_without_templates(struct world *w) {
         struct arena *a = arena_new(4096);
         vanish_templates(w);
@@ -411,13 +411,13 @@ static void expect_still_other_mode_without_templates(struct world *w) {
         arena_free(a);
 }
 
-static void a_domain_without_a_recorded_mode(void **state) {
+static void a_driver_managed_domain_without_a_mode_gets_it_recorded(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
         drop_recorded_mode(w);
         struct plan *p = world_plan(w, a);
-        assert_int_equal(p->n_actions, 1); /* in its own mode it is adopted, once */
+        assert_int_equal(p->n_actions, 1); /* in its own mode it is adopted with one patch */
         assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"driverManaged\""));
         world_set_mode(w, GATE, NULL);
         expect_other_mode(w, "Formed in IMEX mode driverManaged", "hostManaged now");
@@ -428,7 +428,7 @@ static void a_domain_without_a_recorded_mode(void **state) {
         arena_free(a);
 }
 
-static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
+static void a_host_managed_domain_without_a_mode_gets_it_recorded(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
@@ -450,8 +450,8 @@ static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
         arena_free(a);
 }
 
-/* kubectl get -o yaml | kubectl apply -f -, in either mode: annotations and finalizers come along, status and
- * UID do not. */
+/* kubectl get -o yaml | kubectl apply -f -, in both modes. It keeps annotations and finalizers, but not
+ * status and UID. */
 /* failure: a ComputeDomain is restored from an export of another mode -> it is formed new [host-managed] */
 static void a_domain_from_an_exported_manifest_is_new(void **state) {
         static const struct {
@@ -474,7 +474,7 @@ static void a_domain_from_an_exported_manifest_is_new(void **state) {
                 world_put(&w, &kube_compute_domains, WORLD_USER_NS, "cd", buf_str(&b));
                 buf_done(&b);
                 const struct plan *p = world_plan(&w, a);
-                assert_int_equal(p->n_actions, 1); /* with a template of its own it would be believed */
+                assert_int_equal(p->n_actions, 1); /* a template would confirm the wrong mode */
                 assert_true(world_settle(&w, false) >= 0);
                 assert_string_equal(world_cd(&w, a)->mode, rows[i].is);
                 assert_int_equal(world_cd(&w, a)->n_finalizers, 1);
@@ -485,7 +485,7 @@ static void a_domain_from_an_exported_manifest_is_new(void **state) {
         }
 }
 
-static void remains_of_a_driver_managed_domain_are_swept(void **state) {
+static void remains_of_a_driver_managed_domain_are_deleted(void **state) {
         struct world *w = *state;
         settled_with_two_nodes(w);
         object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
@@ -494,9 +494,8 @@ static void remains_of_a_driver_managed_domain_are_swept(void **state) {
         assert_int_equal(world_count(w), 0);
 }
 
-/* Whatever happens to a domain, in whichever mode, with writes lost: it can be deleted, and nothing is left.
- */
-static void through_all_modes_nothing_is_left(void **state) {
+/* With random events, mode changes and lost writes, a ComputeDomain can be deleted and nothing is left. */
+static void nothing_is_left_after_changes_between_all_modes(void **state) {
         static const struct {
                 const char *gates, *mode;
         } modes[] = { { "", NULL }, { GATE, NULL }, { "HostManagedIMEXDaemon=true", "hostManaged" } };
@@ -543,24 +542,24 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(controller_add_path_creates_only_the_workload_rct_and_sets_status_ready),
                 T(controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd_finalizers),
-                T(the_cd_keeps_its_finalizer_while_somebody_holds_the_template),
+                T(the_domain_keeps_its_finalizer_while_a_foreign_finalizer_keeps_the_template),
                 T(nonzero_num_nodes_is_silently_ignored_never_rejected),
                 T(the_template_has_the_allocation_mode_of_the_ComputeDomain),
                 T(a_template_of_the_Go_driver_stays_as_it_is),
-                T(ready_means_that_the_template_is_there),
+                T(ready_means_that_the_template_exists),
                 T(a_template_kept_by_a_foreign_finalizer_is_reported),
                 T(a_failing_write_is_reported_until_it_succeeds),
                 T(a_joining_node_costs_no_write),
-                T(host_imex_health_is_told_and_changes_nothing_else),
-                T(host_imex_recovery_is_told_also_when_nobody_knew_in_between),
-                T_DRIVER(to_host_managed_with_a_live_domain),
-                T(to_driver_managed_with_a_live_domain),
-                T(a_domain_of_hosts_without_a_recorded_mode),
-                T_DRIVER(back_in_its_own_mode_a_domain_goes_on),
-                T_DRIVER(a_domain_without_a_recorded_mode),
+                T(host_imex_health_is_reported_and_changes_nothing_else),
+                T(host_imex_recovery_is_reported_even_after_an_unknown_state),
+                T_DRIVER(a_change_to_host_managed_keeps_existing_domains),
+                T(a_change_to_driver_managed_keeps_existing_domains),
+                T(a_host_managed_domain_without_a_mode_gets_it_recorded),
+                T_DRIVER(a_domain_continues_when_its_mode_returns),
+                T_DRIVER(a_driver_managed_domain_without_a_mode_gets_it_recorded),
                 T(a_domain_from_an_exported_manifest_is_new),
-                T_DRIVER(remains_of_a_driver_managed_domain_are_swept),
-                T(through_all_modes_nothing_is_left),
+                T_DRIVER(remains_of_a_driver_managed_domain_are_deleted),
+                T(nothing_is_left_after_changes_between_all_modes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static size_t on_node(const struct placements *p, const char *node) {
         return n;
 }
 
-static void a_claim_comes_moves_and_goes(void **state) {
+static void a_claim_is_added_moved_and_removed(void **state) {
         struct arena *a = arena_new(4096);
         struct placements *p = placements_new();
         struct grant was, is;
@@ -75,7 +75,7 @@ static void a_claim_comes_moves_and_goes(void **state) {
         arena_free(a);
 }
 
-/* A claim of the same name that was deleted and made anew within one event. */
+/* A claim was deleted and recreated with the same name, and the watch shows one event. */
 static void a_recreated_claim_replaces_the_old_one(void **state) {
         struct arena *a = arena_new(4096);
         struct placements *p = placements_new();
@@ -90,7 +90,7 @@ static void a_recreated_claim_replaces_the_old_one(void **state) {
         arena_free(a);
 }
 
-static void counts_stay_right_through_anything(void **state) {
+static void counts_stay_right_after_any_changes(void **state) {
         static const char *const nodes[] = { NULL, "n1", "n2", "n3" },
                                  *const domains[] = { UID_A, UID_B, "no-uid" }, *const uids[] = { "1", "2",
                                                                                                   "3", "4",
@@ -123,9 +123,9 @@ static void counts_stay_right_through_anything(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_claim_comes_moves_and_goes),
+                cmocka_unit_test(a_claim_is_added_moved_and_removed),
                 cmocka_unit_test(a_recreated_claim_replaces_the_old_one),
-                cmocka_unit_test(counts_stay_right_through_anything),
+                cmocka_unit_test(counts_stay_right_after_any_changes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
