@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "controller/metrics.h"
 
 #include "api/states.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "api/names.h"
 #include "api/resources.h"
 #include "base/clock.h"

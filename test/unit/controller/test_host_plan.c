@@ -199,7 +199,7 @@ static void a_template_kept_by_a_foreign_finalizer_is_reported(void **state) {
 /* failure: the claim template cannot be written, with host-managed IMEX -> the status reports it until it
  * succeeds [host-managed] */
 static void a_failing_write_is_reported_until_it_succeeds(void **state) {
-        static const char refused[] = "create ResourceClaimTemplate w/tpl: a webhook says no";
+        static const char refused[] = "create ResourceClaimTemplate w/tpl: a webhook refuses it";
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         struct plan_input in;

@@ -18,9 +18,9 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* ---- a domain's life ---- */
+/* ---- life of a ComputeDomain ---- */
 
-static void a_new_domain_gets_all_in_one_pass(void **state) {
+static void a_new_domain_gets_its_objects_in_one_pass(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -29,14 +29,14 @@ static void a_new_domain_gets_all_in_one_pass(void **state) {
                                "\"finalizers\":[\"" CD_FINALIZER "\"]"));
         assert_string_equal(world_action(p, KUBE_CREATE, &kube_resource_claim_templates)->name, "tpl");
         assert_true(world_settle(w, false) >= 0);
-        assert_string_equal(world_cd(w, a)->status, "Ready"); /* as in the Go driver: nobody uses it */
+        assert_string_equal(world_cd(w, a)->status, "Ready"); /* unused, and Ready as with the Go driver */
         assert_string_equal(world_condition(w, a, "Ready")->reason, "NoNodes");
-        assert_int_equal(world_count(w), 2); /* the domain and its claim template */
+        assert_int_equal(world_count(w), 2); /* the ComputeDomain and its claim template */
         assert_int_equal(w->conflicts, 0);
         arena_free(a);
 }
 
-static void a_domain_forms_and_goes(void **state) {
+static void a_domain_forms_shrinks_and_is_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -83,7 +83,7 @@ static void delete_cd(struct world *w) {
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
 }
 
-/* As a controller that has finalizers on ComputeDomains of its users. */
+/* Another controller has finalizers on the ComputeDomain. */
 static void create_held_cd(struct world *w, const char *finalizers) {
         struct buf b = BUF_INIT(4096);
         buf_addf(&b,
@@ -94,7 +94,7 @@ static void create_held_cd(struct world *w, const char *finalizers) {
         buf_done(&b);
 }
 
-/* That controller is done. */
+/* The other controller removes its finalizer. */
 static void remove_foreign_finalizer(struct world *w) {
         struct buf b = BUF_INIT(4096);
         buf_adds(&b, "{\"metadata\":{\"finalizers\":[\"" CD_FINALIZER "\"]}}");
@@ -134,7 +134,7 @@ static void a_deleted_domain_with_a_foreign_finalizer_continues_where_claims_exi
         arena_free(a);
 }
 
-/* However long it was held, its daemons have their minute from then on. */
+/* The minute of the daemons begins when the foreign finalizer is removed, however late that is. */
 /* failure: a foreign finalizer is removed late -> the daemons still get their full minute to stop */
 static void a_domain_without_its_foreign_finalizer_ends_as_usual(void **state) {
         struct world *w = *state;
@@ -153,7 +153,8 @@ static void a_domain_without_its_foreign_finalizer_ends_as_usual(void **state) {
         assert_int_equal(world_count(w), 0);
 }
 
-/* "foregroundDeletion" goes only when the dependents have gone: to wait for it would be for ever. */
+/* The garbage collector removes "foregroundDeletion" only when the dependents are deleted. Waiting for it
+ * would never end. */
 /* failure: a ComputeDomain is deleted in the foreground -> the garbage collector's finalizer does not block
  * the deletion */
 static void the_garbage_collectors_finalizers_do_not_block(void **state) {
@@ -184,12 +185,12 @@ static void objects_of_a_deleted_domain_are_removed(void **state) {
         w->nodes[0].wanted = true;
         world_settle(w, false);
         object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS,
-                                 "cd")); /* somebody took the finalizer off by hand */
+                                 "cd")); /* a user has removed the finalizer by hand */
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
 }
 
-static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
+static void a_domain_without_a_spec_reports_that_and_can_be_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
@@ -218,7 +219,7 @@ static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", theirs);
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false),
-                         -1); /* it keeps trying: only the server knows when the name is free */
+                         -1); /* it keeps trying, because only the API server knows when the name is free */
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
         assert_string_equal(world_cd(w, a)->status, "NotReady");
         assert_null(
@@ -229,7 +230,7 @@ static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         arena_free(a);
 }
 
-static void our_template_without_its_label_is_taken_back(void **state) {
+static void a_template_that_lost_its_label_gets_it_back(void **state) {
         struct world *w = *state;
         world_create_cd(w, SPEC);
         world_settle(w, false);
@@ -262,7 +263,7 @@ static void a_template_that_a_webhook_changes_is_reported_and_not_recreated(void
         arena_free(a);
 }
 
-static void a_template_that_was_deleted_is_made_again(void **state) {
+static void a_deleted_template_is_recreated(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -286,9 +287,9 @@ static bool takes_away(const struct plan *p) {
         return false;
 }
 
-/* A new leader whose cache does not have the ComputeDomain yet, while its objects are there. */
+/* The cache of a new leader shows the objects of the ComputeDomain, but not the ComputeDomain yet. */
 /* failure: a new leader's cache lacks a ComputeDomain -> its objects stay */
-static void a_domain_that_is_not_in_the_cache_loses_nothing(void **state) {
+static void a_domain_that_is_not_in_the_cache_keeps_its_objects(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
@@ -301,14 +302,14 @@ static void a_domain_that_is_not_in_the_cache_loses_nothing(void **state) {
         assert_int_equal(p->n_actions, 0);
         assert_true(p->held);
         assert_false(p->nothing_left || p->ask_domain);
-        w->stale = false; /* the cache believes that it knows all: the server is asked */
+        w->stale = false; /* the cache counts as current, so the API server is asked */
         p = world_plan(w, a);
         assert_int_equal(p->n_actions, 0);
         assert_true(p->ask_domain);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), n);
         assert_true(w->nodes[0].labelled && w->nodes[0].joined && !w->nodes[0].leaving);
-        object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")); /* now it is really gone */
+        object_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")); /* it is really deleted */
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
         arena_free(a);
@@ -323,7 +324,7 @@ static void a_finalizer_is_removed_only_when_nothing_is_left(void **state) {
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         w->now += PLAN_PATIENCE_S;
         w->stale = true;
-        for (int i = 0; i < 20; i++) { /* the template is deleted: that it must be is known */
+        for (int i = 0; i < 20; i++) { /* the template is deleted, because the deletionTimestamp is a fact */
                 struct plan *p = world_plan(w, a);
                 for (size_t k = 0; k < p->n_actions; k++)
                         world_perform(w, &p->actions[k]);
@@ -348,7 +349,7 @@ static void a_deletion_that_waits_for_labels_reports_why(void **state) {
         world_settle(w, false);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         w->now += PLAN_PATIENCE_S;
-        w->label_error = "patch Node node-a: a webhook says no";
+        w->label_error = "patch Node node-a: a webhook refuses it";
         world_view(w, a, &in);
         in.n_labelled = 1;
         in.labelled = "node-a";
@@ -356,11 +357,11 @@ static void a_deletion_that_waits_for_labels_reports_why(void **state) {
         const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
         assert_non_null(strstr(
                 x->body.p,
-                "Waiting for the label to be removed from node-a: patch Node node-a: a webhook says no"));
+                "Waiting for the label to be removed from node-a: patch Node node-a: a webhook refuses it"));
         arena_free(a);
 }
 
-/* The claim template is deleted with the domain, and another controller has a finalizer on it. */
+/* The claim template is deleted with its ComputeDomain, and has a finalizer of another controller. */
 /* failure: a foreign finalizer keeps an object during a deletion -> the ComputeDomain names it */
 static void a_deletion_that_waits_for_a_template_names_the_finalizer(void **state) {
         struct world *w = *state;
@@ -385,7 +386,7 @@ static void a_deletion_that_waits_for_a_template_names_the_finalizer(void **stat
         arena_free(a);
 }
 
-/* A view of a domain that ends, with a claim template that is still there. */
+/* A view of a ComputeDomain that ends, while its claim template still exists. */
 static void view_ending(struct world *w, int64_t seconds, struct arena *a, struct plan_input *in) {
         world_create_cd(w, SPEC);
         world_settle(w, false);
@@ -401,13 +402,13 @@ static void a_refused_deletion_is_reported_at_once(void **state) {
         struct arena *a = arena_new(4096);
         struct plan_input in;
         struct plan p;
-        w->write_error = "delete ResourceClaimTemplate tpl: a webhook says no";
+        w->write_error = "delete ResourceClaimTemplate tpl: a webhook refuses it";
         view_ending(w, PLAN_PATIENCE_S, a, &in);
         plan_make(&in, a, &p);
         const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
         assert_non_null(strstr(x->body.p, "DeletionWaiting"));
         assert_non_null(strstr(x->body.p, "ResourceClaimTemplate " WORLD_USER_NS "/tpl. The last attempt "
-                                          "failed: delete ResourceClaimTemplate tpl: a webhook says no"));
+                                          "failed: delete ResourceClaimTemplate tpl: a webhook refuses it"));
         assert_int_equal(p.n_events, 1);
         assert_string_equal(p.events[0].reason, "DeletionWaiting");
         assert_true(p.events[0].warning);
@@ -416,7 +417,7 @@ static void a_refused_deletion_is_reported_at_once(void **state) {
 }
 
 /* failure: a deletion makes no progress for a minute -> the ComputeDomain names what is left */
-static void a_deletion_that_stands_still_for_a_minute_names_what_is_left(void **state) {
+static void a_deletion_without_progress_names_what_is_left_after_a_minute(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         struct plan_input in;
@@ -427,7 +428,7 @@ static void a_deletion_that_stands_still_for_a_minute_names_what_is_left(void **
         in.rcts = rcts;
         r.o.meta.deleted = in.now;
         in.now += PLAN_STANDSTILL_S;
-        plan_make(&in, a, &p); /* the finalizer is to be removed from it now */
+        plan_make(&in, a, &p); /* this plan removes the finalizer */
         assert_null(world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains));
         r.n_finalizers = 0;
         in.now--;
@@ -443,7 +444,7 @@ static void a_deletion_that_stands_still_for_a_minute_names_what_is_left(void **
         arena_free(a);
 }
 
-/* failure: our finalizer cannot be removed -> the ComputeDomain reports it */
+/* failure: the driver's finalizer cannot be removed -> the ComputeDomain reports it */
 static void a_finalizer_that_cannot_be_removed_is_reported(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -451,7 +452,7 @@ static void a_finalizer_that_cannot_be_removed_is_reported(void **state) {
         struct plan p;
         view_ending(w, PLAN_PATIENCE_S, a, &in);
         in.n_rcts = 0;
-        in.write_error = "patch ComputeDomain cd: a webhook says no";
+        in.write_error = "patch ComputeDomain cd: a webhook refuses it";
         plan_make(&in, a, &p);
         const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
         assert_string_equal(x->subresource, "status");
@@ -460,9 +461,9 @@ static void a_finalizer_that_cannot_be_removed_is_reported(void **state) {
         arena_free(a);
 }
 
-/* ---- a write that is refused ---- */
+/* ---- refused writes ---- */
 
-#define REFUSED "patch Node node-a: a webhook says no"
+#define REFUSED "patch Node node-a: a webhook refuses it"
 
 static size_t occurrences(const char *text, const char *part) {
         size_t n = 0;
@@ -475,18 +476,18 @@ static size_t occurrences(const char *text, const char *part) {
 static void a_failing_write_is_reported_until_it_succeeds(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        struct buf told = BUF_INIT(1 << 20);
+        struct buf transcript = BUF_INIT(1 << 20);
         world_create_cd(w, SPEC);
         w->nodes[0].wanted = true;
         world_settle(w, false);
-        w->transcript = &told;
+        w->transcript = &transcript;
         w->write_error = REFUSED;
         assert_true(world_settle(w, false) >= 0);
         const struct cd_condition *c = world_condition(w, a, "Ready");
         assert_string_equal(c->status, "False");
         assert_string_equal(c->reason, "WriteFailed");
         assert_string_equal(c->message, REFUSED);
-        assert_int_equal(occurrences(buf_str(&told), "EVENT Warning WriteFailed: " REFUSED "\n"), 1);
+        assert_int_equal(occurrences(buf_str(&transcript), "EVENT Warning WriteFailed: " REFUSED "\n"), 1);
         w->write_error = NULL;
         assert_true(world_settle(w, false) >= 0);
         c = world_condition(w, a, "Ready");
@@ -494,11 +495,11 @@ static void a_failing_write_is_reported_until_it_succeeds(void **state) {
         assert_null(strstr(c->message, "webhook"));
         assert_string_equal(world_cd(w, a)->status, "Ready");
         w->transcript = NULL;
-        buf_done(&told);
+        buf_done(&transcript);
         arena_free(a);
 }
 
-/* What a person can mend in the ComputeDomain itself is told before that. */
+/* A problem that the user can fix in the ComputeDomain itself is reported first. */
 /* failure: the template's name is taken and writes fail -> what the user can fix is reported first */
 static void a_taken_name_is_reported_before_a_failing_write(void **state) {
         struct world *w = *state;
@@ -513,9 +514,9 @@ static void a_taken_name_is_reported_before_a_failing_write(void **state) {
         arena_free(a);
 }
 
-/* ---- other people's objects ---- */
+/* ---- objects of other tenants ---- */
 
-/* Whoever knows the UID, which is on every Node, can write the label on what is his. */
+/* The UID is on every Node, so every tenant can write the label on its own objects. */
 /* failure: a tenant labels a claim template with another ComputeDomain -> it does not block the deletion
  * [tenants] */
 static void a_template_of_another_namespace_does_not_block_a_deletion(void **state) {
@@ -533,7 +534,7 @@ static void a_template_of_another_namespace_does_not_block_a_deletion(void **sta
                 assert_string_equal(world_cd(w, a)->status, "Ready");
                 world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
                 assert_true(world_settle(w, false) >= 0);
-                assert_int_equal(world_count(w), 1); /* theirs, untouched */
+                assert_int_equal(world_count(w), 1); /* the other tenant's object, unchanged */
                 assert_null(strstr(world_find(w, &kube_resource_claim_templates, "theirs", "tpl")->json,
                                    "deletionTimestamp"));
                 object_vanish(world_find(w, &kube_resource_claim_templates, "theirs", "tpl"));
@@ -575,7 +576,7 @@ static void a_status_that_is_too_large_is_not_written(void **state) {
         arena_free(a);
 }
 
-/* ---- anything may happen, at any moment ---- */
+/* ---- random events ---- */
 
 static void something_happens(struct world *w) {
         struct world_node *n = &w->nodes[fake_random(WORLD_NODES)];
@@ -589,11 +590,11 @@ static void something_happens(struct world *w) {
         case 3:
                 n->ready = !n->ready;
                 break;
-        case 4: /* a node is taken away, or comes (back) */
+        case 4: /* a node is removed, or is added (again) */
                 n->exists = !n->exists;
                 n->wanted = n->wanted && n->exists;
                 break;
-        case 5: /* its daemon is another one */
+        case 5: /* its daemon is replaced */
                 n->joined = false;
                 break;
         default:
@@ -603,8 +604,8 @@ static void something_happens(struct world *w) {
         }
 }
 
-/* Through random events, with writes lost at random: when the events end, everything becomes as it should be,
- * and after the deletion of the domain nothing is left. */
+/* With random events and lost writes: when the events end, everything reaches its desired state, and after
+ * the deletion of the ComputeDomain nothing is left. */
 /* failure: writes are lost at random -> everything settles, and nothing is left after the deletion */
 static void it_always_settles(void **state) {
         for (int life = 0; life < 250; life++) {
@@ -641,10 +642,9 @@ static void it_always_settles(void **state) {
         }
 }
 
-/* Caches that lose touch and know it, that miss claims and the domain itself without knowing it, a leader
- * that has just begun: while a claim is allocated on a node, the node keeps its label, and while the domain
- * is not being deleted, nothing of it goes. And when the caches are well again, all becomes as it should be.
- */
+/* Caches are stale, or lack claims or the ComputeDomain without being marked as stale, as those of a new
+ * leader. A node keeps its label while a claim is allocated there. No object of the ComputeDomain is removed
+ * until it is deleted. When the caches are current again, everything reaches its desired state. */
 /* failure: caches are stale or incomplete -> no label or object in use is removed */
 static void a_stale_cache_removes_nothing(void **state) {
         for (int life = 0; life < 250; life++) {
@@ -711,26 +711,26 @@ static void a_stale_cache_removes_nothing(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(a_new_domain_gets_all_in_one_pass),
-                T(a_domain_forms_and_goes),
+                T(a_new_domain_gets_its_objects_in_one_pass),
+                T(a_domain_forms_shrinks_and_is_deleted),
                 T(deletion_waits_for_daemons_for_a_limited_time),
                 T(a_deleted_domain_with_a_foreign_finalizer_continues_where_claims_exist),
                 T(a_domain_without_its_foreign_finalizer_ends_as_usual),
                 T(the_garbage_collectors_finalizers_do_not_block),
                 T(deletion_works_when_the_template_is_missing),
                 T(objects_of_a_deleted_domain_are_removed),
-                T(a_domain_without_spec_says_so_and_can_be_deleted),
+                T(a_domain_without_a_spec_reports_that_and_can_be_deleted),
                 T(a_taken_template_name_is_reported_and_not_taken_over),
-                T(our_template_without_its_label_is_taken_back),
+                T(a_template_that_lost_its_label_gets_it_back),
                 T(a_template_that_a_webhook_changes_is_reported_and_not_recreated),
-                T(a_template_that_was_deleted_is_made_again),
+                T(a_deleted_template_is_recreated),
                 T(it_always_settles),
-                T(a_domain_that_is_not_in_the_cache_loses_nothing),
+                T(a_domain_that_is_not_in_the_cache_keeps_its_objects),
                 T(a_finalizer_is_removed_only_when_nothing_is_left),
                 T(a_deletion_that_waits_for_labels_reports_why),
                 T(a_deletion_that_waits_for_a_template_names_the_finalizer),
                 T(a_refused_deletion_is_reported_at_once),
-                T(a_deletion_that_stands_still_for_a_minute_names_what_is_left),
+                T(a_deletion_without_progress_names_what_is_left_after_a_minute),
                 T(a_finalizer_that_cannot_be_removed_is_reported),
                 T(a_failing_write_is_reported_until_it_succeeds),
                 T(a_taken_name_is_reported_before_a_failing_write),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that leads: what it reports of PodGroups whose Pods share a claim for a channel. Claims are as
- * kube-controller-manager and kube-scheduler of Kubernetes 1.37.2 write them. */
+/* What a leading controller reports about PodGroups whose Pods share a claim for a channel. The claims look
+ * as kube-controller-manager and kube-scheduler of Kubernetes 1.37.2 write them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,9 @@
 
 struct world {
         struct leading l;
-        const char *claims;      /* of the list */
+        const char *claims;      /* items of the list */
         struct fake_conn *watch; /* of claims */
-        char event[4096];        /* the last one that was written */
+        char event[4096];        /* the last one */
         unsigned n_events;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program against an API server whose every answer the test decides: what it does at its start, and what
- * keeps it from nothing. */
+/* The program with an API server whose answers the test decides: its start, failures that must not stop it,
+ * and what it prints. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,27 +25,27 @@ enum { N_CRDS = 3 };
 struct world {
         uv_loop_t loop;
         struct fake_server *server;
-        struct process *controller; /* NULL: it has ended */
-        struct buf says;
+        struct process *controller; /* NULL: it has exited */
+        struct buf output;
         int exit_status;
         char dir[32];
-        const char *version;              /* of resource.k8s.io that is served */
-        bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
-        bool taken;                       /* somebody else leads */
+        const char *version;              /* the served version of resource.k8s.io */
+        bool crds_exist, webhook_is_down; /* for CustomResourceDefinitions */
+        bool taken;                       /* another replica leads */
         bool refuses_writes;              /* of ComputeDomains */
-        bool refuses_node, node_claimed;  /* refuses its label; a claim brings it into the domain */
-        bool keeps_domain;                /* the ComputeDomain is what was written of it */
-        char at[40];                      /* where the program tells its metrics */
+        bool refuses_node, node_claimed;  /* refuses the Node's label; the node has a claim */
+        bool keeps_domain;                /* the ComputeDomain keeps what is written */
+        char at[40];                      /* address of the program's metrics */
         struct http_client *scraper;
-        char *told;
-        const char *domain; /* what the ComputeDomain is after each write to it; NULL: what was written */
-        struct fake_conn *domains, *nodes, *claims; /* watches of them */
-        struct buf status;                          /* the last one that was written */
+        char *scraped;
+        const char *domain; /* the ComputeDomain after each write of it; NULL: as it was written */
+        struct fake_conn *domains, *nodes, *claims; /* watches */
+        struct buf status;                          /* the last written status */
         unsigned rv, asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
         unsigned node_writes, refused_statuses, statuses, events;
-        bool told_too_early;             /* an Event came before the status */
-        struct buf set;                  /* the DaemonSet as it was applied last */
-        unsigned set_writes, generation; /* generation: of the DaemonSet; 0: it is not there */
+        bool event_too_early;            /* an Event arrived before the status */
+        struct buf set;                  /* the last applied DaemonSet */
+        unsigned set_writes, generation; /* generation: of the DaemonSet; 0: it does not exist */
 };
 
 static const struct {
@@ -77,7 +77,7 @@ static const struct {
         "{\"metadata\":{\"name\":\"gpu\",\"uid\":\"n1\",\"resourceVersion\":\"1\",\"labels\":{"              \
         "\"nvidia.com/gpu.present\":\"true\"}}},{\"metadata\":{\"name\":\"plain\",\"uid\":\"n2\","           \
         "\"resourceVersion\":\"1\"}}"
-/* A claim for the domain's channel on the node "gpu", which offers it and has no fabric. */
+/* A claim for a channel of the ComputeDomain on the node "gpu", which offers it and is in no partition. */
 #define CLAIM                                                                                                \
         "{\"metadata\":{\"namespace\":\"u\",\"name\":\"c\",\"uid\":\"c1\",\"resourceVersion\":\"2\"},"       \
         "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":"               \
@@ -159,7 +159,7 @@ static bool keep_domain(struct world *w, struct fake_conn *c, const struct fake_
         return true;
 }
 
-/* Whatever is written is taken, but for what the test refuses. */
+/* Answers the writes that the test refuses or keeps. Returns false for others, which succeed. */
 static bool answered_by_the_test(struct world *w, struct fake_conn *c, const struct fake_request *r,
                                  const char *kind) {
         bool domain = streq(kind, "ComputeDomain"), node = streq(kind, "Node");
@@ -169,7 +169,7 @@ static bool answered_by_the_test(struct world *w, struct fake_conn *c, const str
         if (domain && w->refuses_writes)
                 fake_refuse(c, 422, "no writes today");
         else if (node && w->refuses_node)
-                fake_refuse(c, 422, "a webhook says no");
+                fake_refuse(c, 422, "a webhook refuses it");
         else
                 return domain && w->keeps_domain && keep_domain(w, c, r);
         return true;
@@ -177,7 +177,7 @@ static bool answered_by_the_test(struct world *w, struct fake_conn *c, const str
 
 static void on_event(struct world *w, struct fake_conn *c) {
         w->events++;
-        w->told_too_early = w->told_too_early || !w->statuses;
+        w->event_too_early = w->event_too_early || !w->statuses;
         fake_reply(c, 201, NULL, "{\"kind\":\"Event\",\"metadata\":{\"name\":\"e\"}}");
 }
 
@@ -237,13 +237,13 @@ static const char *program;
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->version = "v1";
-        w->says = (struct buf)BUF_INIT(4 << 20);
+        w->output = (struct buf)BUF_INIT(4 << 20);
         w->status = (struct buf)BUF_INIT(1 << 16);
         w->set = (struct buf)BUF_INIT(1 << 16);
         w->crds_exist = true;
         snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
-        /* An address that no other process of the machine has. */
+        /* An address that no other process on the machine uses. */
         snprintf(w->at, sizeof w->at, "127.%d.%d.2:8080", getpid() >> 8 & 255, getpid() & 255);
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
@@ -257,13 +257,13 @@ static int teardown(void **state) {
         struct err e;
         process_free(w->controller);
         http_client_free(w->scraper);
-        free(w->told);
+        free(w->scraped);
         fake_server_free(w->server);
-        uv_run(&w->loop, UV_RUN_DEFAULT); /* until the child is gone */
+        uv_run(&w->loop, UV_RUN_DEFAULT); /* until the child has exited */
         loop_end(&w->loop);
         assert_int_equal(file_remove(config, &e), 0);
         assert_int_equal(rmdir(w->dir), 0);
-        buf_done(&w->says);
+        buf_done(&w->output);
         buf_done(&w->status);
         buf_done(&w->set);
         free(w);
@@ -272,21 +272,22 @@ static int teardown(void **state) {
 
 static void on_output(void *u, const char *p, size_t n) {
         struct world *w = u;
-        buf_add(&w->says, p, n);
+        buf_add(&w->output, p, n);
 }
 
-static bool says(struct world *w, const char *text) {
-        return strstr(buf_str(&w->says), text) != NULL;
+static bool printed(struct world *w, const char *text) {
+        return strstr(buf_str(&w->output), text) != NULL;
 }
 
-/* A test that waits for something else fails by its time. */
+/* A test that waits for something else then fails with a time-out. */
 static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct world *w = u;
-        size_t n = w->says.n < 900 ? w->says.n : 900;
+        size_t n = w->output.n < 900 ? w->output.n : 900;
         w->controller = NULL;
         w->exit_status = exit_status;
         if (exit_status != 0)
-                print_error("the controller ended by itself: ...%s", buf_str(&w->says) + w->says.n - n);
+                print_error("the controller exited with an error: ...%s",
+                            buf_str(&w->output) + w->output.n - n);
 }
 
 static void start(struct world *w) {
@@ -322,7 +323,7 @@ static void a_webhook_that_refuses_the_schema_blocks_nothing_else(void **state) 
         w->webhook_is_down = true;
         start(w);
         RUN_UNTIL(&w->loop, w->leases && w->domain_writes && w->node_watches);
-        RUN_UNTIL(&w->loop, w->applied > N_CRDS); /* and it is tried again */
+        RUN_UNTIL(&w->loop, w->applied > N_CRDS); /* it retries */
 }
 
 /* failure: the CustomResourceDefinitions are old -> the leader updates them [upgrade] */
@@ -356,7 +357,7 @@ static void a_standby_creates_a_missing_schema(void **state) {
 /* ---- resource.k8s.io ---- */
 
 /* failure: the API server does not serve resource.k8s.io yet -> the controller waits for it [api-server] */
-static void a_server_without_our_api_is_waited_for(void **state) {
+static void the_controller_waits_for_the_resource_api(void **state) {
         struct world *w = *state;
         w->version = "v1alpha3";
         start(w);
@@ -368,27 +369,27 @@ static void a_server_without_our_api_is_waited_for(void **state) {
 /* ---- SIGUSR2 ---- */
 
 static void ask_for_state(struct world *w) {
-        size_t before = w->says.n;
+        size_t before = w->output.n;
         process_signal(w->controller, SIGUSR2);
-        RUN_UNTIL(&w->loop, strstr(buf_str(&w->says) + before, "\"end of state\""));
+        RUN_UNTIL(&w->loop, strstr(buf_str(&w->output) + before, "\"end of state\""));
         assert_non_null(w->controller);
 }
 
 /* failure: SIGUSR2 is sent to a leader -> it prints its state and continues [programs] */
-static void sigusr2_prints_what_a_leader_knows_and_ends_nothing(void **state) {
+static void sigusr2_prints_the_state_of_a_leader_that_continues(void **state) {
         struct world *w = *state;
         start(w);
         RUN_UNTIL(&w->loop, w->domain_writes && w->node_watches);
         ask_for_state(w);
-        assert_true(says(w, "\"state\" ending=false resource.k8s.io=\"v1\""));
-        assert_true(says(w, "name=\"nvidia-compute-domain-controller\" identity=\"p-"));
-        assert_true(says(w, "leads=true holder=\"p-"));
-        assert_true(says(w, "\"controller\" started=true leads=true synced=true"));
-        assert_true(says(w, " domains=1 "));
-        assert_true(says(w, " writes_remembered="));
-        assert_true(says(w, "\"cache\" resource=\"computedomains\" namespace=\"\" objects=1 synced=true"));
-        assert_true(says(w, "\"cache\" resource=\"computedomaincliques\" namespace=\"ns\" objects=0"));
-        assert_true(says(w, "\"domain\" namespace=\"u\" name=\"d\""));
+        assert_true(printed(w, "\"state\" ending=false resource.k8s.io=\"v1\""));
+        assert_true(printed(w, "name=\"nvidia-compute-domain-controller\" identity=\"p-"));
+        assert_true(printed(w, "leads=true holder=\"p-"));
+        assert_true(printed(w, "\"controller\" started=true leads=true synced=true"));
+        assert_true(printed(w, " domains=1 "));
+        assert_true(printed(w, " writes_remembered="));
+        assert_true(printed(w, "\"cache\" resource=\"computedomains\" namespace=\"\" objects=1 synced=true"));
+        assert_true(printed(w, "\"cache\" resource=\"computedomaincliques\" namespace=\"ns\" objects=0"));
+        assert_true(printed(w, "\"domain\" namespace=\"u\" name=\"d\""));
         process_signal(w->controller, SIGTERM);
         RUN_UNTIL(&w->loop, !w->controller);
         assert_int_equal(w->exit_status, 0);
@@ -401,8 +402,9 @@ static void sigusr2_prints_why_writes_fail(void **state) {
         start(w);
         RUN_UNTIL(&w->loop, w->domain_writes >= 2);
         ask_for_state(w);
-        assert_true(says(w, "\"write\" object=\"d/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
-        assert_true(says(w, "no writes today"));
+        assert_true(
+                printed(w, "\"write\" object=\"d/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
+        assert_true(printed(w, "no writes today"));
 }
 
 /* failure: SIGUSR2 is sent to a standby -> it prints the leader that it waits for [programs] */
@@ -411,13 +413,13 @@ static void sigusr2_prints_the_leader_that_a_standby_waits_for(void **state) {
         w->taken = true;
         start(w);
         RUN_UNTIL(&w->loop, w->domain_lists && w->node_watches);
-        RUN_UNTIL(&w->loop, says(w, "leader observed"));
+        RUN_UNTIL(&w->loop, printed(w, "leader observed"));
         ask_for_state(w);
-        assert_true(says(w, "leads=false holder=\"another\""));
-        assert_true(says(w, "\"controller\" started=true leads=false synced=true"));
+        assert_true(printed(w, "leads=false holder=\"another\""));
+        assert_true(printed(w, "\"controller\" started=true leads=false synced=true"));
 }
 
-/* Also when nothing has begun, for want of an answer. */
+/* The controller has not started, because the API server has not answered yet. */
 /* failure: SIGUSR2 is sent before the API server has answered -> the controller prints its state [programs]
  * */
 static void sigusr2_is_answered_before_the_start(void **state) {
@@ -426,29 +428,29 @@ static void sigusr2_is_answered_before_the_start(void **state) {
         start(w);
         RUN_UNTIL(&w->loop, w->asked);
         ask_for_state(w);
-        assert_true(says(w, "\"lease\" election=true candidate=false"));
-        assert_true(says(w, "\"controller\" started=false"));
+        assert_true(printed(w, "\"lease\" election=true candidate=false"));
+        assert_true(printed(w, "\"controller\" started=false"));
 }
 
-/* ---- a node that cannot be labelled ---- */
+/* ---- nodes that cannot be labelled ---- */
 
-static bool status_says(const struct world *w, const char *text) {
+static bool status_has(const struct world *w, const char *text) {
         return strstr(buf_str(&w->status), text) != NULL;
 }
 
-#define NODE_REFUSED "\"reason\":\"WriteFailed\",\"message\":\"patch Node gpu: a webhook says no\""
+#define NODE_REFUSED "\"reason\":\"WriteFailed\",\"message\":\"patch Node gpu: a webhook refuses it\""
 static void start_with_a_node_that_is_refused(struct world *w) {
         w->keeps_domain = w->node_claimed = w->refuses_node = true;
         start(w);
-        RUN_UNTIL(&w->loop, status_says(w, NODE_REFUSED));
+        RUN_UNTIL(&w->loop, status_has(w, NODE_REFUSED));
 }
 
 /* failure: a webhook refuses a Node's label -> the ComputeDomain names the node until it succeeds */
-static void a_node_that_cannot_be_labelled_is_named_until_it_can(void **state) {
+static void a_node_that_cannot_be_labelled_is_named_until_it_is(void **state) {
         struct world *w = *state;
         start_with_a_node_that_is_refused(w);
         w->refuses_node = false;
-        RUN_UNTIL(&w->loop, !status_says(w, "WriteFailed"));
+        RUN_UNTIL(&w->loop, !status_has(w, "WriteFailed"));
 }
 
 /* failure: the claim of a node that cannot be labelled is deleted -> the node is named no longer */
@@ -456,11 +458,11 @@ static void a_node_that_cannot_be_labelled_is_not_named_without_a_claim(void **s
         struct world *w = *state;
         start_with_a_node_that_is_refused(w);
         fake_chunk(w->claims, "{\"type\":\"DELETED\",\"object\":" CLAIM "}\n");
-        RUN_UNTIL(&w->loop, !status_says(w, "WriteFailed"));
+        RUN_UNTIL(&w->loop, !status_has(w, "WriteFailed"));
         assert_true(w->refuses_node);
 }
 
-/* ---- a leader that comes after another ---- */
+/* ---- a new leader ---- */
 
 static void begin_again(struct world *w, unsigned generation) {
         process_signal(w->controller, SIGTERM);
@@ -480,7 +482,7 @@ static void a_new_leader_does_not_apply_an_unchanged_daemonset(void **state) {
         RUN_UNTIL(&w->loop, w->set_writes && w->statuses);
         begin_again(w, 1);
         assert_int_equal(w->set_writes, 0);
-        begin_again(w, 2); /* somebody has changed it, and nobody has seen that */
+        begin_again(w, 2); /* another client changed it while no controller was running */
         assert_int_equal(w->set_writes, 1);
 }
 
@@ -491,44 +493,45 @@ static void an_event_is_sent_after_its_status_is_written(void **state) {
         enum { REFUSALS = 4 };
         struct world *w = *state;
         w->keeps_domain = w->node_claimed = true;
-        w->refused_statuses = REFUSALS; /* with pauses in which an Event would have come */
+        w->refused_statuses = REFUSALS; /* in the pauses between retries an Event could be sent */
         start(w);
         RUN_UNTIL(&w->loop, w->events);
         assert_int_equal(w->refused_statuses, 0);
-        assert_false(w->told_too_early);
+        assert_false(w->event_too_early);
 }
 
 /* ---- metrics ---- */
 
-static void on_told(void *u, const struct http_response *r) {
+static void on_scraped(void *u, const struct http_response *r) {
         struct world *w = u;
-        free(w->told);
-        w->told = r->status == 200 ? xstrndup(r->body, r->body_len) : xstrdup("");
+        free(w->scraped);
+        w->scraped = r->status == 200 ? xstrndup(r->body, r->body_len) : xstrdup("");
 }
 
-static bool tells(const struct world *w, const char *line) {
+static bool has_line(const struct world *w, const char *line) {
         _cleanup_(freep) char *whole = xasprintf("\n%s\n", line);
-        return strstr(w->told, whole);
+        return strstr(w->scraped, whole);
 }
 
 static void scrape(struct world *w) {
-        free(TAKE(w->told));
-        http_start(
-                w->scraper,
-                &(struct http_request){
-                        .method = "GET", .path = "/metrics", .timeout_ms = 30000, .done = on_told, .u = w });
-        RUN_UNTIL(&w->loop, w->told);
+        free(TAKE(w->scraped));
+        http_start(w->scraper, &(struct http_request){ .method = "GET",
+                                                       .path = "/metrics",
+                                                       .timeout_ms = 30000,
+                                                       .done = on_scraped,
+                                                       .u = w });
+        RUN_UNTIL(&w->loop, w->scraped);
 }
 
 static void scrape_until(struct world *w, const char *line, bool is) {
         uint64_t end = uv_hrtime() + 60 * UINT64_C(1000000000);
-        for (scrape(w); tells(w, line) != is; scrape(w))
+        for (scrape(w); has_line(w, line) != is; scrape(w))
                 if (uv_hrtime() > end)
-                        fail_msg("%s '%s' in:\n%s", is ? "no" : "still", line, w->told);
+                        fail_msg("%s '%s' in:\n%s", is ? "no" : "still", line, w->scraped);
 }
 
 #define OF_THE_DOMAIN "{domain_namespace=\"u\",domain=\"d\""
-static void the_leader_tells_of_each_domain_until_it_is_gone(void **state) {
+static void the_leader_has_metrics_of_each_domain_until_it_is_deleted(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *url = xasprintf("http://%s", w->at);
         struct err e;
@@ -540,25 +543,25 @@ static void the_leader_tells_of_each_domain_until_it_is_gone(void **state) {
                 0);
         scrape_until(w, "nvidia_dra_compute_domain_nodes" OF_THE_DOMAIN ",state=\"ready\"} 0", true);
         scrape_until(w, "nvidia_dra_compute_domain_ready" OF_THE_DOMAIN "} 1", true);
-        assert_true(tells(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
-        assert_true(tells(w, "nvidia_dra_compute_domain_peers_missing" OF_THE_DOMAIN "} 0"));
-        assert_true(tells(w, "nvidia_dra_compute_domain_untold 0"));
-        assert_true(tells(w, "nvidia_dra_compute_domain_info{status=\"Ready\"} 1"));
-        /* One node has a GPU, and nobody has published for it. */
-        assert_true(tells(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"missing\"} 1"));
-        assert_true(tells(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"present\"} 0"));
-        assert_true(
-                tells(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"nodes\",code=\"200\"} 1"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_peers_missing" OF_THE_DOMAIN "} 0"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_untold 0"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_info{status=\"Ready\"} 1"));
+        /* One node has a GPU, and no plugin has published a ResourceSlice for it. */
+        assert_true(has_line(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"missing\"} 1"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"present\"} 0"));
+        assert_true(has_line(
+                w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"nodes\",code=\"200\"} 1"));
         w->domain = DOMAIN_IS("13", "NotReady");
         fake_chunk(w->domains, "{\"type\":\"MODIFIED\",\"object\":" DOMAIN_IS("13", "NotReady") "}\n");
         scrape_until(w, "nvidia_dra_compute_domain_ready" OF_THE_DOMAIN "} 0", true);
-        assert_false(tells(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
+        assert_false(has_line(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
         fake_chunk(w->domains, "{\"type\":\"DELETED\",\"object\":" DOMAIN_IS("14", "NotReady") "}\n");
         scrape_until(w, "nvidia_dra_compute_domain_info{status=\"NotReady\"} 0", true);
-        assert_null(strstr(w->told, "domain=\"d\""));
+        assert_null(strstr(w->scraped, "domain=\"d\""));
 }
 
-static void who_stands_by_tells_of_no_domain(void **state) {
+static void a_standby_has_no_metrics_of_domains(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *url = xasprintf("http://%s", w->at);
         struct err e;
@@ -569,9 +572,9 @@ static void who_stands_by_tells_of_no_domain(void **state) {
                 http_client_new(&w->loop, &(struct http_client_options){ .base_url = url }, &w->scraper, &e),
                 0);
         scrape(w);
-        assert_true(tells(w, "nvidia_dra_compute_domain_controller_leader 0"));
-        assert_null(strstr(w->told, "domain=\"d\""));
-        assert_null(strstr(w->told, "nvidia_dra_compute_domain_gpu_nodes"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_controller_leader 0"));
+        assert_null(strstr(w->scraped, "domain=\"d\""));
+        assert_null(strstr(w->scraped, "nvidia_dra_compute_domain_gpu_nodes"));
 }
 
 int main(int argc, char **argv) {
@@ -580,23 +583,24 @@ int main(int argc, char **argv) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(the_leader_updates_the_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_standby_changes_no_schema, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_standby_creates_a_missing_schema, setup,
+                cmocka_unit_test_setup_teardown(a_standby_creates_a_missing_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_named_until_it_is, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_named_until_it_can, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(
-                        a_node_that_cannot_be_labelled_is_not_named_without_a_claim, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_new_leader_does_not_apply_an_unchanged_daemonset,
+                cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_not_named_without_a_claim,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(an_event_is_sent_after_its_status_is_written, setup, teardown),
-                cmocka_unit_test_setup_teardown(the_leader_tells_of_each_domain_until_it_is_gone, setup,
+                cmocka_unit_test_setup_teardown(a_new_leader_does_not_apply_an_unchanged_daemonset, setup,
                                                 teardown),
-                cmocka_unit_test_setup_teardown(who_stands_by_tells_of_no_domain, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_server_without_our_api_is_waited_for, setup, teardown),
-                cmocka_unit_test_setup_teardown(sigusr2_prints_what_a_leader_knows_and_ends_nothing, setup,
+                cmocka_unit_test_setup_teardown(an_event_is_sent_after_its_status_is_written, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(the_leader_has_metrics_of_each_domain_until_it_is_deleted,
+                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(a_standby_has_no_metrics_of_domains, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_controller_waits_for_the_resource_api, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_the_state_of_a_leader_that_continues, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(sigusr2_prints_why_writes_fail, setup, teardown),
-                cmocka_unit_test_setup_teardown(sigusr2_prints_the_leader_that_a_standby_waits_for, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_the_leader_that_a_standby_waits_for, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(sigusr2_is_answered_before_the_start, setup, teardown),
         };
         program = argc > 1 ? argv[1] : "compute-domain-controller";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that leads where racks have ComputeDomains: how many it makes. */
+/* Which ComputeDomains of racks a leading controller creates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,16 +30,16 @@
 
 struct world {
         struct leading l;
-        size_t n_others;   /* ComputeDomains of other racks that there are */
+        size_t n_others;   /* existing ComputeDomains of other racks */
         bool of_a_tenant;  /* these are in a namespace that does not want them */
-        const char *also;  /* one more, NULL: none */
-        unsigned n_made;   /* in team-a */
+        const char *also;  /* another ComputeDomain; NULL: none */
+        unsigned n_made;   /* created in team-a */
         char name[64];     /* of the last of these */
-        char event[4096];  /* the last one about that */
-        bool nobody_wants; /* one was made of a rack that no node states */
+        char event[4096];  /* the last one about team-a */
+        bool made_unwanted; /* one was made of a rack that no node states */
 };
 
-/* Of racks that are there no more. */
+/* ComputeDomains of racks that no longer exist. */
 static void others(size_t n, const char *ns, struct buf *out) {
         for (size_t i = 0; i < n; i++)
                 buf_addf(out,
@@ -59,7 +59,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 return;
         }
         if (fake_has(r->path, "/computedomains") && streq(r->method, "POST") && !strstr(r->body, RACK))
-                w->nobody_wants = true;
+                w->made_unwanted = true;
         if (fake_has(r->path, "/namespaces/team-a/computedomains") && streq(r->method, "POST")) {
                 const char *name = strstr(r->body, "\"name\":\"");
                 snprintf(w->name, sizeof w->name, "%.63s", name ? name + strlen("\"name\":\"") : "");
@@ -132,15 +132,14 @@ static void start(struct world *w, size_t n_others) {
         leading_start(&w->l);
 }
 
-static void a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there(void **state) {
+static void a_labelled_namespace_gets_a_computedomain_of_an_existing_rack(void **state) {
         struct world *w = *state;
         start(w, 2);
         RUN_UNTIL(&w->l.loop, w->n_made);
         assert_string_equal(w->event, "");
 }
 
-/* A3. */
-static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told(void **state) {
+static void the_number_of_rack_computedomains_is_limited_and_an_event_reports_it(void **state) {
         struct world *w = *state;
         start(w, RACKS_MOST);
         RUN_UNTIL(&w->l.loop, *w->event || w->n_made);
@@ -158,7 +157,7 @@ static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_name
         "\"}},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-"     \
         "" name "\"}}}}"
 
-/* Racks that nobody states, of a node that states none. */
+/* No ResourceSlice has these racks, and the Node in the list has no ResourceSlice. */
 /* failure: a tenant's ComputeDomain states a rack -> no ComputeDomain is created in other namespaces
  * [tenants] */
 static void a_tenants_computedomain_creates_none_in_other_namespaces(void **state) {
@@ -168,7 +167,7 @@ static void a_tenants_computedomain_creates_none_in_other_namespaces(void **stat
         start(w, 0);
         RUN_UNTIL(&w->l.loop, w->n_made);
         run_for(&w->l.loop, 500);
-        assert_false(w->nobody_wants);
+        assert_false(w->made_unwanted);
 }
 
 /* failure: a tenant's ComputeDomain states the nodes and name of a rack -> the rack keeps its name [tenants]
@@ -181,7 +180,7 @@ static void a_tenants_computedomain_does_not_name_a_rack(void **state) {
         assert_string_equal(w->name, RACK);
 }
 
-static void that_of_the_drivers_namespace_does(void **state) {
+static void a_computedomain_in_the_drivers_namespace_names_a_rack(void **state) {
         struct world *w = *state;
         w->also = ONE("driver", "other", "o", RACK, "n1");
         start(w, 0);
@@ -201,11 +200,11 @@ static void computedomains_of_tenants_do_not_count_for_the_limit(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there),
-                T(of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told),
+                T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
+                T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
                 T(a_tenants_computedomain_creates_none_in_other_namespaces),
                 T(a_tenants_computedomain_does_not_name_a_rack),
-                T(that_of_the_drivers_namespace_does),
+                T(a_computedomain_in_the_drivers_namespace_names_a_rack),
                 T(computedomains_of_tenants_do_not_count_for_the_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

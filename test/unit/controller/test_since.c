@@ -28,7 +28,6 @@ static void force_deletion_of_a_node_counts_from_its_first_observation(void **st
         assert_int_equal(since_first(g, "n0", NOW + 61), NOW);
 }
 
-/* A Node that was recreated and is deleted again has its own minute. */
 /* failure: a Node is recreated and deleted again -> a new minute begins [force-deleted] */
 static void a_node_that_is_force_deleted_again_gets_a_new_minute(void **state) {
         struct since *g = *state;
@@ -40,7 +39,7 @@ static void a_node_that_is_force_deleted_again_gets_a_new_minute(void **state) {
         assert_int_equal(since_first(g, "n1", NOW + 61), NOW);
 }
 
-static void what_was_seen_last_decides_when_all_have_been_so_for_a_minute(void **state) {
+static void all_facts_are_a_minute_old_when_the_newest_is(void **state) {
         struct since *g = *state;
         assert_int_equal(since_left(g, 60, NOW), 0);
         since_first(g, "n0", NOW);
@@ -51,7 +50,7 @@ static void what_was_seen_last_decides_when_all_have_been_so_for_a_minute(void *
         assert_int_equal(since_left(g, 60, NOW + 60), 0);
 }
 
-static void what_nobody_has_asked_about_for_an_hour_is_forgotten(void **state) {
+static void a_fact_that_is_not_recorded_for_an_hour_is_forgotten(void **state) {
         struct since *g = *state;
         since_first(g, "old", NOW);
         since_first(g, "n0", NOW);
@@ -68,8 +67,8 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
                 T(force_deletion_of_a_node_counts_from_its_first_observation),
                 T(a_node_that_is_force_deleted_again_gets_a_new_minute),
-                T(what_was_seen_last_decides_when_all_have_been_so_for_a_minute),
-                T(what_nobody_has_asked_about_for_an_hour_is_forgotten),
+                T(all_facts_are_a_minute_old_when_the_newest_is),
+                T(a_fact_that_is_not_recorded_for_an_hour_is_forgotten),
         };
         return cmocka_run_group_tests_name("since", tests, NULL, NULL);
 }

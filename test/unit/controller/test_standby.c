@@ -44,7 +44,7 @@ static void on_api(void *u, const struct err *e) {
         *(bool *)u = !e;
 }
 
-/* Its lists have left the heap full of holes as a leader's have. */
+/* The lists of a standby fragment the heap as those of a leader do. */
 /* failure: a standby has listed everything -> it returns that memory */
 static void a_standby_returns_the_memory_of_its_lists(void **state) {
         static const char *namespaces[] = { "driver" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `compute-domain-controller uninstall` deletes, in which order, and for what it waits. */
+/* What `compute-domain-controller uninstall` deletes, in which order, and what it waits for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,8 @@
         ",\\\"left\\\":\\\"\\\",\\\"seen\\\":3,\\\"recount\\\":0,\\\"served\\\":false,\\\"held\\\":"         \
         "\\\"" held "\\\"}\""
 #define ASSIGNMENT "dddddddd-0000-4000-8000-000000000001.1/" DOMAIN "/0/3"
-/* It has not reported; it starts IMEX; it has no assignment; IMEX is READY; and a claim is prepared, too. */
+/* Daemons: without a report; IMEX starts; without an assignment; IMEX is READY; and also a claim is prepared.
+ */
 #define NEW POD("new", "1", "")
 #define FORMING POD("forming", "1", REPORT(ASSIGNMENT, "false", ""))
 #define FREE POD("free", "1", REPORT("", "false", ""))
@@ -41,10 +42,10 @@ struct world {
         struct fake_server *server;
         struct kube_client *client;
         struct uninstall *uninstall;
-        const char *controllers, *daemons; /* what lists of them show */
+        const char *controllers, *daemons; /* items of lists */
         struct fake_conn *controller_watch, *daemon_watch;
-        bool nothing_exists, refuses_scale, refuses_delete; /* what the server says */
-        unsigned away;                                      /* so many requests are not answered */
+        bool nothing_exists, refuses_scale, refuses_delete; /* answers of the API server */
+        unsigned away;                                      /* requests that get no answer */
         bool scaled, deleted, done, failed;
         struct err e;
 };
@@ -152,7 +153,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void ends(struct fake_conn *watch, const char *pod) {
+static void pod_is_deleted(struct fake_conn *watch, const char *pod) {
         _cleanup_(freep) char *event = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", pod);
         fake_chunk(watch, event);
 }
@@ -163,32 +164,32 @@ static void the_controller_is_stopped_before_the_daemonset_is_deleted(void **sta
         begin(w, 60000);
         RUN_UNTIL(&w->loop, w->controller_watch);
         assert_true(w->scaled);
-        ends(w->controller_watch, POD("c1", "11", ""));
+        pod_is_deleted(w->controller_watch, POD("c1", "11", ""));
         run_for(&w->loop, 50);
         assert_false(w->deleted);
-        ends(w->controller_watch, POD("c2", "12", ""));
+        pod_is_deleted(w->controller_watch, POD("c2", "12", ""));
         RUN_UNTIL(&w->loop, w->done);
         assert_true(w->deleted);
         assert_false(w->failed);
 }
 
 /* failure: the chart is uninstalled -> it waits for idle daemons only */
-static void daemons_that_are_not_in_use_are_awaited(void **state) {
+static void uninstall_waits_for_idle_daemons(void **state) {
         struct world *w = *state;
         w->daemons = NEW "," KEPT("1") "," FORMING "," FREE;
         begin(w, 60000);
         RUN_UNTIL(&w->loop, w->daemon_watch);
-        ends(w->daemon_watch, NEW);
-        ends(w->daemon_watch, FREE);
+        pod_is_deleted(w->daemon_watch, NEW);
+        pod_is_deleted(w->daemon_watch, FREE);
         run_for(&w->loop, 50);
         assert_false(w->done);
-        ends(w->daemon_watch, FORMING);
+        pod_is_deleted(w->daemon_watch, FORMING);
         RUN_UNTIL(&w->loop, w->done);
         assert_false(w->failed);
 }
 
-/* Whether a claim keeps it, it reports after SIGTERM. */
-static void a_daemon_whose_imex_is_ready_is_awaited_until_it_reports_what_keeps_it(void **state) {
+/* The daemon reports whether a claim keeps it only after SIGTERM. */
+static void uninstall_waits_for_a_ready_daemon_until_it_reports_what_keeps_it(void **state) {
         struct world *w = *state;
         w->daemons = STANDING("1");
         begin(w, 60000);
@@ -200,7 +201,7 @@ static void a_daemon_whose_imex_is_ready_is_awaited_until_it_reports_what_keeps_
         assert_false(w->failed);
 }
 
-/* What is logged while it runs until it is done. */
+/* Runs until uninstall is done, and returns what it logs. */
 static char *logged(struct world *w) {
         FILE *to = tmpfile();
         int before = dup(STDERR_FILENO);
@@ -238,7 +239,7 @@ static void without_controller_and_daemonset_it_succeeds(void **state) {
         assert_false(w->failed);
 }
 
-static void daemons_that_stay_are_logged_when_time_is_over(void **state) {
+static void daemons_that_stay_are_logged_at_the_time_out(void **state) {
         struct world *w = *state;
         w->daemons = FREE;
         begin(w, 300);
@@ -273,7 +274,7 @@ static void a_refusal_is_an_error_that_names_the_object(void **state) {
         assert_true(fake_has(w->e.msg, "DaemonSet compute-domain-daemon: not you"));
 }
 
-static void a_server_that_is_away_is_asked_again(void **state) {
+static void requests_are_retried_while_the_server_is_away(void **state) {
         struct world *w = *state;
         w->away = 2;
         begin(w, 60000);
@@ -282,7 +283,7 @@ static void a_server_that_is_away_is_asked_again(void **state) {
         assert_true(w->deleted);
 }
 
-static void a_server_that_stays_away_is_an_error_that_says_so(void **state) {
+static void a_server_that_stays_away_is_an_error(void **state) {
         struct world *w = *state;
         w->away = 1000000;
         begin(w, 300);
@@ -297,15 +298,15 @@ static void a_server_that_stays_away_is_an_error_that_says_so(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_controller_is_stopped_before_the_daemonset_is_deleted),
-                T(daemons_that_are_not_in_use_are_awaited),
-                T(a_daemon_whose_imex_is_ready_is_awaited_until_it_reports_what_keeps_it),
+                T(uninstall_waits_for_idle_daemons),
+                T(uninstall_waits_for_a_ready_daemon_until_it_reports_what_keeps_it),
                 T(the_log_names_nodes_in_use_with_their_computedomain),
                 T(without_controller_and_daemonset_it_succeeds),
-                T(daemons_that_stay_are_logged_when_time_is_over),
+                T(daemons_that_stay_are_logged_at_the_time_out),
                 T(a_controller_that_does_not_stop_is_an_error_and_the_daemonset_stays),
                 T(a_refusal_is_an_error_that_names_the_object),
-                T(a_server_that_is_away_is_asked_again),
-                T(a_server_that_stays_away_is_an_error_that_says_so),
+                T(requests_are_retried_while_the_server_is_away),
+                T(a_server_that_stays_away_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

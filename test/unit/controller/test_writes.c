@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes against a server whose every answer the test decides. */
+/* Writes to an API server whose answers the test decides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,29 +14,29 @@
 
 enum { GATHER_MS = 40, INTERVAL_MS = 120 };
 
-/* A requester that wants the same object to hold `wanted`, however often that changes. */
+/* One requester writes `wanted` into one object. The value may change at any time. */
 struct world {
         uv_loop_t loop;
         uv_timer_t timer;
         struct fake_server *server;
-        struct fake_conn *waiting; /* a write that has no answer yet */
+        struct fake_conn *waiting; /* a write without an answer yet */
         struct kube_client *client;
         struct work_queue *queue;
         struct writes *writes;
         struct metrics *metrics;
-        int wanted, written, sent; /* `sent` travels, `written` was answered with 200 */
+        int wanted, written, sent; /* sent: the value in flight; written: the last one answered with 200 */
         unsigned n_requests, most_in_flight, in_flight, refuse;
         int refuse_status;       /* 0: 422 */
-        const char *subresource; /* of what is wanted */
-        bool status_too;         /* beside it, and for ever */
-        unsigned n_told;         /* how often it was said that an error came or went */
-        bool given_up;           /* nothing is wanted any more */
-        const char *impossible;  /* why there is no body; NULL: there is */
-        char name[600];          /* of the object; "": n */
+        const char *subresource; /* of the wanted write */
+        bool status_too;         /* also writes the status, without end */
+        unsigned n_changes;      /* calls of writes_options.told */
+        bool given_up;           /* the requester wants nothing any more */
+        const char *impossible;  /* why the body cannot be rendered; NULL: it can */
+        char name[600];          /* of the object; "": "n" */
         unsigned gather_ms, interval_ms;
         bool hold;            /* answers wait for release() */
-        uint64_t answered_ns; /* the last answer; 0: none yet */
-        uint64_t least_ms;    /* from an answer to the next request, the least of all */
+        uint64_t answered_ns; /* time of the last answer; 0: none yet */
+        uint64_t least_ms;    /* the shortest time from an answer to the next request */
         char error[256];
 };
 
@@ -116,10 +116,10 @@ static void on_key(void *u, const char *key) {
         writes_end(w->writes, key);
 }
 
-static void on_told(void *u, const char *requester) {
+static void on_error_change(void *u, const char *requester) {
         struct world *w = u;
         assert_true(str_starts(requester, "d/"));
-        w->n_told++;
+        w->n_changes++;
 }
 
 static int setup(void **state) {
@@ -145,7 +145,7 @@ static int setup(void **state) {
                 .manager = "test",
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
                                     LABELS("resource", "verb", "result"), NULL, 0),
-                .told = on_told,
+                .told = on_error_change,
                 .u = w,
                 .away_ms = 3600000,
                 .denied_ms = 3600000,
@@ -195,7 +195,7 @@ static void until_waiting(struct world *w) {
                 uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-static void one_write_an_object_is_in_flight(void **state) {
+static void at_most_one_write_of_an_object_is_in_flight(void **state) {
         struct world *w = *state;
         w->hold = true;
         want(w, 1);
@@ -203,7 +203,7 @@ static void one_write_an_object_is_in_flight(void **state) {
         assert_int_equal(writes_in_flight(w->writes), 1);
         assert_true(writes_sending(w->writes, "d/x", &kube_nodes, NULL, "n"));
         assert_false(writes_sending(w->writes, "d/y", &kube_nodes, NULL, "n"));
-        for (int i = 2; i < 20; i++) { /* what comes meanwhile goes into the next */
+        for (int i = 2; i < 20; i++) { /* the next write has the last of these changes */
                 want(w, i);
                 pass(w, 1);
         }
@@ -217,7 +217,7 @@ static void one_write_an_object_is_in_flight(void **state) {
         assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 7);
 }
 
-/* What the one changes would make a conflict of the other. */
+/* Two writes at the same time would conflict. */
 /* failure: an object and its status both change -> the writes follow one another */
 static void an_object_and_its_status_are_written_one_after_the_other(void **state) {
         struct world *w = *state;
@@ -242,11 +242,11 @@ static void a_burst_is_one_write(void **state) {
                 pass(w, 2);
         }
         until_written(w);
-        /* One, unless this machine was so slow that the burst was none. */
+        /* One write, unless the machine was so slow that the changes were no burst. */
         assert_true(w->n_requests <= 1 + (uv_hrtime() - begin) / 1000000 / GATHER_MS);
 }
 
-static void writes_of_one_object_keep_their_distance(void **state) {
+static void writes_of_one_object_keep_their_interval(void **state) {
         struct world *w = *state;
         w->interval_ms = INTERVAL_MS;
         want(w, 1);
@@ -259,23 +259,23 @@ static void writes_of_one_object_keep_their_distance(void **state) {
         assert_true(w->least_ms >= INTERVAL_MS - 2);
 }
 
-static void a_failing_object_backs_off_and_tells_why(void **state) {
+static void a_failing_write_backs_off_and_reports_why(void **state) {
         struct world *w = *state;
         uint64_t begin = uv_hrtime();
         unsigned most = 2;
         w->refuse = 1000;
         want(w, 1);
-        for (int i = 0; i < 100; i++) { /* events do not make it try more often */
+        for (int i = 0; i < 100; i++) { /* events do not shorten the back-off */
                 work_queue_add(w->queue, "d/x");
                 pass(w, 1);
         }
         for (uint64_t ms = (uv_hrtime() - begin) / 1000000; ms > 37;
-             ms /= 2) /* pauses of 50 ms and more, less 25 %, doubling */
+             ms /= 2) /* the back-off begins with 50 ms, less 25 %, and doubles */
                 most++;
         assert_true(w->n_requests <= most);
         w->refuse = 0;
         until_written(w);
-        assert_string_equal(w->error, ""); /* and when it is well, nothing is told any more */
+        assert_string_equal(w->error, ""); /* no error after the success */
         w->refuse = 1000;
         want(w, 2);
         while (!writes_error(w->writes, "d/x"))
@@ -307,15 +307,14 @@ static void until_error(struct world *w) {
                 uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-/* Events make it look again; `n` refusals have come. */
+/* Waits until the API server has refused `n` more writes. */
 static void until_refused(struct world *w, unsigned n) {
         unsigned from = w->refuse;
         while (from - w->refuse < n)
                 uv_run(&w->loop, UV_RUN_ONCE);
-        pass(w, 5); /* and the answers have arrived */
+        pass(w, 5); /* until the answers have arrived */
 }
 
-/* A daemon was not ready, the clique could not be written; the daemon is ready again before it could be. */
 /* failure: a failing write is not needed any more -> its error disappears */
 static void a_write_that_is_no_longer_wanted_has_no_error(void **state) {
         struct world *w = *state;
@@ -326,8 +325,8 @@ static void a_write_that_is_no_longer_wanted_has_no_error(void **state) {
         want(w, 1);
         pass(w, 5);
         assert_null(writes_error(w->writes, "d/x"));
-        assert_int_equal(w->n_told, 2);
-        w->given_up = false; /* wanted again: nobody waits out the pauses of the earlier series */
+        assert_int_equal(w->n_changes, 2);
+        w->given_up = false; /* wanted again; the earlier back-off does not count */
         w->refuse = 0;
         want(w, 1);
         pass(w, 20);
@@ -350,18 +349,17 @@ static void a_late_failure_of_a_dropped_write_is_no_error(void **state) {
         assert_null(writes_error(w->writes, "d/x"));
 }
 
-static void who_listens_is_told_when_an_error_comes_and_goes(void **state) {
+static void the_listener_is_called_when_an_error_begins_and_ends(void **state) {
         struct world *w = *state;
         w->refuse = 3;
         want(w, 1);
         until_error(w);
-        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->n_changes, 1);
         until_written(w);
-        assert_int_equal(w->n_told, 2);
+        assert_int_equal(w->n_changes, 2);
         assert_null(writes_error(w->writes, "d/x"));
 }
 
-/* An API server that has just started refuses everybody for a moment. */
 /* failure: an object is too large -> the error is reported until it fits */
 static void an_object_that_is_too_large_is_an_error_until_it_shrinks(void **state) {
         struct world *w = *state;
@@ -369,17 +367,17 @@ static void an_object_that_is_too_large_is_an_error_until_it_shrinks(void **stat
         want(w, 1);
         uv_run(&w->loop, UV_RUN_DEFAULT);
         assert_string_equal(writes_error(w->writes, "d/x"), "apply Node n: too large");
-        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->n_changes, 1);
         assert_int_equal(w->n_requests, 0);
         w->impossible = NULL;
         want(w, 1);
         until_written(w);
         assert_null(writes_error(w->writes, "d/x"));
-        assert_int_equal(w->n_told, 2);
+        assert_int_equal(w->n_changes, 2);
 }
 
-/* It goes into a status, which has a limit. */
-static void an_error_names_no_more_of_a_name_than_a_name_may_have(void **state) {
+/* The error is written into a status, which has a size limit. */
+static void an_error_contains_at_most_the_longest_valid_name(void **state) {
         struct world *w = *state;
         memset(w->name, 'a', sizeof w->name - 1);
         w->impossible = "no";
@@ -421,12 +419,12 @@ static void the_first_refusals_are_not_reported(void **state) {
         want(w, 1);
         until_refused(w, 4);
         assert_null(writes_error(w->writes, "d/x"));
-        assert_int_equal(w->n_told, 0);
-        w->refuse_status = 422; /* what is refused for good is told at once */
+        assert_int_equal(w->n_changes, 0);
+        w->refuse_status = 422; /* a lasting refusal is reported at once */
         until_error(w);
 }
 
-/* A status that cannot be written cannot say so, and when it can, it would not be true. */
+/* A status that cannot be written cannot report it, and when it can be written, the error is over. */
 /* failure: a status cannot be written -> that is not reported in the status itself */
 static void a_failing_status_write_is_not_reported_in_the_status(void **state) {
         struct world *w = *state;
@@ -441,18 +439,18 @@ static void a_failing_status_write_is_not_reported_in_the_status(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(one_write_an_object_is_in_flight),
+                T(at_most_one_write_of_an_object_is_in_flight),
                 T(an_object_and_its_status_are_written_one_after_the_other),
                 T(a_burst_is_one_write),
-                T(writes_of_one_object_keep_their_distance),
-                T(a_failing_object_backs_off_and_tells_why),
+                T(writes_of_one_object_keep_their_interval),
+                T(a_failing_write_backs_off_and_reports_why),
                 T(a_write_in_flight_is_not_dropped),
                 T(a_write_that_is_no_longer_wanted_has_no_error),
                 T(a_late_failure_of_a_dropped_write_is_no_error),
-                T(who_listens_is_told_when_an_error_comes_and_goes),
+                T(the_listener_is_called_when_an_error_begins_and_ends),
                 T(the_first_refusals_are_not_reported),
                 T(an_object_that_is_too_large_is_an_error_until_it_shrinks),
-                T(an_error_names_no_more_of_a_name_than_a_name_may_have),
+                T(an_error_contains_at_most_the_longest_valid_name),
                 T(objects_with_names_of_any_length_are_written_separately),
                 T(a_failing_status_write_is_not_reported_in_the_status),
         };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of writes that are done: as long as their pace demands it, and not for the life of the
- * controller. In virtual time (world/clock.c). */
+/* Finished writes are remembered only as long as their interval requires. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +15,7 @@
 
 enum { CLIQUES = 50, DOMAINS = 3, LONG_MS = 6000, SHORT_MS = 3000 };
 
-/* Domains "d/0", "d/1", ... that want a write of each of their cliques. */
+/* Requesters "d/0", "d/1", ... that each want to write all cliques. */
 struct world {
         uv_loop_t loop;
         struct fake_server *server;
@@ -98,7 +97,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* Each domain is looked at, `ms` later. */
+/* Runs for `ms`, then gives each requester one pass. */
 static void look_after(struct world *w, unsigned ms) {
         run_for(&w->loop, ms);
         for (char key[] = "d/0"; key[2] < '0' + DOMAINS; key[2]++)
@@ -124,10 +123,10 @@ static void a_written_object_is_remembered_for_its_interval_only(void **state) {
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
-static void a_calm_forgets_what_nobody_looks_at(void **state) {
+static void writes_tidy_forgets_finished_writes_of_idle_requesters(void **state) {
         struct world *w = *state;
         written_by_all(w);
-        look_after(w, 0); /* the last one: nothing is wanted */
+        look_after(w, 0); /* the last pass: the requesters want nothing */
         writes_tidy(w->writes);
         assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
         run_for(&w->loop, LONG_MS);
@@ -145,7 +144,7 @@ static void a_refused_write_is_remembered_while_it_is_wanted(void **state) {
         assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
         w->wanted = false;
         look_after(w, LONG_MS);
-        look_after(w, LONG_MS); /* what was in flight at the first look */
+        look_after(w, LONG_MS); /* for writes that were in flight in the pass before */
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
@@ -163,7 +162,7 @@ static void nothing_is_remembered_of_a_deleted_domain(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_written_object_is_remembered_for_its_interval_only),
-                T(a_calm_forgets_what_nobody_looks_at),
+                T(writes_tidy_forgets_finished_writes_of_idle_requesters),
                 T(a_refused_write_is_remembered_while_it_is_wanted),
                 T(nothing_is_remembered_of_a_deleted_domain),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More nodes than there is room for want a label at once. */
+/* More Nodes need a label at the same time than the client has room for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct world {
         struct writes *writes;
         struct metrics *metrics;
         bool away;     /* a load balancer without backends answers */
-        bool unwanted; /* nobody wants anything any more */
+        bool unwanted; /* the requesters want nothing any more */
         bool written[NODES];
         unsigned n_written, looks, made, sent, most_unsent, refused, last, disorder;
 };
@@ -71,7 +71,7 @@ static int setup(void **state) {
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
         struct kube_config config = { .server = url };
-        /* So that the bucket is empty for most of the time. */
+        /* With this rate, the client has no room most of the time. */
         if (kube_client_new(&w->loop,
                             &(struct kube_client_options){
                                     .config = &config, .user_agent = "test", .qps = 2000, .burst = 100 },
@@ -120,11 +120,11 @@ static void bodies_are_rendered_when_they_can_be_sent_and_in_order(void **state)
         assert_int_equal(w->sent, NODES);
         assert_in_range(w->most_unsent, 1, ROOM);
         assert_int_equal(w->disorder, 0);
-        /* Refused, invited, answered: a waiting key is not looked at again and again. */
+        /* A key has at most three turns: without room, with room, and after the answer. */
         assert_in_range(w->looks, NODES, 3 * NODES);
 }
 
-static void what_is_not_wanted_any_more_makes_room(void **state) {
+static void writes_that_are_no_longer_wanted_make_room(void **state) {
         struct world *w = *state;
         want_all(w);
         RUN_UNTIL(&w->loop, w->n_written >= NODES / 10);
@@ -142,7 +142,7 @@ static void an_absent_server_gets_few_requests(void **state) {
         w->away = true;
         want_all(w);
         run_for(&w->loop, 1500);
-        /* All that may be in flight, and again after 100, 200, 400, 800 ms, less 25 %. */
+        /* The requests that may be in flight, and again after 100, 200, 400 and 800 ms, less 25 %. */
         assert_in_range(w->refused, 1, 5 * ROOM);
         w->away = false;
         RUN_UNTIL(&w->loop, w->n_written == NODES);
@@ -153,7 +153,7 @@ static void an_absent_server_gets_few_requests(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(bodies_are_rendered_when_they_can_be_sent_and_in_order),
-                T(what_is_not_wanted_any_more_makes_room),
+                T(writes_that_are_no_longer_wanted_make_room),
                 T(an_absent_server_gets_few_requests),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
