@@ -307,7 +307,7 @@ static void found_on_node(struct scope *s, const char *domain_uid, const char *n
         found(s, buf_str(&key), object);
 }
 
-static void look_at_domain(struct scope *s, yyjson_val *object) {
+static void check_domain(struct scope *s, yyjson_val *object) {
         const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
         struct err e;
         if (uid) {
@@ -318,7 +318,7 @@ static void look_at_domain(struct scope *s, yyjson_val *object) {
         cannot_read(s, object, &e);
 }
 
-static void look_at_claim(struct scope *s, yyjson_val *object) {
+static void check_claim(struct scope *s, yyjson_val *object) {
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct claim claim = { 0 };
         struct claim_place place;
@@ -335,7 +335,7 @@ static void look_at_claim(struct scope *s, yyjson_val *object) {
                 }
 }
 
-static void look_at_node(struct scope *s, yyjson_val *object) {
+static void check_node(struct scope *s, yyjson_val *object) {
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct node node = { 0 };
         struct question *q, *next;
@@ -357,10 +357,10 @@ static void look_at_node(struct scope *s, yyjson_val *object) {
 }
 
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
-        static void (*const look_at[])(struct scope *, yyjson_val *) = {
-                [CONFIRM_DOMAIN] = look_at_domain,
-                [CONFIRM_CLAIM] = look_at_claim,
-                [CONFIRM_NODE] = look_at_node,
+        static void (*const check[])(struct scope *, yyjson_val *) = {
+                [CONFIRM_DOMAIN] = check_domain,
+                [CONFIRM_CLAIM] = check_claim,
+                [CONFIRM_NODE] = check_node,
         };
         struct scope *s = u;
         yyjson_val *item;
@@ -370,7 +370,7 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
                 return;
         }
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
-                look_at[s->what](s, item);
+                check[s->what](s, item);
         if (last && s->blind)
                 on_failed(s, &s->unread);
         else if (last)

@@ -98,7 +98,7 @@ struct rolling {
         struct arena *a;
         const struct daemon_pod **pods; /* sorted by node */
         size_t n, cap;
-        size_t n_missing;            /* nodes whose daemon has no Pod yet */
+        size_t n_missing;            /* nodes without a daemon's Pod yet */
         struct rollout_daemon *list; /* of the Pods, then of those nodes */
         enum rollout_choice *choices;
 };
@@ -143,7 +143,7 @@ struct spent_pod {
         bool found;
 };
 
-static bool look_at_plugin(void *u, const struct kube_object *o) {
+static bool check_plugin(void *u, const struct kube_object *o) {
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         struct spent_pod *s = u;
         s->found = s->found || streq(p->refused, s->uid) || (s->claim && streq(p->unprepared, s->claim));
@@ -157,12 +157,12 @@ static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
                      const struct daemon_report *report) {
         struct spent_pod s = { .uid = p->pod.o.meta.uid, .claim = report->claim };
         if (r->c->plugins)
-                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, p->pod.node, look_at_plugin,
+                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, p->pod.node, check_plugin,
                                       &s);
         return s.found;
 }
 
-static struct rollout_daemon look_at(const struct rolling *r, const struct daemon_pod *p) {
+static struct rollout_daemon facts_of(const struct rolling *r, const struct daemon_pod *p) {
         const struct node *n = records_node(r->c, p->pod.node);
         struct daemon_report report;
         struct err e;
@@ -245,7 +245,7 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
         r.list = arena_alloc(a, (n_all + 1) * sizeof *r.list);
         r.choices = arena_alloc(a, (n_all + 1) * sizeof *r.choices);
         for (size_t i = 0; i < r.n; i++)
-                r.list[i] = look_at(&r, r.pods[i]);
+                r.list[i] = facts_of(&r, r.pods[i]);
         for (size_t i = r.n; i < n_all; i++)
                 r.list[i] = (struct rollout_daemon){ .node_ready = true, .idle = true };
         rollout_make(r.list, n_all, clock_mono_s(), r.choices, &out);

@@ -135,7 +135,8 @@ static void forget_restored(struct controller_restored_fabric **at) {
         free(r);
 }
 
-/* Remembers an object whose version went back, which means that etcd was restored, until a recount has begun.
+/* Remembers an object that went back to an earlier version, because etcd was restored, until a recount has
+ * begun.
  */
 static void note_version(struct controller *c, const struct compute_domain_fabric *was,
                          const struct compute_domain_fabric *is) {
@@ -274,7 +275,7 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
 
 /* ---- facts about a partition ---- */
 
-struct fabric_look {
+struct fabric_facts {
         struct controller *c;
         struct arena *a;
         const char *clique, *key;
@@ -287,7 +288,7 @@ struct fabric_look {
         int64_t now, mono, recheck_s; /* now: wall clock, which rules/channels uses; mono: clock_mono_s() */
 };
 
-static void add_node(struct fabric_look *k, const char *name) {
+static void add_node(struct fabric_facts *k, const char *name) {
         if (!name || !*name)
                 return;
         GROW(k->nodes, k->n_nodes, k->cap_nodes);
@@ -295,7 +296,7 @@ static void add_node(struct fabric_look *k, const char *name) {
 }
 
 static bool add_stating(void *u, const struct kube_object *o) {
-        struct fabric_look *k = u;
+        struct fabric_facts *k = u;
         const struct slice *s = (const struct slice *)o;
         size_t n = k->n_nodes;
         add_node(k, s->node);
@@ -311,7 +312,7 @@ static bool add_marked(void *u, const struct kube_object *o) {
 
 /* Skips reports that do not contain the clique ID, because decoding the reports of all Pods is expensive. */
 static bool add_reporting(void *u, const struct kube_object *o) {
-        struct fabric_look *k = u;
+        struct fabric_facts *k = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         if (p->host_channels && strstr(p->host_channels, k->clique))
                 add_node(k, p->node);
@@ -323,7 +324,7 @@ static int nodes_by_name(const void *x, const void *y) {
 }
 
 struct reports {
-        struct fabric_look *k;
+        struct fabric_facts *k;
         struct channels_node *node;
         const struct plugin_pod *newest; /* of those that have a report */
         bool living;                     /* a Pod that has not ended has a report */
@@ -350,12 +351,12 @@ static void add_held(struct reports *r, const struct report_fabric *f) {
 }
 
 /* Converts a time of clock_mono_s() to the wall clock; 0 (never) stays 0. */
-static int64_t day_time(const struct fabric_look *k, int64_t mono) {
+static int64_t day_time(const struct fabric_facts *k, int64_t mono) {
         return mono ? mono - k->mono + k->now : 0;
 }
 
 /* The Pod has been Ready for a while, by the controller's clock and not the kubelet's. */
-static bool is_settled(const struct fabric_look *k, const struct plugin_pod *p) {
+static bool is_settled(const struct fabric_facts *k, const struct plugin_pod *p) {
         int64_t since = records_seen(k->c, p->o.meta.uid, plugin_pod_ready_since(p));
         return since && since + CHANNELS_SETTLED_S <= k->mono;
 }
@@ -396,7 +397,7 @@ static bool read_report(void *u, const struct kube_object *o) {
 }
 
 /* When the controller first saw each entry of the object as releasing; in the arena. */
-static const int64_t *releasing_since(const struct fabric_look *k) {
+static const int64_t *releasing_since(const struct fabric_facts *k) {
         size_t n = k->old ? k->old->n_channels : 0;
         int64_t *ret = arena_alloc(k->a, (n + 1) * sizeof *ret);
         for (size_t i = 0; i < n; i++) {
@@ -409,7 +410,7 @@ static const int64_t *releasing_since(const struct fabric_look *k) {
         return ret;
 }
 
-static void look_at_node(struct fabric_look *k, struct channels_node *x) {
+static void gather_node(struct fabric_facts *k, struct channels_node *x) {
         struct controller *c = k->c;
         const struct node *node = records_node(c, x->name);
         const char *clique = records_node_clique(c, x->name);
@@ -436,7 +437,7 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         x->n_held = r.n_held;
 }
 
-static void gather_nodes(struct fabric_look *k) {
+static void gather_nodes(struct fabric_facts *k) {
         size_t kept = 0;
         kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, add_stating, k);
         kube_informer_each_at(k->c->nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
@@ -454,14 +455,14 @@ static void gather_nodes(struct fabric_look *k) {
                         continue;
                 }
                 k->nodes[kept] = k->nodes[i];
-                look_at_node(k, &k->nodes[kept++]);
+                gather_node(k, &k->nodes[kept++]);
         }
         k->n_nodes = kept;
 }
 
 /* ---- possible owners of channels ---- */
 
-static void add_owner(struct fabric_look *k, const char *uid, const struct fabric_owner *known) {
+static void add_owner(struct fabric_facts *k, const char *uid, const struct fabric_owner *known) {
         GROW(k->owners, k->n_owners, k->cap_owners);
         k->owners[k->n_owners++] = (struct channels_owner){ .uid = uid,
                                                             .ns = known ? known->ns : NULL,
@@ -477,14 +478,14 @@ static int owners_by_uid(const void *x, const void *y) {
 }
 
 struct placing {
-        const struct fabric_look *k;
+        const struct fabric_facts *k;
         const struct compute_domain *cd;
         struct channels_owner *o;
 };
 
-static void look_at_place(void *u, const struct grant *x) {
+static void gather_place(void *u, const struct grant *x) {
         struct placing *p = u;
-        const struct fabric_look *k = p->k;
+        const struct fabric_facts *k = p->k;
         const struct channels_node key = { .name = x->node };
         const struct channels_node *node =
                 k->n_nodes ? bsearch(&key, k->nodes, k->n_nodes, sizeof key, nodes_by_name) : NULL;
@@ -503,7 +504,7 @@ static void look_at_place(void *u, const struct grant *x) {
 
 /* Whether the API server has confirmed that the owner does not exist and has no claim on the nodes. `ask`:
  * also sends the questions that have no valid answer. */
-static bool is_confirmed(const struct fabric_look *k, const struct channels_owner *o, bool ask) {
+static bool is_confirmed(const struct fabric_facts *k, const struct channels_owner *o, bool ask) {
         struct confirm *confirm = k->c->confirm;
         bool all = true;
         if (!o->lives && !o->ends)
@@ -519,7 +520,7 @@ static bool is_confirmed(const struct fabric_look *k, const struct channels_owne
         return all;
 }
 
-static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
+static void gather_owner(struct fabric_facts *k, struct channels_owner *o) {
         const struct compute_domain *cd = records_domain(k->c, o->uid);
         struct placing p = { k, cd, o };
         if (cd) {
@@ -528,13 +529,13 @@ static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
                 o->ends = domain_ends(cd);
                 o->lives = !o->ends && !records_other_mode(k->c, cd);
         }
-        placements_of_domain(k->c->placements, o->uid, look_at_place, &p);
+        placements_of_domain(k->c->placements, o->uid, gather_place, &p);
         /* A ComputeDomain that was formed in another mode may exist, but gets no channel. */
         o->wants = o->wants && o->lives && mode_assigns_channels(k->c->mode);
         o->confirmed = (!cd || o->ends || o->lives) && is_confirmed(k, o, false);
 }
 
-static void gather_owners(struct fabric_look *k) {
+static void gather_owners(struct fabric_facts *k) {
         const struct compute_domain_fabric *tables[] = { k->old, k->lost };
         size_t kept = 0;
         for (size_t t = 0; t < ARRAY_LEN(tables); t++)
@@ -558,12 +559,12 @@ static void gather_owners(struct fabric_look *k) {
         }
         k->n_owners = kept;
         for (size_t i = 0; i < kept; i++)
-                look_at_owner(k, &k->owners[i]);
+                gather_owner(k, &k->owners[i]);
 }
 
 /* ---- decide and write ---- */
 
-static void submit(const struct fabric_look *k, const struct channels_decision *d) {
+static void submit(const struct fabric_facts *k, const struct channels_decision *d) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         enum kube_verb verb = d->step == CHANNELS_CREATE  ? KUBE_CREATE
                               : d->step == CHANNELS_PATCH ? KUBE_MERGE_PATCH
@@ -590,7 +591,7 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
                 writes_try(k->c->writes, &r);
 }
 
-static void report_broken(const struct fabric_look *k, const char *broken) {
+static void report_broken(const struct fabric_facts *k, const char *broken) {
         if (!broken || !k->old)
                 return;
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
@@ -633,7 +634,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         }
         key_of(clique, &key);
         struct controller_lost_fabric *lost = *lost_at(c, clique);
-        struct fabric_look k = {
+        struct fabric_facts k = {
                 .c = c,
                 .a = a,
                 .clique = clique,

@@ -50,7 +50,7 @@ struct claimed {
         bool is;
 };
 
-static void look_at_claim(void *u, const struct grant *x) {
+static void check_claim(void *u, const struct grant *x) {
         struct claimed *k = u;
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }
@@ -65,7 +65,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
-                placements_on_node(c->placements, name, look_at_claim, &claimed);
+                placements_on_node(c->placements, name, check_claim, &claimed);
         struct rules_label_facts facts = { .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
                                            .stale = records_stale(c) != NULL };
@@ -148,7 +148,7 @@ void labels_changed(struct controller *c, const struct node *was, const struct n
         struct event_about node = { "v1", "Node", NULL, name, name };
         event_record(c->events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_LABEL_CHANGED,
                      "label " CD_LABEL " was %s%s by another client. Only the driver may write it, because "
-                     "it names the ComputeDomain whose pods run on this node, and starts and stops IMEX "
+                     "it names the ComputeDomain of the pods on this node, and starts and stops IMEX "
                      "here. The driver restores the label. Stop the client that writes it",
                      is->domain_uid ? "set to " : "removed", str_or(is->domain_uid, ""));
 }

@@ -60,7 +60,7 @@ static bool read_report(const struct daemon_pod *p, struct arena *a, struct daem
         return p->report && daemon_report_decode(str_from(p->report), a, ret, &e) == 0;
 }
 
-static void look_at_daemon(const struct gathering *g, struct member_facts *x, struct arena *a) {
+static void gather_daemon(const struct gathering *g, struct member_facts *x, struct arena *a) {
         const struct daemon_pod *daemon = records_daemon(g->c, x->name);
         struct daemon_report r;
         if (!daemon) {
@@ -79,11 +79,11 @@ static void look_at_daemon(const struct gathering *g, struct member_facts *x, st
         x->busy = runs && !streq(r.assignment.domain_uid, g->uid);
 }
 
-static void look(const struct gathering *g, struct member_facts *x, struct arena *a) {
+static void gather_member(const struct gathering *g, struct member_facts *x, struct arena *a) {
         const struct controller *c = g->c;
         x->node = records_node(c, x->name);
         x->clique = records_node_clique(c, x->name);
-        look_at_daemon(g, x, a);
+        gather_daemon(g, x, a);
         if (!x->assignment) {
                 const struct compute_domain_fabric *f = records_fabric(c, x->clique);
                 const struct fabric_domain *d = f ? fabric_domain_of(f, g->uid) : NULL;
@@ -108,7 +108,7 @@ size_t members_of(const struct controller *c, const struct compute_domain *cd, s
         struct member_facts *list = arena_alloc(a, (n + 1) * sizeof *list);
         for (size_t i = 0; i < n; i++) {
                 list[i] = g.list[i];
-                look(&g, &list[i], a);
+                gather_member(&g, &list[i], a);
         }
         free(g.list);
         *ret = list;

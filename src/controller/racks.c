@@ -211,7 +211,7 @@ static void note(const struct rack *r, const struct compute_domain *cd, const st
                              "day, unless a Node comes back or a claim of the ComputeDomain is allocated");
 }
 
-static void look_at(const struct rack *r, const struct compute_domain *cd) {
+static void reconcile_one(const struct rack *r, const struct compute_domain *cd) {
         struct use use = { .ns = cd->o.meta.ns };
         placements_of_domain(r->c->placements, cd->o.meta.uid, see_claim, &use);
         struct racks_facts f = { .nodes = r->nodes,
@@ -347,7 +347,7 @@ void racks_reconcile(struct controller *c, const char *id) {
         choose_name(&r, &name);
         writes_begin(c->writes, r.key);
         for (size_t i = 0; i < r.n_domains; i++)
-                look_at(&r, r.domains[i]);
+                reconcile_one(&r, r.domains[i]);
         if (r.there) {
                 _cleanup_(freep) char *template = xasprintf(RACK_TEMPLATE_PREFIX "%s", buf_str(&name));
                 struct making m = { &r, buf_str(&name), template };

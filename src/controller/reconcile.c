@@ -54,7 +54,7 @@ static bool add_template(void *u, const struct kube_object *o) {
 
 /* ---- IMEX on nodes, if it runs before ComputeDomains use it ---- */
 
-static bool look_at_plugin(void *u, const struct kube_object *o) {
+static bool choose_plugin(void *u, const struct kube_object *o) {
         const struct plugin_pod **pod = u;
         *pod = plugin_pod_choose(*pod, (const struct plugin_pod *)o);
         return true;
@@ -64,9 +64,9 @@ static int hosts_by_name(const void *x, const void *y) {
         return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
 }
 
-static void look_at_plugin_of(const struct controller *c, struct host *h) {
+static void read_plugin_state(const struct controller *c, struct host *h) {
         const struct plugin_pod *plugin = NULL;
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, look_at_plugin, &plugin);
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, choose_plugin, &plugin);
         if (plugin) {
                 h->state = plugin->host_state;
                 h->reason = plugin->host_reason;
@@ -88,7 +88,7 @@ static const struct fabric_domain *standing_on(const struct controller *c, const
 
 /* While the isolation changes, a daemon may still be ready in the IMEX domain of a ComputeDomain. That does
  * not count for the standing domain. */
-static void look_at_daemon_of(const struct controller *c, struct host *h, struct arena *a) {
+static void read_daemon_state(const struct controller *c, struct host *h, struct arena *a) {
         const struct daemon_pod *daemon = records_daemon(c, h->name);
         struct daemon_report r;
         struct err e;
@@ -123,9 +123,9 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                 if (!node || !node_ready(node))
                         continue;
                 if (mode_is_standing(c->mode))
-                        look_at_daemon_of(c, &hosts[kept - 1], a);
+                        read_daemon_state(c, &hosts[kept - 1], a);
                 else if (c->plugins)
-                        look_at_plugin_of(c, &hosts[kept - 1]);
+                        read_plugin_state(c, &hosts[kept - 1]);
         }
         ret->hosts = hosts;
         ret->n_hosts = kept;

@@ -218,7 +218,7 @@ const struct compute_domain_fabric *records_fabric(const struct controller *c, c
         return (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
 }
 
-static bool look_at_daemon(void *u, const struct kube_object *o) {
+static bool choose_daemon(void *u, const struct kube_object *o) {
         const struct daemon_pod **best = u, *p = (const struct daemon_pod *)o;
         if (!pod_ended(&p->pod) &&
             (!*best || (p->report && !(*best)->report) ||
@@ -229,21 +229,22 @@ static bool look_at_daemon(void *u, const struct kube_object *o) {
 
 const struct daemon_pod *records_daemon(const struct controller *c, const char *node) {
         const struct daemon_pod *best = NULL;
-        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, look_at_daemon, &best);
+        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, choose_daemon, &best);
         return best;
 }
 
 struct newest {
         const struct slice *slice;
         const char *clique;
-        bool attributes_tell; /* a device without the attribute cliqueID means a node outside any partition */
+        bool attributes_count; /* a device without the attribute cliqueID means a node outside any partition
+                                */
 };
 
-static bool look_at_slice(void *u, const struct kube_object *o) {
+static bool choose_slice(void *u, const struct kube_object *o) {
         struct newest *n = u;
         const struct slice *s = (const struct slice *)o;
         const char *clique;
-        if (slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_tell) &&
+        if (slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_count) &&
             (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
                 n->slice = s;
                 n->clique = clique;
@@ -252,12 +253,12 @@ static bool look_at_slice(void *u, const struct kube_object *o) {
 }
 
 const char *records_node_clique(const struct controller *c, const char *node) {
-        struct newest n = { .attributes_tell = mode_runs_daemons(c->mode) };
-        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
+        struct newest n = { .attributes_count = mode_runs_daemons(c->mode) };
+        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, choose_slice, &n);
         return n.clique;
 }
 
-static bool look_at_rack(void *u, const struct kube_object *o) {
+static bool choose_rack_slice(void *u, const struct kube_object *o) {
         const struct slice **newest = u, *s = (const struct slice *)o;
         if (slice_rack(s) && (!*newest || o->meta.created >= (*newest)->o.meta.created))
                 *newest = s;
@@ -266,7 +267,7 @@ static bool look_at_rack(void *u, const struct kube_object *o) {
 
 const char *records_node_rack(const struct controller *c, const char *node) {
         const struct slice *newest = NULL;
-        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_rack, &newest);
+        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, choose_rack_slice, &newest);
         return newest ? slice_rack(newest) : NULL;
 }
 

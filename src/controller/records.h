@@ -64,14 +64,14 @@ struct controller_lost_fabric {
         const struct compute_domain_fabric *was; /* holds a reference */
 };
 
-/* A fabric object whose version went back, and the epoch that it then had. */
+/* A fabric object that went back to an earlier version, and the epoch in that version. */
 struct controller_restored_fabric {
         struct controller_restored_fabric *next;
         int64_t epoch;
         char name[];
 };
 
-/* A daemon whose removal is requested, see controller/removals. */
+/* The request to remove a daemon, see controller/removals. */
 struct controller_removal {
         UT_hash_handle hh;
         char *pod_uid;
@@ -106,7 +106,7 @@ struct controller {
         struct since *seen;     /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
         struct since *empty;    /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct crds *crds;
-        /* Keys whose removals wait until no cache is stale. */
+        /* Keys with removals that are paused until no cache is stale. */
         struct controller_held *held;
         struct controller_written *written;
         void (*synced)(void *u);
@@ -125,7 +125,7 @@ struct controller {
         size_t n_namespaces;
         struct controller_domain *domains;
         struct loop_timer calm; /* expires after CONTROLLER_CALM_MS without a decision or a list */
-        bool started, leading, told_synced;
+        bool started, leading, synced_called;
         bool no_conditions; /* the server's schema drops them */
         struct controller_metrics m;
 };

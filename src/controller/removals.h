@@ -25,6 +25,6 @@ void removals_withdraw(struct controller *c, const char *node, enum removals_why
 bool removals_marked(const struct controller *c, const struct daemon_pod *p);
 /* Whether the removal is requested for this reason. */
 bool removals_asked(const struct controller *c, const char *node, enum removals_why why);
-/* The UID of the Pod on a node whose removal is requested; NULL: none. */
+/* The UID of the Pod on the node that is requested to be removed; NULL: none. */
 const char *removals_on(const struct controller *c, const char *node);
 void removals_done(struct controller *c);

@@ -81,7 +81,7 @@ static void report(struct uninstall *x) {
         finish(x, NULL);
 }
 
-static void look_at_daemons(struct uninstall *x) {
+static void check_daemons(struct uninstall *x) {
         struct left l = { 0 };
         if (!kube_informer_synced(x->daemons))
                 return;
@@ -91,11 +91,11 @@ static void look_at_daemons(struct uninstall *x) {
 }
 
 static void daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        look_at_daemons(u);
+        check_daemons(u);
 }
 
 static void daemons_synced(void *u) {
-        look_at_daemons(u);
+        check_daemons(u);
 }
 
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
@@ -147,7 +147,7 @@ static const struct jd_field controller_pod_fields[] = {
         JD_OBJ(struct controller_pod, "metadata", o.meta, kube_f_meta), JD_END
 };
 
-static void look_at_controllers(struct uninstall *x) {
+static void check_controllers(struct uninstall *x) {
         if (!kube_informer_synced(x->controllers) || kube_informer_count(x->controllers))
                 return;
         kube_informer_free(TAKE(x->controllers));
@@ -164,11 +164,11 @@ static void look_at_controllers(struct uninstall *x) {
 }
 
 static void controller_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        look_at_controllers(u);
+        check_controllers(u);
 }
 
 static void controllers_synced(void *u) {
-        look_at_controllers(u);
+        check_controllers(u);
 }
 
 static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {

@@ -6,8 +6,8 @@
  * So the daemons are deleted first. The controller would recreate their DaemonSet, so the program scales the
  * controller to 0 and waits until its Pods have ended. Then it deletes the DaemonSet, and with it the Pods.
  *
- * A daemon whose IMEX is in use ends when no claim of the ComputeDomain is prepared on its node, which may
- * take days. The program logs it, with the cause that the daemon reports, and does not wait for it. It waits
+ * A daemon that is in use ends when no claim of the ComputeDomain is prepared on its node, which may take
+ * days. The program logs it, with the cause that the daemon reports, and does not wait for it. It waits
  * for all other daemons. */
 #pragma once
 

@@ -160,7 +160,7 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         records_queue_fabric(c, clique_of_slice(&s->o));
         if (!s->node)
                 return;
-        if (!was && c->told_synced)
+        if (!was && c->synced_called)
                 racks_queue_listing(c, s->node);
         records_queue_node(c, s->node);
         records_queue_domains_of_node(c, s->node);
@@ -300,9 +300,9 @@ static void all_synced(struct controller *c) {
                 return;
         if (c->leading)
                 watch_queue_all(c);
-        if (c->told_synced)
+        if (c->synced_called)
                 return;
-        c->told_synced = true;
+        c->synced_called = true;
         if (c->synced)
                 c->synced(c->synced_u);
 }

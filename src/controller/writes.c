@@ -36,7 +36,7 @@ struct target {
         enum err_kind error_kind;
         unsigned failures, away;
         uint64_t failing_since_ms;
-        uint64_t look;            /* the requester's pass in which it was tried last */
+        uint64_t pass;            /* the requester's pass in which it was tried last */
         uint64_t first_wanted_ms; /* when the request that waits now was first tried; 0: none waits */
         uint64_t last_ms;         /* when the last write succeeded */
         uint64_t not_before_ms;   /* the end of the back-off */
@@ -47,7 +47,7 @@ struct target {
 struct requester {
         UT_hash_handle hh;
         LIST_HEAD(, target) targets;
-        uint64_t look; /* the number of its passes */
+        uint64_t pass; /* the number of its passes */
         bool told;     /* whether the last call of writes_options.told was about an error */
         bool waits;    /* it waits for room, in writes->waiting */
         TAILQ_ENTRY(requester) waiting;
@@ -308,7 +308,7 @@ static uint64_t shown_after_ms(const struct target *t) {
 }
 
 static bool is_shown(const struct requester *r, const struct target *t) {
-        return t->error && !t->subresource && t->look == r->look && t->failures >= SHOWN_AFTER &&
+        return t->error && !t->subresource && t->pass == r->pass && t->failures >= SHOWN_AFTER &&
                now_ms(t->w) - t->failing_since_ms >= shown_after_ms(t);
 }
 
@@ -355,7 +355,7 @@ static uint64_t later(uint64_t a, uint64_t b) {
 }
 
 void writes_begin(struct writes *w, const char *requester) {
-        make_requester(w, requester)->look++;
+        make_requester(w, requester)->pass++;
 }
 
 /* Whether a write of any part of the object is in flight. A write that starts now may name the version that
@@ -374,7 +374,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         if (!t)
                 t = make(w, q);
         struct requester *r = find_requester(w, q->requester);
-        t->look = r->look;
+        t->pass = r->pass;
         if (is_being_written(r, t))
                 return false;
         if (!t->first_wanted_ms)
@@ -413,7 +413,7 @@ void writes_cannot(struct writes *w, const struct writes_request *q, const char 
         struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
         if (!t)
                 t = make(w, q);
-        t->look = find_requester(w, q->requester)->look;
+        t->pass = find_requester(w, q->requester)->pass;
         if (t->call)
                 return;
         t->verb = q->verb;
@@ -433,7 +433,7 @@ void writes_end(struct writes *w, const char *requester) {
         struct requester *r = find_requester(w, requester);
         for (struct target *t = LIST_FIRST(&r->targets), *next; t; t = next) {
                 next = LIST_NEXT(t, of_requester);
-                if (t->look == r->look)
+                if (t->pass == r->pass)
                         continue;
                 t->first_wanted_ms = 0;
                 reset_failures(t);
@@ -471,7 +471,7 @@ void writes_forget(struct writes *w, const char *requester) {
                 return;
         for (struct target *t = LIST_FIRST(&r->targets), *next; t; t = next) {
                 next = LIST_NEXT(t, of_requester);
-                t->look = r->look - 1;
+                t->pass = r->pass - 1;
                 if (!t->call)
                         drop(t);
         }

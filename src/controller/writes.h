@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writes: sends the decided writes. At most one write of an object (with its status) is in flight. Writes
- * that may wait are coalesced, and an object whose write fails has a back-off.
+ * that may wait are coalesced, and an object with a failing write has a back-off.
  *
  * It keeps no bodies. If a write may not start yet, the requester's key is queued for the time when it may,
  * and its handler decides again with the state of that time. So a burst of changes becomes one write. A write
@@ -79,7 +79,7 @@ const char *writes_error(const struct writes *w, const char *requester);
 bool writes_failing(const struct writes *w);
 /* Forgets a requester that has nothing to write any more, except for writes in flight. */
 void writes_forget(struct writes *w, const char *requester);
-/* Forgets writes that have succeeded and whose interval has passed. */
+/* Forgets successful writes after their interval. */
 void writes_tidy(struct writes *w);
 size_t writes_in_flight(const struct writes *w);
 size_t writes_remembered(const struct writes *w); /* the number of objects in memory */
