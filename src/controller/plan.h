@@ -80,7 +80,8 @@ struct plan {
         bool nothing_left; /* the caches show no object of the ComputeDomain */
         bool ask_domain;   /* ask the API server whether the ComputeDomain exists, then plan again */
         bool held;         /* something should be removed, and is kept because a cache is stale */
-        bool counted; /* `census` is valid; false if the ComputeDomain ends or was formed in another mode */
+        bool counted; /* the node counts are valid; false if the ComputeDomain ends or was formed in another
+                         mode */
         struct census census;
         const char *too_large; /* the name of an object that is too large to be written; NULL: none */
 };

@@ -320,8 +320,8 @@ static void make_in(const struct making *m, const char *ns) {
                           kv_int("most", RACKS_MOST), kv_str("rack", r->id), kv_str("namespace", ns));
                 const struct event_about object = { "v1", "Namespace", NULL, ns, ns };
                 event_record(r->c->events, &object, EVENT_WARNING, REASON_TOO_MANY_RACK_DOMAINS,
-                             "no ComputeDomain is created here for rack %s, because racks already have %d "
-                             "ComputeDomains",
+                             "no ComputeDomain is created here for rack %s, because %d ComputeDomains of "
+                             "racks already exist",
                              r->id, RACKS_MOST);
                 return;
         }

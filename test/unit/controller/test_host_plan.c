@@ -160,7 +160,7 @@ static void ready_means_that_the_template_exists(void **state) {
         object_vanish(the_template(w));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
-        object_vanish(the_template(w)); /* by force */
+        object_vanish(the_template(w)); /* without its finalizer */
         struct plan *p = world_plan(w, a);
         assert_non_null(world_action(p, KUBE_CREATE, &kube_resource_claim_templates));
         assert_non_null(
