@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabric_watch: the ComputeDomainFabric of this node's NVLink partition, watched by its name, and asked for
- * beside the claim of each Prepare.
+/* fabric_watch: the ComputeDomainFabric of this node's NVLink partition: a watch by its name, and a request
+ * together with the claim of each Prepare.
  *
- * A watch may lag behind for as long as a connection that has died stays unnoticed, and a channel that it
- * still shows may be another ComputeDomain's by now. So who gives a channel to a container asks the server
- * first, and believes the answer, or what the watch has told after it. */
+ * A watch may be stale for as long as a dead connection stays unnoticed, and a channel that it still shows
+ * may now be another ComputeDomain's. So the plugin asks the server before it puts a channel into a
+ * container, and trusts only that answer, or later events of the watch. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -12,29 +12,29 @@
 
 struct fabric_watch;
 
-/* `changed`: the object, or which fabric is ours. Never from inside fabric_watch_follow(). */
+/* `changed`: the object, or the node's partition. Never from inside fabric_watch_follow(). */
 struct fabric_watch *fabric_watch_new(struct kube_client *c, void (*changed)(void *u), void *u);
-/* Which clique the node is in now; "": none, and nothing is watched. */
+/* Sets the clique ID of the node; "": none, and nothing is watched. */
 void fabric_watch_follow(struct fabric_watch *w, const char *clique_id);
 const char *fabric_watch_clique(const struct fabric_watch *w);
-/* As the watch last showed it, NULL: there is none, or it has not been seen yet. Good for what harms nobody
- * when it is late. Lives until the next turn. */
+/* The object as last seen by the watch. NULL: none, or not seen yet. For uses that do no harm when it is
+ * stale. Valid until the next turn. */
 const struct compute_domain_fabric *fabric_watch_get(const struct fabric_watch *w);
-/* The watch has shown what there is, be it nothing; or there is nothing to watch. */
+/* The watch has seen whether the object exists; or there is nothing to watch. */
 bool fabric_watch_seen(const struct fabric_watch *w);
-void fabric_watch_free(struct fabric_watch *w); /* after all who ask; NULL is allowed */
+void fabric_watch_free(struct fabric_watch *w); /* after all requests have ended; NULL is allowed */
 
-/* One who asks. When the node's clique changes, it asks again, for the other one. */
+/* A request. When the node's clique ID changes, it is repeated for the new one. */
 struct fabric_ask;
-/* answered: never from inside; e NULL, or why there will be no answer. failed: it did not answer, and is
- * asked again. */
+/* answered: never from inside; e NULL, or the reason why no answer will come. failed: the server did not
+ * answer, and the request is retried. */
 struct fabric_ask *fabric_ask_start(struct fabric_watch *w, void (*answered)(void *u, const struct err *e),
                                     kube_retry_fn *failed, void *u);
-/* The node has a clique, and the server has not answered for it yet. */
+/* The node is in a partition, and the server has not answered for it yet. */
 bool fabric_ask_pending(const struct fabric_ask *a);
-/* False: nothing is known that may be believed. Else *ret is what the server answered, or what has been seen
- * after it; NULL: there is no such object. It lives until the next turn. */
+/* False: there is no trusted state yet. Otherwise *ret is the server's answer, or a later state from the
+ * watch; NULL: the object does not exist. Valid until the next turn. */
 bool fabric_ask_see(const struct fabric_ask *a, const struct compute_domain_fabric **ret);
-/* Asks once more, unless it does so already: what was seen may be kept from us by the watch. */
+/* Repeats the request, unless one is pending: the watch may have missed a change. */
 void fabric_ask_again(struct fabric_ask *a);
 void fabric_ask_cancel(struct fabric_ask *a); /* NULL is allowed */

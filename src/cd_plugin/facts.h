@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* facts: what this node's driver and fabric are, sampled, because nothing announces it: NVML's fabric state,
- * the majors in /proc/devices.
+/* facts: the state of this node's driver and partition. It is sampled, because nothing notifies of changes in
+ * NVML's fabric state and the majors in /proc/devices.
  *
- * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s
- * while the node has nothing to offer, and every 30 s otherwise. NVML is asked in a child process. Never an
- * error: a node without driver is a fact too.
+ * One sampler for all of them. The interval grows from 20 ms to 1 s while an operation waits for a better
+ * answer, to 5 s while the node has nothing to offer, and is 30 s otherwise. A child process asks NVML. There
+ * are no errors: a node without a driver is a fact, too.
  *
- * What NVML says counts at once. No answer is not an answer: while its process hangs or crashes, or the
- * driver root cannot be searched, the facts of a usable node hold for FACTS_HOLD_MS. */
+ * An answer of NVML counts at once. No answer is no information: while its process hangs or crashes, or the
+ * driver root cannot be searched, the facts of a usable node stay valid for FACTS_HOLD_MS. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,26 +21,25 @@
 enum { FACTS_HOLD_MS = 300000 };
 
 struct facts {
-        bool known;         /* NVML has answered once, or there is none to ask */
-        bool usable;        /* devices can be offered; else reason and message say why not */
-        const char *reason; /* a word for events and metrics: "DriverNotFound", ...; "" when usable */
+        bool known;         /* NVML has answered once, or does not exist */
+        bool usable;        /* devices can be offered; otherwise see reason and message */
+        const char *reason; /* for Events and metrics: "DriverNotFound", ...; "" when usable */
         char message[400];  /* for people */
         char driver_version[96];
         struct fabric fabric;
         unsigned channel_major; /* 0: none */
-        unsigned channel_count; /* ImexChannelCount of the driver; what it has by itself when it does not say
-                                 */
+        unsigned channel_count; /* ImexChannelCount of the driver, or the driver's default if it is not set */
 };
 
-/* All that a verdict is made of; pure, for tests. */
+/* The input of the verdict; pure, for tests. */
 struct facts_input {
-        const struct nvml_facts *nvml; /* NULL: nvml_error says why */
+        const struct nvml_facts *nvml; /* NULL: see nvml_error */
         const struct err *nvml_error;
-        unsigned channel_major; /* 0: major_error says why */
+        unsigned channel_major; /* 0: see major_error */
         unsigned channel_count;
         const struct err *major_error;
         bool strict;    /* gate CrashOnNVLinkFabricErrors */
-        bool runs_imex; /* our daemon runs IMEX, whose nodes have names: needs a driver that resolves them */
+        bool runs_imex; /* our daemon runs IMEX and lists nodes by name: needs a driver that resolves names */
 };
 void facts_judge(const struct facts_input *in, struct facts *ret);
 #define FACTS_MIN_DRIVER "570.158.01"
@@ -52,14 +51,14 @@ struct facts_options { /* the strings are borrowed until facts_sampler_free() */
         const char *proc_devices; /* "/proc/devices" or its substitute */
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
         bool strict, runs_imex;
-        void (*changed)(void *u); /* never from inside a call of ours */
+        void (*changed)(void *u); /* never from inside a call of this module */
         void *u;
 };
 
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o);
 const struct facts *facts_get(const struct facts_sampler *s);
-/* Somebody waits for a better answer: sample at short intervals until told otherwise. */
+/* true: an operation waits for a better answer, so sample at short intervals until called with false. */
 void facts_poll_fast(struct facts_sampler *s, bool waiting);
-/* Driver's majors as of now, not as of the last sample. */
+/* Reads a major of the driver now, instead of from the last sample. */
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e);
 void facts_sampler_free(struct facts_sampler *s);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folders: the folders of domains. That of one that the Go driver formed is a thing of this driver while its
- * daemon is prepared here, by the UID of the ComputeDomain; our daemon removes those that it leaves. For
- * node_driver; what is in a folder is in readiness.h. */
+/* folders: the folders of domains. The folder of a domain that the Go driver formed is a thing of this driver
+ * (node/driver.h) while the Go driver's daemon is prepared here; its ID is the UID of the ComputeDomain. Our
+ * daemon removes the folders of the domains that it leaves. For node_driver. readiness.h describes the
+ * content of a folder. */
 #pragma once
 
 #include "cd_plugin/state.h"
 
-/* The domains whose daemon of the Go driver an entry is: by its devices when they are recorded, else by what
- * its status asks for. Anything that makes no sense is no domain. */
+/* Calls fn for the domains whose Go driver's daemon the entry is for: by its devices if they are recorded,
+ * otherwise by the configuration in its status. Invalid data is ignored. */
 void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u);
 void folders_undo_failed(const char *domain, const struct err *e);
-/* The claim of a daemon that holds its state file's lock stays whatever the API says. */
+/* False for the claim of a daemon that holds the lock of its state file, whatever the API reports. */
 bool folders_may_go(void *u, const struct checkpoint_claim *entry);
-/* The folder that holds them all, and that our daemon has; caller frees. */
+/* The parent of all these folders, which our daemon has mounted; caller frees. */
 char *folders_shared(const char *plugin_dir);
 /* Does a living process of the node's daemon, which has one claim for all of the folders, hold one of their
- * state files; or can nobody know? */
+ * state files? Also true if that cannot be determined. */
 bool folders_daemon_lives(const struct cd *cd, const char *claim_uid);
-/* Removes those that no entry stands for and in which no daemon lives. */
+/* Removes folders without an entry and without a living daemon. */
 void folders_sweep(void *u, const struct checkpoint *table);

@@ -8,13 +8,14 @@
 
 struct go_clique;
 
-/* Of this ComputeDomain in this clique; `ns` is that of the daemons. Asks for as long as the server may yet
- * answer. answered: there is an answer, or another reason why there is none; never from inside. */
+/* Requests the object of this ComputeDomain and clique ID; `ns` is the namespace of the daemons. Retries for
+ * as long as the server may still answer. answered: there is an answer, or a new reason why there is none;
+ * never from inside. */
 struct go_clique *go_clique_ask(struct kube_client *c, const char *ns, const char *domain_uid,
                                 const char *clique_id, void (*answered)(void *u), void *u);
-/* Asks once more, unless it does so already. What was read stays until the answer. */
+/* Repeats the request, unless one is pending. The previous result stays valid until the answer. */
 void go_clique_ask_again(struct go_clique *g);
-/* NULL: *ret is the object as it was read last, NULL when there is none; it lasts until the next turn. Else
- * why it is not known. */
+/* Returns NULL with the object in *ret as last read (NULL: it does not exist), valid until the next turn.
+ * Otherwise returns the reason why it is not known. */
 const char *go_clique_see(const struct go_clique *g, const struct clique **ret);
 void go_clique_free(struct go_clique *g); /* NULL is allowed */

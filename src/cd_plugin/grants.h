@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants: the files by which whatever runs IMEX for a domain on this node knows that its channel is, or is
- * about to be, given out here (imex/imex_grants.h): one for each channel claim that is being prepared or is
- * prepared.
+/* grants: the files that report to the daemon that runs IMEX for a domain on this node that a channel is, or
+ * will soon be, in use here (imex/imex_grants.h): one file for each channel claim that is prepared or is
+ * being prepared.
  *
- * A claim that waits is noted as waiting, and as being granted from before its last judgement on, until it is
- * unprepared. The files follow the table of prepared claims: at the start, what an earlier process left is
- * made equal to it. All changes are made in a thread. Loop thread only. */
+ * The grant of a claim that waits is `waiting`. It is `granting` from before the last judgement of the claim
+ * until the claim is unprepared. The files follow the table of prepared claims: at the start, the files of an
+ * earlier process are brought in line with it. A thread makes all changes. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,43 +15,42 @@
 
 struct grants;
 
-/* The IMEX domain that a recorded claim's channel counts on. False: it is not known; then what is noted
- * already stays. */
+/* The IMEX domain that a recorded claim's channel depends on. False: not known; existing grants then stay. */
 typedef bool grants_domain_fn(void *u, const struct checkpoint_claim *entry, const struct node_device *d,
                               char ret[static 37]);
 
-/* `settled`: what grants_get() and grants_renewed() answer may have changed. `domain_of` NULL: no daemon of
- * ours runs IMEX for the claims that come now; what a daemon of before the mode changed waits for is removed
- * with its claim all the same. */
+/* `settled`: the results of grants_get() and grants_renewed() may have changed. `domain_of` NULL: no daemon
+ * of ours runs IMEX for new claims. Grants from before a change of the mode, which an old daemon may wait
+ * for, are still removed with their claims. */
 struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *plugin_dir,
                           grants_domain_fn *domain_of, void (*settled)(void *u), void *u);
 void grants_free(struct grants *g);
 
-/* The file of this claim in the folder of this domain shall be there, in this state. Both must be UIDs. */
+/* Requests the file of this claim in the folder of this domain, in this state. Both must be UIDs. */
 void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid, enum imex_grant_state state);
-/* A claim that is being granted, and is not prepared, waits again. */
+/* Sets the grant of a claim that is not prepared from `granting` back to `waiting`. */
 void grants_wait(struct grants *g, const char *claim_uid);
 
 enum grant_state {
-        GRANT_ABSENT,  /* nobody asked for it */
+        GRANT_ABSENT,  /* not requested */
         GRANT_PENDING, /* not on the disk yet */
         GRANT_WAITING,
         GRANT_GRANTING,
-        GRANT_FAILED /* *ret_why is why it could not be written; grants_put() tries again */
+        GRANT_FAILED /* *ret_why has the reason; grants_put() tries again */
 };
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why);
 
-/* Writes the files of all prepared claims once more: a daemon that has ended may have removed them. */
+/* Rewrites the files of all prepared claims: a daemon that has ended may have removed them. */
 void grants_renew(struct grants *g);
-/* GRANT_GRANTING: all of them are there. Else GRANT_PENDING or GRANT_FAILED, as above. */
+/* GRANT_GRANTING: all these files exist. Otherwise GRANT_PENDING or GRANT_FAILED, as above. */
 enum grant_state grants_renewed(const struct grants *g, const char **ret_why);
 
-/* The table of the claims, or their operations, have changed: files of claims that are neither recorded nor
- * being prepared are removed. The first time it also looks what is there. */
+/* The table of the claims, or their operations, have changed: removes the files of claims that are neither
+ * recorded nor being prepared. The first call also reads the existing files. */
 void grants_follow(struct grants *g);
-/* The domains of which a claim is being prepared or is prepared, some more than once, and `also`, when it is
- * not NULL; in the arena, NULL-terminated. */
+/* The domains for which a claim is prepared or is being prepared, possibly with duplicates, and `also` if it
+ * is not NULL; in the arena, NULL-terminated. */
 const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a);
-/* The folder of this domain may be removed at this moment: whoever needs it waits. */
+/* The folder of this domain may be removed at this moment: code that needs it must wait. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdings: which channels the claims of this node hold, and whose they are, told to the controller in an
- * annotation of the plugin's own Pod (model/channel_report). What a node holds is given to nobody else.
+/* holdings: reports to the controller which channels the claims of this node hold, and their owners, in an
+ * annotation of the plugin's own Pod (model/channel_report). A channel that a node holds is assigned to no
+ * other ComputeDomain.
  *
- * It is told whole at each start and whenever it, the node's fabric, or the fabric's object has changed, at
- * most once a second; and not before all of it is known, because what is missing in a report is free. */
+ * The report is complete each time. It is written at the start, and after a change of the holdings, the
+ * node's partition, or the fabric object, at most once a second. It is not written before everything is
+ * known, because a channel that is missing in a report counts as free. */
 #pragma once
 
 #include "cd_plugin/own_pod.h"
@@ -20,24 +22,24 @@ struct holdings_options {        /* the strings are borrowed until holdings_free
 struct holdings *holdings_new(const struct holdings_options *o);
 void holdings_free(struct holdings *h); /* NULL is allowed */
 
-/* A claim is being prepared with a channel of this clique's fabric. */
+/* A claim is being prepared with a channel of the partition with this clique ID. */
 void holdings_note(struct holdings *h, const char *claim_uid, const char *clique);
-/* Of which clique's fabric the channel is that a recorded claim holds; what an earlier process has prepared
- * is looked up in the CDI file. NULL: nobody knows. */
+/* The clique ID of the partition of the channel that a recorded claim holds. For claims that an earlier
+ * process prepared, it is read from the CDI file. NULL: not known. */
 const char *holdings_clique(struct holdings *h, const char *claim_uid);
 
-/* The table is what holds now. */
+/* The table has changed. */
 void holdings_follow(struct holdings *h, const struct checkpoint *table);
 struct holdings_place {
-        const char *clique;          /* that the node is in; "": in none, or it is not known yet */
-        const char *fabric_uid;      /* of its fabric's object; "": there is none, or it has not been seen */
+        const char *clique;          /* the node's clique ID; "": none, or not known yet */
+        const char *fabric_uid;      /* of its fabric object; "": none, or not seen yet */
         unsigned channel_count;      /* of its driver */
-        const char *imex, *withheld; /* as in the report; NULL: not told */
+        const char *imex, *withheld; /* as in the report; NULL: not reported */
 };
 void holdings_place(struct holdings *h, const struct holdings_place *place);
 
-/* Pure, for tests: the report, with all memory in the arena. False: it cannot be made, because a channel is
- * held of which nobody knows the fabric. */
+/* Pure, for tests: the report, with all memory in the arena. False: it cannot be made, because the partition
+ * of a held channel is not known. */
 struct holding {
         const char *clique; /* NULL: unknown */
         int64_t id;

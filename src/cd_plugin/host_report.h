@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_report: tells people how the host's nvidia-imex is: metrics at each answer; on a change the log, an
- * Event of the Node, and, when IMEX is the host's by mode, annotations of the plugin's own Pod, from which
- * the controller makes a condition. */
+/* host_report: reports the state of the host's nvidia-imex: in metrics after each answer; after a change also
+ * in the log, an Event of the Node, and, in the host-managed mode, annotations of the plugin's own Pod, from
+ * which the controller makes a condition. */
 #pragma once
 
 #include "cd_plugin/host_imex.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics: the series of this plugin: those of the node half, and what only ComputeDomains have. */
+/* metrics: the metrics of this plugin: the common ones of src/node, and those of ComputeDomains. */
 #pragma once
 
 #include "cd_plugin/host_status.h"
@@ -11,14 +11,14 @@ struct plugin_metrics {
         struct node_metrics_options options;
         struct node_metrics node;
         struct metric *offered, *not_offered, *host_state, *host_info, *host_nodes;
-        struct metric *toolkit;       /* NULL: channels are not assigned, and nobody looks at it */
-        struct host_imex_status host; /* of which host_info has a series */
+        struct metric *toolkit;       /* NULL: channels are not assigned, so the toolkit is not watched */
+        struct host_imex_status host; /* the state in the series of host_info */
 };
 
 /* m must not move. */
 void plugin_metrics_init(struct plugin_metrics *m, const char *node);
 void plugin_metrics_done(struct plugin_metrics *m);
-/* The series that there are where each ComputeDomain has a channel of its own. */
+/* Adds the metrics for isolation by channel. */
 void plugin_metrics_own_channels(struct plugin_metrics *m);
 
 /* reason "": devices are offered. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what preparing one of our devices takes, and what is recorded of it. For node_driver. */
+/* plan: the effect of preparing one of our devices, and its record. For node_driver. */
 #pragma once
 
 #include "cd_plugin/state.h"

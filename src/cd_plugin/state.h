@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+/* state: the state that the functions of this driver share: `u` of node/driver.h. Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -21,38 +21,37 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
-        /* Where ComputeDomains have channels of their own; else NULL. Where ComputeDomains have IMEX domains
-         * of their own the driver makes the former itself, and follows the fabric while our daemon runs here.
-         */
+        /* With isolation by channel; otherwise NULL. With isolation by domain the driver makes it itself, and
+         * follows the fabric object while our daemon runs here. */
         struct fabric_watch *fabric;
         struct holdings *holdings;
         struct own_pod *own_pod; /* where the plugin reports */
         const struct imex_mode *mode;
-        struct host_imex *host; /* NULL: not asked */
+        struct host_imex *host; /* NULL: not queried */
         bool wait_for_host;     /* Prepare waits until the host's IMEX is READY; needs `host` */
         const char *node, *ns;  /* this node; the driver's namespace, where daemons run */
-        const char *more_ns;    /* comma separated: where daemons of an earlier installation may run, too */
+        const char *more_ns; /* comma separated: other namespaces with daemons of an earlier installation */
         const char *plugin_dir;
         const char *boot_id;
         struct driver_root root;
         const char *dev_root;      /* holds dev/ */
         const char *proc_driver;   /* "/proc/driver/nvidia" or its substitute */
-        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is seen; "": nowhere,
-                                      and none is made there */
-        /* What standing_get() says may have changed. NULL: nobody asks. */
+        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is mounted; "": nowhere,
+                                      and no nodes are made there */
+        /* The result of standing_get() may have changed. NULL: not used. */
         void (*standing_changed)(void *u);
         void *u;
 };
 
-/* What cd_plugin/daemon_claim knows. */
+/* The state of cd_plugin/daemon_claim. */
 struct daemon_claim {
         struct loop_timer retry;
-        char looked[37];    /* UID of the claim that was last compared with what the node has */
-        char preparing[37]; /* that of the claim whose edits are being made; "" none */
-        bool shown;         /* its files may be there */
+        char looked[37];    /* UID of the claim that was last compared with the node's facts */
+        char preparing[37]; /* UID of the claim whose edits are being made; "" none */
+        bool shown;         /* its files may exist */
 };
 
-/* A domain whose daemon was ready and is not any more. */
+/* A domain whose daemon was ready and no longer is. */
 struct cd_lost {
         LIST_ENTRY(cd_lost) link;
         char domain[37];
@@ -71,5 +70,5 @@ struct cd {
         LIST_HEAD(, cd_lost) lost;
 };
 
-/* What an operation may wait for here. */
+/* What an operation of this driver may wait for. */
 enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST, WAITS_FOR_FABRIC };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps: has the daemon been released, who holds the device, which domain, which node, which channel, ready
- * or not: what a Prepare is judged by, in this order. */
+/* steps: the checks by which a Prepare is judged, in this order: is the daemon claim released, is the device
+ * held, which ComputeDomain, which node, which channel, is IMEX ready. */
 #pragma once
 
 #include "cd_plugin/state.h"

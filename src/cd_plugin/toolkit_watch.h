@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toolkit_watch: what the container toolkit of this node is told about IMEX channels (nvidia/toolkit), as its
- * configuration comes, changes and goes: by inotify, and where that is not to be had every 30 s. */
+/* toolkit_watch: the settings of this node's container toolkit for IMEX channels (nvidia/toolkit). Watches
+ * its configuration with inotify, or reads it every 30 s where inotify is not available. */
 #pragma once
 
 #include <uv.h>
@@ -14,7 +14,7 @@ struct toolkit_watch;
 struct toolkit_watch_options {
         const struct driver_root *roots; /* at most TOOLKIT_ROOTS_MAX; their strings are borrowed */
         size_t n_roots;
-        void (*changed)(void *u); /* the answer, or why; never from inside a call of ours */
+        void (*changed)(void *u); /* the answer or its reason; never from inside a call of this module */
         void *u;
 };
 

@@ -14,13 +14,13 @@
 
 enum {
         LOCK_LIMIT_MS = 10000,
-        ABORTED_TTL_S = 90, /* twice the kubelet's patience */
+        ABORTED_TTL_S = 90, /* twice the time that the kubelet waits */
 };
 
-/* ---- what is due without being asked for ---- */
+/* ---- expiry ---- */
 
 static bool expired(const struct checkpoint_claim *e, int64_t now) {
-        /* Without a time it is of nobody knows when; a time in the future is of a clock that was set back. */
+        /* Without a time its age is unknown; a time in the future is of a clock that was set back. */
         return e->state == CHECKPOINT_ABORTED &&
                (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
 }
@@ -55,7 +55,8 @@ static void schedule_expiry(struct batch *b) {
 
 /* ---- the claims of a batch ---- */
 
-/* All changes of the journal's file go through here; `next` follows when it is on the disk, or is not. */
+/* All changes of the journal's file happen here; `next` follows when the file is on the disk, or has failed.
+ */
 struct store {
         struct disk_task task;
         const char *path;
@@ -68,7 +69,7 @@ static int store(struct disk_task *t, struct err *e) {
         return journal_store(s->path, s->text, &s->stored, e);
 }
 
-/* A Prepare that is still on its way when its claim is unprepared must not succeed any more. */
+/* A Prepare that has not finished when its claim is unprepared must not succeed any more. */
 static void supersede(struct op *unprepare) {
         struct op *op;
         TAILQ_FOREACH (op, &unprepare->c->ops, link) {
@@ -89,7 +90,8 @@ static void set_verdict(struct op *op, int r, const struct err *e) {
                 snprintf(op->msg, sizeof op->msg, "%s", e->msg);
 }
 
-/* Whose claim the driver works for waits for it; the batch that takes that up takes these, too. */
+/* If the driver works for the claim, the operation waits; the batch that continues with that work takes it.
+ */
 static void take_queued(struct batch *b) {
         struct op *op;
         TAILQ_FOREACH (op, &b->c->ops, link) {
@@ -100,8 +102,7 @@ static void take_queued(struct batch *b) {
         }
 }
 
-/* The driver works for its claim, by an operation that was in this batch: the batch behind that takes it up.
- */
+/* The driver works for its claim because of an operation of this batch: the next batch continues with it. */
 static bool comes_too_early(struct batch *b, struct op *op) {
         if (!ops_working(b->c, op->uid))
                 return false;
@@ -110,8 +111,8 @@ static bool comes_too_early(struct batch *b, struct op *op) {
         return true;
 }
 
-/* This batch carries out another Prepare of its claim. What the table says of the claim is revoked if that
- * fails, so it is no answer yet: the next batch looks again. */
+/* This batch carries out another Prepare of the claim. The claim's entry is revoked if that one fails, so it
+ * is no answer yet: the next batch judges again. */
 static bool comes_second(struct batch *b, struct op *op) {
         const struct op *other;
         TAILQ_FOREACH (other, &b->c->ops, link) {
@@ -124,14 +125,14 @@ static bool comes_second(struct batch *b, struct op *op) {
         return false;
 }
 
-/* It leaves the batch until the driver has done what it began. */
+/* The operation leaves the batch until the driver has finished its work. */
 static void leave(struct batch *b, struct op *op) {
         op_set_phase(op, OP_WORKING);
         node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
 }
 
-/* What was set up for the claim as it is in the table must be undone first. True: the operation comes again.
- */
+/* First, the effects of the claim's present entry must be undone. True: the operation returns in a later
+ * batch. */
 static bool leaves_to_undo(struct batch *b, struct op *op) {
         const struct node_driver *driver = b->c->o.driver;
         const struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
@@ -152,7 +153,7 @@ static bool leaves_to_work(struct batch *b, struct op *op) {
         return true;
 }
 
-/* In the order in which they came; fn may end the operation. `e` is for fn. */
+/* In the order of arrival; fn may end the operation. `e` is for fn. */
 static void each(struct batch *b, void (*fn)(struct batch *b, struct op *op, const struct err *e),
                  const struct err *e) {
         struct op *op, *next;
@@ -163,7 +164,7 @@ static void each(struct batch *b, void (*fn)(struct batch *b, struct op *op, con
         }
 }
 
-/* The driver may keep what is in use, although the kubelet takes the pod for ended. */
+/* The driver may keep things that are in use, although the kubelet considers the pod ended. */
 static bool may_unprepare(struct batch *b, struct op *op) {
         const struct node_driver *driver = b->c->o.driver;
         const struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
@@ -192,8 +193,8 @@ static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
         op->task = NULL;
 }
 
-/* Claims that the Go driver has completed have no name in its file, without which nobody can ask whether they
- * are still there (sweep.h); whoever asks for one again knows it. */
+/* Claims that the Go driver has prepared have no name in its file, but sweep.h needs the name to look them
+ * up. A new request for the claim has it. */
 static void add_name(struct batch *b, const struct op *op) {
         struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
         if (entry->name && *entry->name)
@@ -203,13 +204,13 @@ static void add_name(struct batch *b, const struct op *op) {
         b->changed = true;
 }
 
-/* A claim that was begun, and has other devices since. */
+/* True for a claim that was started and has other devices now. */
 static bool is_another(const struct op *op) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         return entry && entry->state == CHECKPOINT_STARTED && !str_eq(entry->status, op->status);
 }
 
-/* Judges, and records what will be tried or waited for, before any side effect. */
+/* Judges, and records attempts and waits before any side effect. */
 static void judge_one(struct batch *b, struct op *op, const struct err *e) {
         if (op->unprepare || op->verdict == VERDICT_FAIL || comes_too_early(b, op))
                 return;
@@ -226,15 +227,15 @@ static void judge_one(struct batch *b, struct op *op, const struct err *e) {
         }
 }
 
-/* The table says from here on that it is prepared, so that an operation behind it in the same batch does not
- * get the same device; the file says so when it is true. */
+/* From here on the table has the claim as prepared, so that a later operation of the same batch does not get
+ * the same device. The file does not have it before it is true. */
 static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
         struct err failed;
         bool may = op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT;
         if (op->unprepare || !may || comes_too_early(b, op) || comes_second(b, op))
                 return;
-        /* Again, because an operation before it in this batch may have taken its device, and what it waits
-         * for may have come while it was recorded. */
+        /* Again, because an earlier operation of this batch may have taken its device, and the awaited event
+         * may have happened during the write. */
         op->verdict = judge(op);
         if (op->verdict != VERDICT_GO || leaves_to_work(b, op))
                 return;
@@ -259,13 +260,13 @@ static void fail(struct batch *b, struct op *op, const struct err *e) {
         set_verdict(op, -1, e);
 }
 
-/* It counted on a write that failed. */
+/* It depended on a write that failed. */
 static void fail_unrecorded(struct batch *b, struct op *op, const struct err *e) {
         if (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT)
                 set_verdict(op, -1, e);
 }
 
-/* The table is again what the file holds, if that can be told. */
+/* The table has the content of the file again, if that can be read. */
 static void write_failed(struct batch *b, const struct err *e) {
         log_error("cannot write the checkpoint", kv_err(e));
         each(b, fail_unrecorded, e);
@@ -302,11 +303,11 @@ static void answer(struct batch *b, struct op *op, const struct err *e) {
 
 /* ---- the chain ---- */
 
-/* What ends the plugin at its start, and each operation later, until somebody sees to it. */
-static void tell_unreadable(const struct claims *c, const struct err *e) {
+/* Ends the plugin at its start, and each later operation, until an administrator fixes it. */
+static void report_unreadable(const struct claims *c, const struct err *e) {
         static const char remedy[] =
                 "check the disk and its file system; no claim is prepared or unprepared on this node until "
-                "it can be read, or has been moved away: then it is rebuilt from the CDI files";
+                "the file can be read, or has been moved away; then it is rebuilt from the CDI files";
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
                   kv_err(e));
@@ -314,7 +315,7 @@ static void tell_unreadable(const struct claims *c, const struct err *e) {
                      "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
 }
 
-static void tell_started(struct batch *b, const struct err *e) {
+static void report_started(struct batch *b, const struct err *e) {
         void (*started)(void *, const struct err *) = b->started;
         b->started = NULL;
         if (started)
@@ -334,12 +335,12 @@ static void on_disk(void *u) {
                 b->next(b);
                 return;
         }
-        /* The plugin ends: what the thread had begun is whole, and the rest is as after a kill. */
+        /* The plugin ends: the thread's current task is complete, and the rest is as after a kill. */
         node_lock_release(b->lock);
         finish(b);
 }
 
-/* Does what was handed to the disk, and `next` then. */
+/* Runs the collected disk tasks, and then `next`. */
 static void run(struct batch *b, void (*next)(struct batch *b)) {
         b->next = next;
         disk_run(b->disk, on_disk, b);
@@ -362,10 +363,10 @@ static void end(struct batch *b, const struct err *e) {
         if (b->again)
                 ops_kick(b->c);
         b->again = false;
-        tell_started(b, e);
+        report_started(b, e);
 }
 
-/* `next` sees the outcome in b->written; without a change there is nothing to write, and no thread. */
+/* `next` finds the result in b->written; without a change there is nothing to write, and no thread runs. */
 static void record(struct batch *b, void (*next)(struct batch *b)) {
         struct buf text;
         struct err e;
@@ -427,14 +428,14 @@ static void begin(struct batch *b) {
         take_queued(b);
         if (journal_sync(&b->c->journal, &event, &aside, &e) < 0 ||
             sweep_after_sync(b->c, event, aside, &b->changed, &e) < 0) {
-                tell_unreadable(b->c, &e);
+                report_unreadable(b->c, &e);
                 each(b, fail, &e);
                 end(b, &e);
                 return;
         }
         if (b->started) {
                 sweep_files(b->c);
-                b->changed = true; /* a first checkpoint, with the boot id */
+                b->changed = true; /* a first checkpoint, with the boot ID */
         }
         b->changed = drop_expired(b) || b->changed;
         each(b, start_unprepare, NULL);
@@ -456,14 +457,14 @@ static void on_lock(void *u, const struct err *e) {
                 node_metrics_error(b->c->o.metrics, !op->unprepare, true);
                 op_fail(op, e->msg);
         }
-        tell_started(b, e);
+        report_started(b, e);
 }
 
 void batch_run(void *u) {
         struct claims *c = u;
         struct batch *b = c->batch;
         if (b->locking)
-                return; /* what is queued goes along when the lock comes */
+                return; /* the queued operations are part of it when the lock is ours */
         if (b->running) {
                 b->again = true;
         } else if (node_lock_try(b->lock)) {
@@ -494,7 +495,7 @@ void batch_free(struct batch *b, void (*freed)(struct claims *c)) {
         loop_timer_done(&b->expiry);
         effects_forget(&b->leavings);
         b->freed = freed;
-        /* The lock goes when the thread has done what it is doing: a successor must not come in between. */
+        /* The lock is released when the thread has finished: a successor must not start in between. */
         if (!disk_running(b->disk))
                 finish(b);
 }

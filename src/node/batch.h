@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch: one turn of the node lock: what is queued is recorded, carried out, recorded again and answered
- * together.
+/* batch: one turn of the node lock. The queued operations are recorded, carried out, recorded again and
+ * answered together.
  *
- * The disk is waited for in a thread, so a batch is a chain of steps, each the `done` of the job before it;
- * the lock is held from the first to the last. What comes meanwhile is of the next batch. Loop thread only.
- */
+ * A thread does the work that waits for the disk. So a batch is a chain of steps: each step is the `done` of
+ * the job before it. The lock is held from the first step to the last. Operations that arrive in the meantime
+ * belong to the next batch. Loop thread only. */
 #pragma once
 
 #include "node/effects.h"
@@ -17,12 +17,12 @@ struct batch {
         struct disk *disk;
         struct loop_timer expiry; /* the next PrepareAborted entry to forget */
         struct effects_leavings leavings;
-        bool locking;                  /* waiting for the node lock */
-        bool running;                  /* holding it, perhaps waiting for the disk */
+        bool locking;                  /* waits for the node lock */
+        bool running;                  /* holds it, and may wait for the disk */
         bool again;                    /* another batch is due after this one */
-        bool changed;                  /* the table: it must be written */
-        struct disk_task *written;     /* the write under way */
-        void (*next)(struct batch *b); /* the step behind the job that is under way */
+        bool changed;                  /* the table has changed and must be written */
+        struct disk_task *written;     /* the current write */
+        void (*next)(struct batch *b); /* the step after the current job */
         uint64_t began_ns;
         void (*started)(void *u, const struct err *e);
         void *started_u;
@@ -31,9 +31,10 @@ struct batch {
 
 /* Takes the lock. */
 struct batch *batch_new(struct claims *c, struct node_lock *lock);
-/* The first one, which also sweeps; `done` once, never from inside. */
+/* Starts the first batch, which also sweeps. Calls `done` once, never from inside this call. */
 void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
-/* ops_kick() comes here, with the claims: takes the lock, when it can be had, and all that is queued. */
+/* The target of ops_kick(); `u` is the claims. Takes the lock as soon as it is free, and then all queued
+ * operations. */
 loop_fn batch_run;
-/* `freed` when the thread has ended what it was doing, perhaps from inside. */
+/* Calls `freed` when the thread has finished its job; this may happen inside the call. */
 void batch_free(struct batch *b, void (*freed)(struct claims *c));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint: the table of a node's prepared claims. Pure. What the file is like that holds it:
- * checkpoint_layouts.h.
+/* checkpoint: the table of a node's prepared claims. Pure. checkpoint_layouts.h describes its file.
  *
- * What a claim's `status` and `preparedDevices` hold is kept as text, so that members which another version
- * wrote survive. What a device is beside its name belongs to the driver, whose codec reads and writes it. */
+ * `status` and `preparedDevices` of a claim are kept as text, so that members which another version wrote
+ * survive. Each driver has its own codec for the properties of a device other than its name. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,15 +22,15 @@ enum checkpoint_state {
 };
 
 struct node_device {
-        const char *name, *pool; /* NULL when the file did not say */
+        const char *name, *pool; /* NULL when the file has none */
         const char **requests;   /* NULL-terminated */
         const char **cdi_ids;    /* NULL-terminated, may be empty */
-        const char *type;        /* the driver's word for what it is; NULL and "": its usual one */
-        const char *domain;      /* whom it serves, as the driver names it; "" or NULL when unknown */
-        int64_t id;              /* the driver's number of what a container gets by it; 0: it has none */
+        const char *type;        /* the driver's name for its type; NULL and "": its usual type */
+        const char *domain;      /* what it serves, as the driver names it; "" or NULL when unknown */
+        int64_t id;              /* the driver's number for what a container gets; 0: none */
         bool admin;              /* from the claim's status: by admin access, so the device is not taken */
-        /* What only some drivers record; NULL: nothing. JSON, as it stands in the file: of the device itself,
-         * and of what was set for all devices of its group, which are those with the same number. */
+        /* Recorded by some drivers only; NULL: nothing. JSON as in the file: `info` for the device itself,
+         * `group_info` for settings of all devices of its group, which are those with the same number. */
         const char *info, *group_info;
         unsigned group;
 };
@@ -39,17 +38,17 @@ struct node_device {
 /* How a driver records its devices. */
 struct device_codec {
         const char *driver; /* in the results of a claim's allocation */
-        /* What was unprepared before it was prepared is remembered in this process only: others know no such
+        /* An Unprepare before the Prepare is remembered in this process only: other versions have no such
          * state. */
         bool no_tombstones;
-        /* The list `preparedDevices`. A driver whose versions do not read each other's files has dialects,
-         * with numbers from 1 on; 0: nothing is known of a file. */
+        /* Writes the list `preparedDevices`. A driver whose versions cannot read each other's files has
+         * dialects, with numbers from 1 on; 0: the dialect of a file is unknown. */
         void (*encode)(struct jw *w, const struct node_device *devices, size_t n, int dialect);
-        /* Of a claim's entry; 0: it does not tell. NULL: there are none. */
+        /* The dialect of a claim's entry; 0: it cannot be determined. NULL: there are no dialects. */
         int (*dialect_of)(yyjson_val *entry);
-        /* Of a claim's entry, as any version has written it: an object with the member preparedDevices (no
-         * member: no devices), or, before there was one, that list alone. `admin` is not for it to fill. All
-         * in the arena. ERR_INVALID: what is wrong, and where. */
+        /* Reads a claim's entry of any version: an object with the member preparedDevices (without it: no
+         * devices), or, in the oldest versions, that list alone. Does not fill `admin`. All memory is in the
+         * arena. ERR_INVALID: what is wrong, and where. */
         int (*decode)(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
                       struct err *e);
 };
@@ -71,16 +70,16 @@ struct checkpoint_claim {
 
 struct checkpoint {
         const struct device_codec *codec;
-        int dialect;      /* in which the file is written, whatever it had; 0: the codec has no dialects */
+        int dialect;      /* the file is written in this one, whatever it had; 0: the codec has none */
         char boot_id[64]; /* "" in files of old versions */
         struct checkpoint_claim *claims; /* by uid */
 };
 
 enum { CHECKPOINT_MAX_BYTES = 32 << 20 };
 
-void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialect */
+void checkpoint_done(struct checkpoint *c); /* empties the table, which keeps codec and dialect */
 
-/* Of the prepared claims; `break` goes on with the next claim. */
+/* Iterates over the devices of the prepared claims; `break` continues with the next claim. */
 #define CHECKPOINT_EACH_DEVICE(table, claim, device)                                                         \
         for (const struct checkpoint_claim *claim = (table)->claims; claim; claim = claim->hh.next)          \
                 for (const struct node_device *device = claim->devices;                                      \
@@ -89,11 +88,11 @@ void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec
                      device++)
 
 struct checkpoint_claim *checkpoint_find(const struct checkpoint *c, const char *uid);
-/* A new entry in state STARTED, of which nothing is known; there must be none yet. */
+/* Adds an entry in state STARTED without further data; the UID must be new. */
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid);
-/* The same with what is known, in place of the one that is there, of which the arguments may hold nothing. */
+/* The same with data. It replaces an existing entry, so the arguments must not point into that entry. */
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status);
-/* Fills `devices` and `prepared`; copies. */
+/* Fills `devices` and `prepared`; copies its arguments. */
 void checkpoint_set_devices(struct checkpoint_claim *claim, const struct node_device *devices, size_t n);
 void checkpoint_drop(struct checkpoint *c, struct checkpoint_claim *claim);

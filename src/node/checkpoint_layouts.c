@@ -16,13 +16,13 @@ static const char *const state_names[] = {
 
 /* ---- checksums ---- */
 
-/* Of {"checksum":0,"v1":<v1>}. */
+/* The checksum of {"checksum":0,"v1":<v1>}. */
 static uint32_t checksum_v1(struct str v1) {
         const struct str parts[] = { STR("{\"checksum\":0"), STR(",\"v1\":"), v1, STR("}") };
         return v1.n ? gojson_checksum(parts, ARRAY_LEN(parts)) : gojson_checksum(&STR("{\"checksum\":0}"), 1);
 }
 
-/* Of {"checksum":0<tail>, where the tail is the text behind the number. */
+/* The checksum of {"checksum":0<tail>, where the tail is the text after the number. */
 static uint32_t checksum_v2(struct str tail) {
         const struct str parts[] = { STR("{\"checksum\":0"), tail };
         return gojson_checksum(parts, ARRAY_LEN(parts));
@@ -30,7 +30,7 @@ static uint32_t checksum_v2(struct str tail) {
 
 /* ---- a claim's status ---- */
 
-/* As the types of resource.k8s.io/v1 are declared in Go. */
+/* As the Go types of resource.k8s.io/v1 are declared. */
 #define END                                                                                                  \
         { .name = NULL }
 #define TEXT(n)                                                                                              \
@@ -136,7 +136,7 @@ static const struct jd_field f_claim[] = {
         JD_END,
 };
 
-/* By admin access alone, so the device is not taken. */
+/* Allocated by admin access only, so the device is not taken. */
 static bool is_admin(const struct stored_claim *s, const char *driver, const char *device) {
         bool admin = false;
         for (size_t i = 0; i < s->n_results; i++) {
@@ -169,7 +169,7 @@ static int parse_state(const char *word, enum checkpoint_state *ret) {
         return -1;
 }
 
-/* v2, and v1 as of 25.3. */
+/* v2, and v1 since 25.3. */
 static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, struct err *e) {
         struct stored_claim s = { 0 };
         yyjson_val *status = yyjson_obj_get(v, "status"), *prepared = yyjson_obj_get(v, "preparedDevices");
@@ -191,8 +191,8 @@ static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, 
         return 0;
 }
 
-/* v1 as of 25.3.0-rc2: the entry is the devices themselves. Rewritten, because nobody reads that form any
- * more. */
+/* v1 as of 25.3.0-rc2: the entry is the devices themselves. Rewritten, because no present version reads that
+ * form. */
 static int decode_old_claim(struct checkpoint_claim *claim, yyjson_val *list, struct err *e) {
         struct node_device *devices;
         size_t n;
@@ -212,7 +212,7 @@ static int decode_claims(yyjson_val *claims, bool v2, struct checkpoint *ret, st
                 const char *uid = yyjson_get_str(k);
                 if (!*uid || strlen(uid) != yyjson_get_len(k) || checkpoint_find(ret, uid))
                         return err_set(e, ERR_INVALID, 0,
-                                       "preparedClaims: key '%s' is empty, malformed or there twice", uid);
+                                       "preparedClaims: key '%s' is empty, malformed or a duplicate", uid);
                 struct checkpoint_claim *claim = checkpoint_add(ret, uid);
                 if ((!v2 && yyjson_is_arr(v) ? decode_old_claim(claim, v, e)
                                              : decode_claim(claim, v, v2, e)) < 0)
@@ -265,8 +265,8 @@ static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret
         return decode_claims(yyjson_obj_get(has_v2 ? v2 : v1, "preparedClaims"), has_v2, ret, e);
 }
 
-/* All claims in the table's dialect. What the codec does not write to the byte as it was stays as it is,
- * because it may hold what only another version knows. */
+/* Rewrites all claims in the table's dialect. An entry that the codec would not write byte for byte as it is
+ * stays unchanged, because it may hold data that only another version knows. */
 static void translate(struct checkpoint *c) {
         struct checkpoint_claim *claim;
         for (claim = c->claims; claim; claim = claim->hh.next) {
@@ -287,7 +287,7 @@ int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
         struct checkpoint c = { .codec = ret->codec, .dialect = ret->dialect };
         if (text.n > CHECKPOINT_MAX_BYTES)
                 return err_set(e, ERR_INVALID, 0, "larger than %d bytes", CHECKPOINT_MAX_BYTES);
-        /* Numbers stay text: the checksum covers how somebody else wrote them. */
+        /* Numbers stay text: the checksum covers the form in which they were written. */
         yyjson_doc *doc = json_parse(text, YYJSON_READ_NUMBER_AS_RAW, e);
         if (!doc)
                 return -1;

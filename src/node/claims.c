@@ -16,7 +16,7 @@ void claims_prepare(struct claims *c, struct dra_op *dra, const struct dra_claim
         struct op *op = op_new(c, dra, false, claim->namespace, claim->name, claim->uid, waits_late);
         waits_start(op);
         if (op_prepared_before(op))
-                op_queue(op); /* needs nothing of the API, usually */
+                op_queue(op); /* usually needs no request to the API */
         else
                 fetch_start(op);
 }
@@ -75,8 +75,8 @@ void claims_dump(const struct claims *c) {
 static void on_api_known(void *u, const struct err *e) {
         struct claims *c = u;
         struct op *op;
-        if (e && e->kind == ERR_RETRY) { /* it is asked again */
-                log_warn("the API server does not say yet which versions of resource.k8s.io it serves: "
+        if (e && e->kind == ERR_RETRY) { /* the request is retried */
+                log_warn("the API server has not reported yet which versions of resource.k8s.io it serves: "
                          "waiting",
                          kv_err(e));
                 return;
@@ -84,7 +84,7 @@ static void on_api_known(void *u, const struct err *e) {
         if (e) {
                 if (!c->unserved)
                         log_error("claims cannot be read from this API server: waiting until it serves "
-                                  "resource.k8s.io. If it does not by itself, switch it on there "
+                                  "resource.k8s.io. If it does not, enable the API there "
                                   "(--runtime-config)",
                                   kv_err(e));
                 c->unserved = true;
@@ -99,8 +99,8 @@ static void on_api_known(void *u, const struct err *e) {
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u) {
         struct err e;
         if (journal_watch(&c->journal, c->o.loop, ops_kick, c, &e) < 0)
-                log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next "
-                         "operation only",
+                log_warn("cannot watch the checkpoint: the plugin notices writes of another plugin process "
+                         "only at the next operation",
                          kv_err(&e));
         kube_discover(c->o.kube, &kube_resource_claims, on_api_known, c);
         batch_start(c, done, u);

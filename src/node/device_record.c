@@ -55,7 +55,7 @@ int device_record_groups(yyjson_val *entry, const struct jd_field *group, size_t
                 JD_END,
         };
         struct groups g = { 0 };
-        if (yyjson_is_arr(entry)) { /* that list alone */
+        if (yyjson_is_arr(entry)) { /* the list alone */
                 size_t i, max;
                 yyjson_val *v;
                 char *list = arena_alloc(a, (yyjson_arr_size(entry) + 1) * size);

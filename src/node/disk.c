@@ -9,7 +9,7 @@ struct disk {
         uv_loop_t *loop;
         uv_work_t work;
         bool running;
-        struct tasks next, now; /* collected; run, or being run by the thread */
+        struct tasks next, now; /* collected; finished or running in the thread */
         void (*done)(void *u);
         void *u;
 };
@@ -47,7 +47,7 @@ static void on_work(uv_work_t *w) {
                 t->r = t->run(t, &t->e);
 }
 
-static void on_worked(uv_work_t *w, int status /* nobody cancels it */) {
+static void on_worked(uv_work_t *w, int status /* never cancelled */) {
         struct disk *d = CONTAINER(w, struct disk, work);
         d->running = false;
         d->done(d->u);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk: changes of files that wait for the disk, made in a thread of libuv's pool while the loop goes on.
+/* disk: changes of files, which wait for the disk, in a thread of libuv's pool while the loop continues.
  *
- * Tasks are collected and then run, one job at a time: all of its tasks in the order in which they were
- * added, in one thread, each whatever became of those before it. A disk that hangs holds up the job, and
- * nothing else of the process. All functions but a task's run() belong to the loop's thread. */
+ * Tasks are collected and then run as one job at a time, in one thread, in the order in which they were
+ * added. A task runs even if an earlier one failed. A disk that hangs blocks only the job, not the rest of
+ * the process. All functions except a task's run() belong to the loop's thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,24 +13,23 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* The first member of what is to be done; made by disk_task(), whose arena holds it and all that it needs. */
+/* The first member of a task's struct. disk_task() makes it; its arena holds it and everything it needs. */
 struct disk_task {
         STAILQ_ENTRY(disk_task) link;
         struct arena *arena;
-        /* In the thread: touches nothing but what the task's arena holds, and strings that outlive the job.
-         */
+        /* In the thread: uses only the content of the task's arena, and strings that outlive the job. */
         int (*run)(struct disk_task *t, struct err *e);
-        int r; /* what run() returned; e when it is below 0 */
+        int r; /* the result of run(); e is set when it is below 0 */
         struct err e;
 };
 
 struct disk;
 
 struct disk *disk_new(uv_loop_t *loop);
-/* A task of `size` bytes at the end of the next job; zeroed but for its head. Not while one runs. */
+/* Adds a task of `size` bytes to the end of the next job; zeroed except its head. Not while a job runs. */
 void *disk_task(struct disk *d, size_t size, int (*run)(struct disk_task *t, struct err *e));
-/* Runs the tasks. `done` in the loop, once, never from inside, and at once when there is no task (from
- * inside); the tasks and their results are there until the next disk_run() or disk_clear(). */
+/* Runs the tasks. Calls `done` once in the loop, never from inside; but without tasks immediately, from
+ * inside. The tasks and their results are valid until the next disk_run() or disk_clear(). */
 void disk_run(struct disk *d, void (*done)(void *u), void *u);
 void disk_clear(struct disk *d);
 bool disk_running(const struct disk *d);

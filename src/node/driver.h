@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver: what a DRA plugin is beyond what every plugin on a node shares: a table of functions.
+/* driver: the table of functions by which one DRA plugin differs from the others.
  *
- * What a claim needs on the node is its CDI file, which the node half writes and removes, and things of the
- * driver's, each by an id that is the driver's too. Several claims may have the same thing: it is set up for
- * each, and undone with the last. What is said to run in the thread is the disk's, where nothing but the
- * arguments may be looked at; all else runs in the loop's. All members are needed but for those that say
- * what NULL means. `u` is what claims_new() was given. */
+ * A prepared claim needs its CDI file, which src/node writes and removes, and things of the driver. A thing
+ * has an ID, which the driver chooses. Several claims may share a thing: it is set up for each of them, and
+ * undone with the last one. Functions marked "in the thread" run in the disk's thread and use only their
+ * arguments. All others run in the loop's thread. A member is required unless its comment states what NULL
+ * means. `u` is the value that claims_new() received. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,111 +19,112 @@ struct claims;
 struct op;
 
 enum verdict {
-        VERDICT_FETCH,  /* the claim itself is needed first */
-        VERDICT_WAIT,   /* not now; msg says what for */
-        VERDICT_REFUSE, /* never; msg says why */
-        VERDICT_FAIL,   /* it was tried, or superseded; msg says why */
+        VERDICT_FETCH,  /* the claim must be read first */
+        VERDICT_WAIT,   /* not now; msg has the reason */
+        VERDICT_REFUSE, /* never; msg has the reason */
+        VERDICT_FAIL,   /* it failed or was superseded; msg has the reason */
         VERDICT_GO,
-        VERDICT_ANSWER, /* prepared already: the recorded devices are the answer */
+        VERDICT_ANSWER, /* already prepared: the recorded devices are the answer */
 };
 
-/* One device of the driver's in a claim's allocation. */
+/* One of the driver's devices in a claim's allocation. */
 struct node_want {
         const struct claim_result *result;
         void *own; /* the driver's, in the operation's arena */
 };
 
-/* What preparing a device changes. */
+/* The changes that preparing a device makes. */
 struct node_effect {
         struct cdi_edits edits; /* none: no CDI device */
-        const char *thing;      /* id of a thing that must be set up before the CDI file; NULL: none */
+        const char *thing;      /* ID of the thing to set up before the CDI file; NULL: none */
 };
 
-/* What an operation waits for: from WAITS_FOR_DRIVER on, and below 32, what the driver says. */
-enum { WAITS_FOR_NOTHING, WAITS_FOR_CLAIM /* another, to go */, WAITS_FOR_DRIVER };
+/* What an operation waits for. The driver defines the values from WAITS_FOR_DRIVER to 31. */
+enum { WAITS_FOR_NOTHING, WAITS_FOR_CLAIM /* until another one is unprepared */, WAITS_FOR_DRIVER };
 
 typedef enum verdict(node_step_fn)(void *u, struct op *op, struct node_want *w);
 typedef void(node_thing_fn)(void *u, const char *id);
 
 struct node_driver {
-        const char *name; /* in claims, slices and metrics; its folder below that of the plugins */
+        const char *name; /* in claims, slices and metrics; also the name of its plugin folder */
         const char *cdi_kind;
-        /* "error preparing devices for claim": what stands before <namespace>/<name>:<uid> and why, in the
-         * answer to the kubelet, and of an Unprepare. NULL: the answer says only why. */
+        /* "error preparing devices for claim": the text before "<namespace>/<name>:<uid>" and the cause in
+         * the answer to the kubelet; the same for Unprepare. NULL: the answer has only the cause. */
         const char *prepare_fails, *unprepare_fails;
         const struct device_codec *codec;
 
-        /* The claims' state machine begins and ends; free() gives `u` back, whether attach() was called or
+        /* The claims' state machine starts and ends. free() releases `u`, whether attach() was called or
          * not. */
         void (*attach)(void *u, struct claims *c);
         void (*free)(void *u);
 
-        /* A claim is being read for an operation: what else is needed can be asked for beside it, and kept as
-         * op->own until release(), which is called for every operation. */
+        /* A claim is being read for an operation. The driver can request other things that it needs at the
+         * same time, and keep them as op->own until release(), which is called for every operation. */
         void (*fetch)(void *u, struct op *op);
         void (*release)(void *u, struct op *op);
-        /* Pure: fills w->own. What is refused here no waiting mends. */
+        /* Pure: fills w->own. It refuses only what waiting cannot fix. */
         int (*take)(void *u, const struct op *op, struct node_want *w, struct err *e);
-        /* The same of the claim as a whole, when all its devices have been taken. */
+        /* The same for the claim as a whole, after take() for all its devices. */
         int (*check)(void *u, const struct op *op, struct err *e);
-        /* The claim has been taken: calls op_fetched(), now or when what else is needed has come. */
+        /* The claim has been taken. Calls op_fetched(), now or when everything else that is needed has
+         * arrived. */
         void (*gather)(void *u, struct op *op);
-        /* Does the driver know what it takes to judge any claim? NULL: it always does. It and the steps look
-         * only, and may be asked at any time; whoever does not say VERDICT_GO has said why by judge_say(),
-         * and sets op->waits_for. */
+        /* Does the driver know enough to judge any claim? NULL: always. known() and the steps change nothing
+         * and may be called at any time. A function that does not return VERDICT_GO has set the reason by
+         * judge_say(), and sets op->waits_for. */
         enum verdict (*known)(void *u, struct op *op);
-        /* NULL-terminated; each for all devices of the claim before the next. */
+        /* NULL-terminated. A step runs for all devices of the claim before the next step. */
         node_step_fn *const *steps;
-        /* An operation begins to wait for op->waits_for; and which of these are waited for (bits). */
+        /* waits: an operation begins to wait for op->waits_for. waited_for: the set (bits) of everything that
+         * operations wait for. */
         void (*waits)(void *u, const struct op *op);
         void (*waited_for)(void *u, unsigned what);
-        /* It waits for long already: worth a watch, or a look at who stands in the way. */
+        /* It has waited for a while: worth a watch, or a check of the holder. */
         void (*look_closer)(void *u, struct op *op);
 
-        /* What takes long: programs that are run. NULL: nothing does. work() is asked when a Prepare is
-         * recorded as begun and before plan(), unwork() before anything of an entry is removed, or replaced
-         * by another allocation of the claim; the entry lasts for the call. False: there is nothing to do.
-         * Otherwise op_worked() follows, never from inside; no lock is held until then, and other operations
-         * for the claim, and those that want its devices, wait. After a kill both are asked again.
-         * work_cancel(): the plugin ends. */
+        /* Slow work, such as running programs. NULL: there is none. work() is called when a Prepare has been
+         * recorded as started, before plan(). unwork() is called before anything of an entry is removed, or
+         * replaced by another allocation of the claim; the entry is valid during the call. False: there is
+         * nothing to do. Otherwise op_worked() follows, never from inside. Until then no lock is held, and
+         * other operations that are for the claim or want its devices wait. After a kill, both are called
+         * again. work_cancel(): the plugin ends. */
         bool (*work)(void *u, struct op *op);
         bool (*unwork)(void *u, struct op *op, const struct checkpoint_claim *entry);
         void (*work_cancel)(void *u, struct op *op);
 
-        /* What every container with a device of the claim gets beside it, in the arena; what planning its
-         * devices, which follows at once, needs in common can be kept until then. ret is zeroed. NULL:
-         * nothing. */
+        /* The edits of every container that gets a device of the claim, in the arena. The devices are planned
+         * immediately after this call, so data that they share can be kept until then. ret is zeroed. NULL:
+         * no such edits. */
         int (*plan_claim)(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret,
                           struct err *e);
-        /* What preparing the device takes, in the arena. ret is zeroed. */
+        /* The effect of preparing the device, in the arena. ret is zeroed. */
         int (*plan)(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e);
-        /* What is recorded of the device, beside what any driver records: type, domain,
-         * info and group. */
+        /* Fills the driver's part of the device's record: type, domain, info and group. */
         void (*record)(const struct node_want *w, struct node_device *ret);
-        /* Words for the comment of the CDI file, by which rebuild() knows more; in the arena. */
+        /* Text for the comment of the CDI file, which rebuild() reads; in the arena. */
         const char *(*comment)(const struct op *op, struct arena *a);
-        /* In the thread. `again`: it may be in use already. */
+        /* In the thread. `again`: the thing may already be in use. */
         int (*set_up)(const char *plugin_dir, const char *thing, bool again, struct err *e);
         int (*undo)(const char *plugin_dir, const char *thing, struct err *e);
         void (*undo_failed)(const char *thing, const struct err *e);
-        /* Pure: the things that an entry has, read leniently: what cannot be read must never keep a claim
-         * from going. */
+        /* Pure: calls fn for each thing of an entry. It reads leniently: unreadable data must never prevent
+         * that a claim is removed. */
         void (*each_thing)(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u);
-        /* A prepared claim is about to be unprepared. -1: not yet, and e says why: nothing of it is removed,
-         * and the kubelet comes again. 0 does not mean that the rest succeeds. NULL: any claim may go. */
+        /* A prepared claim is about to be unprepared. -1: not yet, and e has the reason. Then nothing of it
+         * is removed, and the kubelet asks again. 0 does not mean that the rest succeeds. NULL: always 0. */
         int (*unprepare)(void *u, const struct checkpoint_claim *entry, struct err *e);
-        /* A claim has been prepared and answered, of which there may be news for people. */
+        /* A claim has been prepared and answered, so there may be something to report. */
         void (*prepared)(void *u, struct op *op);
-        /* The table is what holds now, after each batch. */
+        /* After each batch: the table holds what is prepared now. */
         void (*follow)(void *u, const struct checkpoint *table);
 
-        /* Pure: the devices that the CDI file of a claim tells of: name, type and domain of each, in the
-         * arena. */
+        /* Pure: the devices in the CDI file of a claim: name, type and domain of each, in the arena. */
         size_t (*rebuild)(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
-        /* The claim's object is gone, and the kubelet has forgotten it: may it be unprepared, too? Logs why
-         * not. */
+        /* The claim's object no longer exists, and the kubelet has not unprepared it: may the plugin do so?
+         * If not, logs the reason. */
         bool (*may_go)(void *u, const struct checkpoint_claim *entry);
-        /* With the node lock held, when the files of nobody are removed: likewise things of nobody. */
+        /* With the node lock held, when files without an entry are removed: removes the driver's things
+         * without an entry. */
         void (*sweep)(void *u, const struct checkpoint *table);
 };

@@ -30,8 +30,8 @@ static int run_effects(struct disk_task *t, struct err *e) {
         return effect(x, e) < 0 ? err_wrap(e, "%s", x->node) : 0;
 }
 
-/* What preparing takes, and what is recorded of it. The CDI file has one device for each device of ours in
- * the claim that changes anything. */
+/* Plans the effects of the Prepare, and its record. The CDI file has one device for each of the claim's
+ * devices of this driver that has edits. */
 static int plan(struct op *op, struct effects *x, struct node_device *recorded, struct err *e) {
         const struct claims *c = op->c;
         const struct node_driver *driver = c->o.driver;
@@ -61,7 +61,7 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                         return -1;
                 if (effect.thing)
                         x->things[n_things++] = effect.thing;
-                for (size_t j = 0; j < n; j++) /* several requests may share a device by admin access */
+                for (size_t j = 0; j < n; j++) /* several requests with admin access may share a device */
                         twice = twice || streq(devices[j].name, name);
                 lists[0] = w->result->request;
                 if (!cdi_edits_empty(&effect.edits)) {
@@ -95,7 +95,7 @@ static int do_nothing(struct disk_task *t, struct err *e) {
 }
 
 int effects_prepare(struct op *op, struct disk *disk, struct err *e) {
-        /* Nothing is run of what could not be planned to its end. */
+        /* No task is added before all of the claim has been planned. */
         struct effects *x = disk_task(disk, sizeof *x, do_nothing);
         struct node_device *devices = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *devices);
         if (plan(op, x, devices, e) < 0)
@@ -111,7 +111,7 @@ int effects_prepare(struct op *op, struct disk *disk, struct err *e) {
 
 void effects_revoke(struct op *op) {
         const struct effects *x = (const struct effects *)(const void *)op->task;
-        /* What was prepared before stays so; its file is missing, which the next Prepare sees. */
+        /* An earlier Prepare stays valid; its file is missing, and the next Prepare notices that. */
         if (!x->again)
                 checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
 }
@@ -126,7 +126,7 @@ struct removal {
 
 static int remove_cdi(struct disk_task *t, struct err *e) {
         const struct removal *r = (const struct removal *)t;
-        /* An id that cannot be the name of a file never was one. */
+        /* An ID that cannot be the name of a file never was one. */
         return cdi_remove(r->root, r->driver->cdi_kind, r->id, e) < 0 && e->kind != ERR_INVALID ? -1 : 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "node/checkpoint_layouts.h"
 
-/* All of it is checked before anything is done for a part of it. */
+/* Checks the whole claim before any part of it is prepared. */
 static int take(struct op *op, yyjson_val *obj, struct err *e) {
         const struct node_driver *driver = op->c->o.driver;
         struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
@@ -15,7 +15,7 @@ static int take(struct op *op, yyjson_val *obj, struct err *e) {
                 return err_wrap(e, "ResourceClaim");
         if (!streq(c->o.meta.uid, op->uid))
                 return err_set(e, ERR_INVALID, 0,
-                               "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name,
+                               "ResourceClaim '%s/%s' has been replaced: its UID is now %s", op->ns, op->name,
                                str_or(c->o.meta.uid, "unknown"));
         if (!c->allocated)
                 return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
@@ -51,7 +51,7 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
         struct err e;
         op->get = NULL;
         op->get_ns = uv_hrtime() - op->began_ns;
-        if (op_is_held(op)) /* its claim was unprepared meanwhile, and the batch ends it */
+        if (op_is_held(op)) /* its claim was unprepared in the meantime, and the batch ends it */
                 return;
         if (error) {
                 on_claim_retry(op, error);
@@ -71,7 +71,7 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
 static void start_get(struct op *op) {
         if (!kube_resource_api(op->c->o.kube)) {
                 snprintf(op->msg, sizeof op->msg,
-                         "the Kubernetes API server has not yet said which version of resource.k8s.io it "
+                         "the Kubernetes API server has not reported yet which version of resource.k8s.io it "
                          "serves");
                 return; /* fetch_api_known() */
         }
@@ -89,7 +89,7 @@ static void start_get(struct op *op) {
 void fetch_start(struct op *op) {
         op_set_phase(op, OP_FETCHING);
         start_get(op);
-        op->c->o.driver->fetch(op->c->o.u, op); /* not after the claim but beside it */
+        op->c->o.driver->fetch(op->c->o.u, op); /* at the same time as the claim */
 }
 
 void fetch_api_known(struct op *op) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch: reads the claim of a Prepare, for as long as the kubelet waits, and has the driver take it. */
+/* fetch: reads the claim of a Prepare, for as long as the kubelet waits, and passes it to the driver. */
 #pragma once
 
 #include "node/ops.h"
 
-/* Long enough to be no burden on a server that fails, short enough to notice that it is well again. */
+/* Long enough not to burden a failing server, and short enough to notice soon that it has recovered. */
 enum { FETCH_BACKOFF_MAX_MS = 4000 };
 
 void fetch_start(struct op *op);

@@ -16,7 +16,7 @@ static uint32_t fnv(uint32_t h, const char *p, size_t n) {
         return h;
 }
 
-/* Go prints each byte as a decimal number, with blanks between them. */
+/* Go prints each byte as a decimal number, separated by spaces. */
 uint32_t gojson_checksum(const struct str *parts, size_t n) {
         static const char begin[] = "([]uint8)[";
         uint32_t h = fnv(2166136261U, begin, strlen(begin));
@@ -95,7 +95,7 @@ static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct
         case YYJSON_TYPE_STR:
                 jw_strn(w, key, (struct str){ yyjson_get_str(v), yyjson_get_len(v) });
                 return true;
-        case YYJSON_TYPE_RAW: /* a number in a document that keeps their text */
+        case YYJSON_TYPE_RAW: /* a number in a document that keeps numbers as text */
                 jw_raw(w, key, (struct str){ yyjson_get_raw(v), yyjson_get_len(v) });
                 return true;
         case YYJSON_TYPE_BOOL:

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "node/checkpoint_layouts.h"
 
-/* Each write makes a new file, so these tell whether it is still the one that we know. */
+/* Each write makes a new file, so these fields show whether it is still the known one. */
 static bool same_file(const struct stat *a, const struct stat *b) {
         return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -36,11 +36,11 @@ void journal_init(struct journal *j, const struct device_codec *codec, int diale
         empty_table(j);
 }
 
-/* By a second name: until a whole table has taken its place, the file says that there is something to
- * rebuild, whenever we are killed and however often a write fails. A folder can have one name only: then it
- * is a file that is missing. */
+/* Adds a second name by a hard link: until a complete table has replaced the file, the file shows that there
+ * is something to rebuild, whenever the process is killed and however often a write fails. A folder can have
+ * only one name: it then becomes a missing file. */
 static int set_aside(const struct journal *j, const struct stat *st, char **ret_aside, struct err *e) {
-        /* Of its own time, so that each try finds the same name. */
+        /* From the file's time, so that each try finds the same name. */
         _cleanup_(freep) char *aside = xasprintf("%s.corrupt-%lld.%09ld", j->path,
                                                  (long long)st->st_mtim.tv_sec, (long)st->st_mtim.tv_nsec);
         int r = link(j->path, aside);
@@ -102,7 +102,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
                 *ret = JOURNAL_REBOOTED;
                 return 0;
         }
-        /* Old versions wrote no boot id: their claims are taken to be of this boot. */
+        /* Old versions wrote no boot ID: their claims count as claims of this boot. */
         checkpoint_done(&j->table);
         j->table = table;
         memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
@@ -136,7 +136,7 @@ static void on_change(struct watch_file *w) {
         struct journal *j = w->u;
         struct stat now;
         struct err e;
-        j->touched = j->storing; /* by us, or somebody else: journal_end() looks */
+        j->touched = j->storing; /* by this or another process: journal_end() checks */
         if (!j->storing && (look(j->path, &now, &e) < 0 || !same_file(&now, &j->seen)))
                 j->changed(j->u);
 }
@@ -150,7 +150,7 @@ void journal_end(struct journal *j, const struct stat *stored) {
         if (stored)
                 j->seen = *stored;
         else
-                (void)journal_sync(j, &event, &aside, &ignored); /* else the next one does it */
+                (void)journal_sync(j, &event, &aside, &ignored); /* otherwise the next call does it */
         if (j->touched)
                 on_change(&j->watch);
 }

@@ -15,8 +15,8 @@ enum verdict judge_say(struct op *op, enum verdict v, const char *fmt, ...) {
         return v;
 }
 
-/* The recorded devices can be answered as they are: they say for which requests, and the file that the
- * runtime will read is there. */
+/* The recorded devices can be the answer: they have their requests, and the file that the runtime will read
+ * exists. */
 static bool answerable(const struct claims *c, const struct checkpoint_claim *entry) {
         bool needs_file = false;
         for (size_t i = 0; i < entry->n_devices; i++) {
@@ -51,7 +51,7 @@ const struct checkpoint_claim *judge_holder(struct op *op, const struct node_wan
         return other;
 }
 
-/* The driver has named the holder; what the API server answers about it follows. */
+/* The driver has named the holder; this adds the API server's answer about it. */
 static void add_whereabouts(struct op *op) {
         size_t n = strlen(op->msg);
         if (op->holder)
@@ -68,7 +68,7 @@ enum verdict judge(struct op *op) {
         if (entry && entry->state == CHECKPOINT_COMPLETED && !op->renew && answerable(op->c, entry))
                 return VERDICT_ANSWER;
         if (op->renew && (!entry || entry->state != CHECKPOINT_COMPLETED))
-                return judge_say(op, VERDICT_REFUSE, "the claim was unprepared meanwhile");
+                return judge_say(op, VERDICT_REFUSE, "the claim was unprepared in the meantime");
         if (op->progress < OP_FETCHED)
                 return VERDICT_FETCH;
         if (!op->n_wants)

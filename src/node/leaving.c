@@ -12,7 +12,7 @@ struct leaving {
         struct kube_informer *informer;
         struct loop_turn turn;
         struct loop_timer ask;
-        bool stays, unknown; /* unknown: the server does not say how the Node is */
+        bool stays, unknown; /* unknown: the server has not answered about the Node */
 };
 
 struct labelled_node {
@@ -54,14 +54,15 @@ static void report(const struct leaving *l) {
         _cleanup_(buf_done) struct buf claims = BUF_INIT(4096);
         struct event_about node = { "v1", "Node", NULL, l->o.node, l->o.node };
         name_claims(l, &claims);
-        log_warn("asked to end, but the node has left the node selector of this plugin: it stays until the "
-                 "claims are unprepared",
+        log_warn("asked to end, but the node no longer matches the node selector of this plugin: it stays "
+                 "until "
+                 "the claims are unprepared",
                  kv_str("node", l->o.node), kv_str("claims", buf_str(&claims)));
         event_record(
                 l->o.events, &node, EVENT_WARNING, REASON_PLUGIN_WAITS_FOR_PODS,
                 "this Node no longer matches the node selector of the kubelet plugin of %s. The plugin "
-                "offers no devices to new pods, and ends when the pods that use these ResourceClaims are "
-                "gone: %s. Drain the Node, or restore its labels",
+                "offers no devices to new pods, and ends when the pods that use these ResourceClaims have "
+                "ended: %s. Drain the Node, or restore its labels",
                 l->o.driver, buf_str(&claims));
 }
 
@@ -93,7 +94,8 @@ static void on_synced(void *u) {
         loop_turn_start(&l->turn);
 }
 
-/* What is refused once, as to a plugin whose role is of another version of the chart, stays refused. */
+/* A request that is refused once stays refused: for example if the plugin's role is of another chart version.
+ */
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct leaving *l = u;
         if (!e)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leaving: a plugin has been asked to end. It stays while workloads' claims are prepared, but only if its
- * Node does not match the selector of its Pods any more: then no other plugin will come and unprepare them,
- * and their pods would stay Terminating. NVIDIA's driver manager does this: it changes the label first, and
- * evicts the workload afterwards (NVIDIA/k8s-driver-manager). In every other case, an upgrade for example,
- * the plugin ends at once. Loop thread only. */
+/* leaving: the plugin has been asked to end. It stays while claims of workloads are prepared, but only if its
+ * Node no longer matches the selector of its Pods: then no other plugin will start there and unprepare them,
+ * and their pods would stay Terminating. NVIDIA's driver manager causes this: it changes the label first, and
+ * evicts the workload afterwards (NVIDIA/k8s-driver-manager). In every other case, such as an upgrade, the
+ * plugin ends at once. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,17 +21,18 @@ struct leaving_options {
         struct kube_client *kube;
         struct event_recorder *events;
         const char *node, *driver;
-        const char *own_device; /* device of the driver's own pods, which nobody waits for; NULL: none */
+        const char *own_device; /* device of the driver's own pods, for which the plugin does not wait; NULL:
+                                   none */
         const struct checkpoint *table;
-        const struct node_selector *selector; /* borrowed, as all of this */
-        void (*stays)(void *u);               /* once, when it is known that it stays */
-        void (*ends)(void *u);                /* once, and nothing follows; it may free this */
+        const struct node_selector *selector; /* borrowed, like all of these */
+        void (*stays)(void *u);               /* once: the plugin stays */
+        void (*ends)(void *u);                /* once, as the last call: the plugin ends; it may free `l` */
         void *u;
 };
 
 /* Is a claim prepared that a workload uses? */
 bool leaving_is_used(const struct checkpoint *table, const char *own_device);
-/* When the API server does not say within LEAVING_ASK_MS how the Node is, the plugin ends. */
+/* The plugin ends if the API server does not answer within LEAVING_ASK_MS. */
 enum { LEAVING_ASK_MS = 10000 };
 struct leaving *leaving_new(const struct leaving_options *o);
 void leaving_claims(struct leaving *l); /* the table has changed; NULL is allowed */

@@ -32,7 +32,7 @@ void node_metrics_init(struct node_metrics *m, struct metrics *r, const struct n
                 .prepare_errors =
                         metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
                                    "Failed attempts to prepare a claim. A claim that waits counts at each "
-                                   "attempt, so this is no alert by itself.",
+                                   "attempt, so do not alert on this metric alone.",
                                    by_error, NULL, 0),
                 .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
                                                "Failed attempts to unprepare a claim.", by_error, NULL, 0),
@@ -50,7 +50,7 @@ void node_metrics_init(struct node_metrics *m, struct metrics *r, const struct n
                                        "which the kubelet gave up.",
                                        by_operation, NULL, 0),
         };
-        /* All are there from the first scrape on. */
+        /* All series exist from the first scrape on. */
         for (int prepare = 0; prepare < 2; prepare++) {
                 struct metric *errors = prepare ? m->prepare_errors : m->unprepare_errors;
                 metric_touch(m->requests, LABELS(m->o->driver, operation(prepare)));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics: the series that any DRA plugin on a node has (reference section 5.7, and our own). */
+/* metrics: the metrics that every DRA plugin on a node has: the Go driver's, and our own
+ * (docs/reference/metrics.md). */
 #pragma once
 
 #include "base/metrics.h"
@@ -9,7 +10,7 @@
 struct node_metrics_options {
         const char *node, *driver;
         const char *const *types; /* of its devices, the usual one first; NULL-terminated */
-        /* Names of series of our own. */
+        /* Names of our metrics. */
         const char *inside, *pending, *total, *failures;
 };
 
@@ -23,15 +24,14 @@ struct node_metrics {
 void node_metrics_init(struct node_metrics *m, struct metrics *registry,
                        const struct node_metrics_options *o);
 
-/* The Go driver's series count attempts, as it makes them: what happens while the node lock is held. A
- * Prepare that waits is an attempt each time that it is looked at with the lock, and each that does not
- * succeed an error. */
+/* The Go driver's metrics count attempts, each of which holds the node lock. A Prepare that waits is one
+ * attempt each time that it is judged with the lock; an attempt without success is an error. */
 void node_metrics_attempt(struct node_metrics *m, bool prepare, int change);
 void node_metrics_succeeded(struct node_metrics *m, bool prepare, double attempt_s);
-/* lock: the node lock could not be had; otherwise the devices could not be prepared or unprepared. */
+/* lock: the node lock timed out; otherwise the devices could not be prepared or unprepared. */
 void node_metrics_error(struct node_metrics *m, bool prepare, bool lock);
-/* Ours count what the kubelet asks for and when it is answered: total_s with all waiting, inside_s without it
- * and without the claim's GET. */
+/* Our metrics count requests of the kubelet and their answers: total_s includes all waiting, inside_s
+ * excludes it and the claim's GET. */
 void node_metrics_pending(struct node_metrics *m, bool prepare, int change);
 void node_metrics_answered(struct node_metrics *m, bool prepare, bool ok, double total_s, double inside_s);
 void node_metrics_prepared(struct node_metrics *m, const struct checkpoint *table);

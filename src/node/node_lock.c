@@ -15,12 +15,12 @@ struct node_lock {
         uv_loop_t *loop;
         uv_work_t work;
         struct loop_timer limit;
-        struct guard guard; /* the helper thread is inside, too */
+        struct guard guard; /* the helper thread holds it, too */
         unsigned limit_ms;
         int fd;
         int failed;       /* errno of the helper's flock */
         bool working;     /* the helper thread waits */
-        node_lock_fn *fn; /* NULL: nobody waits any more */
+        node_lock_fn *fn; /* NULL: no caller waits any more */
         void *u;
 };
 
@@ -57,8 +57,8 @@ int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, str
 }
 
 bool node_lock_try(struct node_lock *l) {
-        /* While the helper waits on the same open file, taking it here would make its later success look like
-         * ours. */
+        /* The helper waits on the same open file: if the lock were taken here, its later success would look
+         * like ours. */
         return !l->working && flock(l->fd, LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -85,7 +85,7 @@ static void on_worked(uv_work_t *w, int status) {
         } else if (l->fn) {
                 answer(l, NULL);
         } else if (!l->failed) {
-                node_lock_release(l); /* it came after its limit */
+                node_lock_release(l); /* taken after its limit */
         }
         if (guard_leave(&l->guard))
                 destroy(l);
@@ -98,7 +98,7 @@ void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, vo
         l->limit_ms = limit_ms;
         loop_timer_start(&l->limit, limit_ms);
         if (l->working)
-                return; /* left over from a wait that ended at its limit: it serves this one */
+                return; /* the helper of a wait that ended at its limit serves this one */
         l->working = true;
         guard_enter(&l->guard);
         BUG_ON(uv_queue_work(l->loop, &l->work, on_work, on_worked) < 0);

@@ -46,7 +46,7 @@ static const char *on_health(void *u) {
 static const char *on_ready(void *u) {
         const struct node_main *m = u;
         return m->stopping                   ? "stopping"
-               : !m->dra                     ? "the sockets are not served yet"
+               : !m->dra                     ? "the sockets are not open yet"
                : !m->registered              ? "not registered with the kubelet yet"
                : !slice_published(m->slices) ? "the ResourceSlice is not published yet"
                                              : NULL;
@@ -107,7 +107,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
         return 404;
 }
 
-/* ---- the end ---- */
+/* ---- stopping ---- */
 
 static void on_flushed(void *u) {
         struct node_main *m = u;
@@ -117,8 +117,8 @@ static void on_flushed(void *u) {
                 loop_signal_done(&m->signals[i]);
 }
 
-/* Sockets first, so that the kubelet turns to our successor; claims that wait are cancelled and asked for
- * again there. */
+/* Sockets first, so that the kubelet connects to the successor. Waiting claims are cancelled, and the kubelet
+ * requests them again there. */
 static void stop(struct node_main *m, int status) {
         if (m->stopping)
                 return;
@@ -153,9 +153,9 @@ static void on_claims(void *u) {
         leaving_claims(m->leaving);
 }
 
-/* True: not yet. */
+/* True: the plugin does not end yet. */
 static bool may_stay(struct node_main *m) {
-        if (m->leaving) /* the kubelet, which was restarted, asks again */
+        if (m->leaving) /* a repeated signal */
                 return true;
         if (!*m->flags->selector || !m->dra || !leaving_is_used(claims_table(m->claims), m->own_device))
                 return false;
@@ -190,7 +190,7 @@ static void on_signal(void *u, int signum) {
         stop(m, 0);
 }
 
-/* ---- the start ---- */
+/* ---- starting ---- */
 
 static int start_client(struct node_main *m, struct err *e) {
         const struct node_flags *f = m->flags;

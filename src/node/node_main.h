@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_main: the process of a DRA plugin: the flags that each has, its API client, metrics and probes, the
- * kubelet's sockets, and the order in which they begin and end. */
+/* node_main: the process of a DRA plugin: the common flags, the API client, metrics and probes, the kubelet's
+ * sockets, and the order in which they start and stop. */
 #pragma once
 
 #include "base/flags.h"
@@ -21,7 +21,7 @@ struct node_flags {
                 .plugins_dir = "/var/lib/kubelet/plugins", .cdi_hook = "", .kubeconfig = "", .gates = "",    \
                 .log_format = "text", .selector = "", .health_port = -1                                      \
         }
-/* Rows for a table of struct flag, in parts, between which a plugin's own may stand. `f` is a struct
+/* Rows for a table of struct flag, in parts. A plugin's own rows may be between them. `f` is a struct
  * node_flags. */
 #define NODE_FLAGS_NAME(f) FLAG(STR, "node-name", &(f).node, "name of this node", .required = true)
 #define NODE_FLAGS_NODE(f)                                                                                   \
@@ -55,18 +55,19 @@ struct node_flags {
                 FLAG(STR, "logging-format", &(f).log_format, "log format, text or json"),                    \
                 FLAG(INT, "v", &(f).verbosity, "log verbosity, 0 to 7", .alt_env = "LOG_VERBOSITY")
 
-/* What a plugin fills in, and below the line what is there from start() on. */
+/* The plugin fills in the members above the line. Those below it are valid from start() on. */
 struct node_main {
         const char *program;
         const struct node_driver *driver;
-        int checkpoint_dialect; /* of claims_options; set when the command line is checked */
+        int checkpoint_dialect; /* see claims_options; set by the check of the command line */
         const struct node_flags *flags;
         struct metrics *registry;
         struct node_metrics *metrics;
-        /* Begins what the driver is made of: `u` of its functions. */
+        /* Creates the driver's state: `u` of its functions. */
         void *(*start)(struct node_main *m);
         void (*stop)(struct node_main *m); /* after claims_free() */
-        /* It stays for its pods only: offers nothing from now on. `leaves` is true then. */
+        /* The plugin stays only for the running pods: from now on it offers nothing. `leaves` is true then.
+         */
         void (*withdraw)(struct node_main *m);
         const char *own_device; /* see struct leaving_options */
         /* ---- */
@@ -76,21 +77,21 @@ struct node_main {
         struct kube_client *kube;
         struct event_recorder *events;
         struct slice_publisher *slices;
-        struct claims *claims; /* not yet in start() */
+        struct claims *claims; /* not valid in start() */
         struct http_server *http;
         struct dra_plugin *dra;
         struct loop_signal signals[5];
         struct arena *selector_arena;
         struct node_selector selector;
-        struct leaving *leaving; /* it was asked to end */
+        struct leaving *leaving; /* not NULL after a request to end */
         bool leaves;
         bool registered, stopping;
         int status;
 };
 
-/* Reads the command line and sets up the log. Below 0: go on; else the status with which to exit at once.
- * `check`: what the plugin itself refuses. */
+/* Reads the command line and sets up the log. Below 0: continue; otherwise the exit status of the process.
+ * `check`: the plugin's own checks. */
 int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
                     int (*check)(struct node_main *m, struct err *e));
-/* Runs the plugin to its end; the status to exit with. */
+/* Runs the plugin until it ends; returns the exit status. */
 int node_main(struct node_main *m);

@@ -4,7 +4,7 @@
 #include "base/diag.h"
 #include "base/log.h"
 
-/* ---- all of them ---- */
+/* ---- all operations ---- */
 
 struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
         struct claims *c = xnew(struct claims);
@@ -38,7 +38,7 @@ const struct op *ops_working(const struct claims *c, const char *uid) {
         return NULL;
 }
 
-/* From the begin of its work to its end, which makes it a device of a prepared claim. */
+/* The device counts from the start of the work until it belongs to a prepared claim. */
 const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device) {
         const struct op *op;
         TAILQ_FOREACH (op, &c->ops, link) {
@@ -53,7 +53,7 @@ const struct op *ops_working_on(const struct claims *c, const char *uid, const c
         return NULL;
 }
 
-/* ---- one ---- */
+/* ---- one operation ---- */
 
 static void op_free(struct op *op) {
         if (op->phase == OP_WORKING)
@@ -105,7 +105,7 @@ struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const ch
 
 bool op_may_become(enum op_phase from, enum op_phase to) {
         static const bool allowed[N_OP_PHASES][N_OP_PHASES] = {
-                /* Everything that it needs is there, or it needs nothing; it was superseded. */
+                /* All that it needs has been read, or it needs nothing; it was superseded. */
                 [OP_FETCHING] = { [OP_FETCHING] = true, [OP_QUEUED] = true, [OP_BATCH] = true },
                 [OP_QUEUED] = { [OP_QUEUED] = true, [OP_BATCH] = true },
                 /* Another operation of its claim comes first; the claim must be read; it waits or works. */
@@ -114,7 +114,7 @@ bool op_may_become(enum op_phase from, enum op_phase to) {
                                [OP_WORKING] = true,
                                [OP_WAITING] = true },
                 [OP_WORKING] = { [OP_QUEUED] = true },
-                /* It can go on; it was superseded. */
+                /* It can continue; it was superseded. */
                 [OP_WAITING] = { [OP_QUEUED] = true, [OP_BATCH] = true },
         };
         return allowed[from][to];
@@ -154,7 +154,7 @@ bool op_prepared_before(const struct op *op) {
         return entry && entry->state == CHECKPOINT_COMPLETED;
 }
 
-/* ---- the end ---- */
+/* ---- answers ---- */
 
 static void finish(struct op *op, bool ok) {
         double total = (double)(uv_hrtime() - op->began_ns) / 1e9,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops: the operations of a plugin process, one for each claim that the kubelet asks something for, and the
- * table of prepared claims that they work on. What moves them on is in fetch, judge, effects, waits and
- * batch, each of which knows those before it. Loop thread only. */
+/* ops: the operations of a plugin process, one for each claim that the kubelet asks to prepare or unprepare,
+ * and the table of prepared claims. The modules fetch, judge, effects, waits and batch move an operation on;
+ * each of them uses only those before it. Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -16,8 +16,8 @@
 #include "node/journal.h"
 #include "node/metrics.h"
 
-/* The strings are borrowed until the loop has come to its end behind claims_free(): the disk's thread may
- * still read them. */
+/* The strings are borrowed until the loop has ended after claims_free(): the disk's thread may still read
+ * them. */
 struct claims_options {
         uv_loop_t *loop;
         struct kube_client *kube;
@@ -28,40 +28,40 @@ struct claims_options {
         const char *node;
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
-        int checkpoint_dialect;   /* in which it is written; 0: the codec has no dialects */
-        void (*changed)(void *u); /* the table of prepared claims may have; NULL is allowed */
+        int checkpoint_dialect;   /* the dialect to write; 0: the codec has no dialects */
+        void (*changed)(void *u); /* the table of prepared claims may have changed; NULL is allowed */
         void *changed_u;
 };
 
 enum op_phase {
-        OP_FETCHING, /* also a new one */
+        OP_FETCHING, /* also a new operation */
         OP_QUEUED,   /* for the next batch */
-        OP_BATCH,    /* in the one that is under way: only batch.c moves it on */
-        OP_WORKING,  /* between two batches: the driver does what takes long */
+        OP_BATCH,    /* in the current batch: only batch.c moves it on */
+        OP_WORKING,  /* between two batches: the driver does slow work */
         OP_WAITING,
 };
 #define N_OP_PHASES (OP_WAITING + 1)
 
-/* How far a Prepare has come, which is never taken back. */
+/* How far a Prepare has come. It never goes back. */
 enum op_progress {
         OP_ASKED,
-        OP_FETCHED,  /* the claim, and what else the driver wants to know, is here */
+        OP_FETCHED,  /* the claim, and what else the driver needs, has been read */
         OP_RECORDED, /* as PrepareStarted */
 };
 
 enum op_patience {
         OP_PATIENT,
-        OP_LATE,   /* it is time to look closer at what it waits for, */
-        OP_LOOKED, /* which has been done */
+        OP_LATE,   /* it has waited for long: look_closer() is due */
+        OP_LOOKED, /* look_closer() has been called */
 };
 
 struct op {
         TAILQ_ENTRY(op) link;
         struct claims *c;
-        struct dra_op
-                *dra; /* NULL: our own unprepare, of a claim that is gone, or the kubelet has gone away */
+        struct dra_op *dra; /* NULL: the plugin's own unprepare of a deleted claim, or the kubelet has
+                               disconnected */
         bool unprepare;
-        bool renew; /* what is prepared is written anew */
+        bool renew; /* rewrite the prepared files */
         enum op_phase phase;
         uint64_t number; /* order of arrival */
         char *ns, *name, *uid;
@@ -81,8 +81,8 @@ struct op {
         enum verdict verdict;
         unsigned waits_for;
         char *holder;           /* the UID of the claim whose device it wants; NULL: none */
-        struct disk_task *task; /* what the thread does for it now */
-        bool worked, unworked;  /* the driver has done what takes long, and undone it */
+        struct disk_task *task; /* the thread's current task for it */
+        bool worked, unworked;  /* work() and unwork() have finished */
         struct err work_failed; /* ERR_NONE: it has not */
         void *work;             /* the driver's, while it works */
         char msg[600];
@@ -96,47 +96,48 @@ struct claims {
         struct loop_turn kick;
         struct sweep *sweep;
         struct batch *batch;
-        bool unserved; /* it has been said that the server does not serve resource.k8s.io */
-        bool freed;    /* but for the batch that is under way, which needs the memory until its end */
+        bool unserved; /* logged that the server does not serve resource.k8s.io */
+        bool freed;    /* except the current batch, which needs the memory until its end */
 };
 
-/* run: looks for queued operations; its `u` is the claims. */
+/* run: takes the queued operations; its `u` is the claims. */
 struct claims *ops_new(const struct claims_options *o, loop_fn *run);
-/* Frees all operations without an answer: none comes any more. */
+/* Frees all operations without an answer: no answer can be sent any more. */
 void ops_end(struct claims *c);
 void ops_free(struct claims *c);
 
-/* dra NULL: nobody waits for an answer. late: what its timer calls, with the operation; NULL: it has none. */
+/* dra NULL: no caller waits for an answer. late: called by its timer, with the operation; NULL: no timer. */
 struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
                   const char *uid, loop_fn *late);
-bool ops_active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
-/* The driver works for this claim; for a Prepare that has, or will have, this device. NULL: it does not. */
+bool ops_active(const struct claims *c, const char *uid); /* there is an operation for this claim */
+/* The operation for which the driver works: on this claim; or a Prepare that has, or will have, this device.
+ * NULL: none. */
 const struct op *ops_working(const struct claims *c, const char *uid);
 const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device);
-loop_fn ops_kick; /* a batch, even an empty one; `u`: the claims */
+loop_fn ops_kick; /* runs a batch, even an empty one; `u`: the claims */
 
-/* The steps that an operation can take. op_set_phase() is the only place that writes the phase, and ends the
- * process at any other step. */
+/* The transitions of an operation. Only op_set_phase() writes the phase; it aborts the process on any other
+ * transition. */
 bool op_may_become(enum op_phase from, enum op_phase to);
 void op_set_phase(struct op *op, enum op_phase to);
-/* A batch or the driver's work has it. Answers that arrive meanwhile, to questions that were asked before,
- * must not move or end it: who receives them asks here first. */
+/* A batch or the driver's work holds it. Answers to earlier requests that arrive in the meantime must not
+ * move or end it: their receiver checks this first. */
 bool op_is_held(const struct op *op);
 
 void op_queue(struct op *op);   /* to the next batch */
-void op_fetched(struct op *op); /* to the next batch, with all that is needed; not while it is held */
+void op_fetched(struct op *op); /* all it needs has been read: to the next batch; not while it is held */
 
-/* The driver has done what it began in work() or unwork(), or what of a Prepare has failed. */
+/* The work that the driver began in work() or unwork() has finished, or part of a Prepare's has failed. */
 void op_worked(struct op *op, const struct err *e);
 
-/* The claim is recorded as prepared, so that this Prepare is not the first: what is done again must not
- * disturb who uses it. */
+/* The claim is already recorded as prepared, so this Prepare is not the first. Repeated work must not disturb
+ * the running containers. */
 bool op_prepared_before(const struct op *op);
 
-/* These end it. A Prepare succeeds only with a record that says PrepareCompleted, and fails otherwise. */
+/* These end it. A Prepare succeeds only with a record in the state PrepareCompleted, and fails otherwise. */
 void op_succeed(struct op *op);
 void op_fail(struct op *op, const char *msg);
-void op_answer_failed(struct op *op, const char *msg); /* only tells it */
-void op_drop(struct op *op);                           /* without an answer, but counted as failed */
-/* Nobody waits for it any more, but it is carried to its end. */
+void op_answer_failed(struct op *op, const char *msg); /* only sends the answer */
+void op_drop(struct op *op);                           /* without an answer; counted as failed */
+/* No caller waits for it any more, but it is completed. */
 void op_let_go(struct op *op);

@@ -16,12 +16,12 @@
 
 enum {
         FIRST_MS = 250,
-        LAST_MS = 5000, /* a driver root that is mounted later makes no event here */
+        LAST_MS = 5000, /* a driver root that is mounted later causes no event here */
         HINT_EVERY_MS = 60000,
 };
 
-/* Folders of the root in which something may turn up, each after the one that holds it; those that are
- * missing are tried again each time. */
+/* Folders of the root in which files may appear, each after its parent. Watches of missing folders are
+ * retried each time. */
 static const char *const watched[] = { "/",
                                        "/usr/",
                                        "/usr/bin/",

@@ -30,10 +30,10 @@ static void uncover(void) {
                 else
                         free(path);
         }
-        while (n--) { /* the last mounted first */
+        while (n--) { /* the last mount first */
                 if (umount2(covers[n], MNT_DETACH) < 0) {
                         err_errno(&e, errno, "unmount '%s'", covers[n]);
-                        log_warn("something covers the driver's files in /proc", kv_err(&e));
+                        log_warn("a mount covers the driver's files in /proc", kv_err(&e));
                 }
                 free(covers[n]);
         }

@@ -85,7 +85,7 @@ static void attributes(struct jw *w, const char *key, const struct offered_devic
         jw_end_obj(w);
 }
 
-/* Of a device without any it is left out, as the server leaves it out. */
+/* Left out for a device without capacities, as in the server's objects. */
 static void capacities(struct jw *w, const char *key, const struct offered_device *d) {
         if (!d->n_capacities)
                 return;
@@ -112,7 +112,7 @@ static bool same_taint(const struct own_taint *there, const struct offered_taint
                streq(there->effect, want->effect);
 }
 
-/* The server gives a taint its time, and a new one when it is sent without. */
+/* The server sets the time of a taint, and sets a new one if it is sent without. */
 static const char *since(const struct own_slice *old, const char *device, const struct offered_taint *want) {
         for (size_t i = 0; old && i < old->n_devices; i++) {
                 size_t n;
@@ -211,7 +211,8 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 out);
 }
 
-/* In the order in which they were sent. What the server is not sent it does not hold, or somebody else's. */
+/* In the order in which they were sent. Taints that are not sent are ignored: the server drops them, or
+ * another client has added them. */
 static bool taints_match(const struct own_slice_device *d, const struct offered_device *want,
                          enum slice_taints taken) {
         size_t n, at = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slice: a node's ResourceSlices as texts (reference section 7.5), and whether one is as it should be. What
- * they hold is the driver's to say: a node that cannot serve offers no devices. */
+/* slice: the JSON of a node's ResourceSlices, and whether a slice is as it should be. The driver determines
+ * the content: a node that cannot serve offers no devices. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "kube/kube_object.h"
 
-/* What should be published, with all memory in `arena`. */
+/* The desired content, with all memory in `arena`. */
 struct offered_attribute {
         const char *name;
         const char *text; /* NULL: it is a number */
@@ -20,12 +20,12 @@ struct offered_capacity {
         const char *name;
         const char *quantity; /* as the server writes it: "40Gi" */
 };
-/* Who has a claim that does not tolerate it gets the device no more (NoSchedule), or is only told (None). */
+/* NoSchedule: a claim that does not tolerate it is not allocated the device. None: information only. */
 struct offered_taint {
         const char *key, *value; /* value "": none */
         const char *effect;
 };
-/* Both lists are sorted by name, as the server sorts them: its text can then be compared with ours. */
+/* Both lists are sorted by name, like those of the server, so that the texts can be compared. */
 struct offered_device {
         const char *name;
         const struct offered_attribute *attributes;
@@ -35,7 +35,7 @@ struct offered_device {
         const struct offered_taint *taints;
         size_t n_taints;
 };
-/* A device that is being described: its lists grow, and are sorted at the end. Zeroed but for the arena. */
+/* A device under construction: its lists grow, and are sorted at the end. Zeroed except the arena. */
 struct offered_builder {
         struct arena *a;
         struct offered_attribute *attributes;
@@ -47,24 +47,24 @@ void offered_add_attribute(struct offered_builder *b, struct offered_attribute a
 void offered_add_capacity(struct offered_builder *b, struct offered_capacity capacity);
 struct offered_device offered_end(struct offered_builder *b, const char *name);
 
-/* What this API server takes of taints; what it does not take is neither sent nor missed. */
+/* Which taints this API server accepts. The others are neither sent nor expected in its answer. */
 enum slice_taints {
         SLICE_TAINTS_ALL,
-        SLICE_TAINTS_EFFECTIVE, /* but for those of effect None, which servers before 1.36 refuse */
-        SLICE_TAINTS_NONE,      /* it drops them: before 1.33, or without its gate DRADeviceTaints */
+        SLICE_TAINTS_EFFECTIVE, /* except those with effect None, which servers before 1.36 refuse */
+        SLICE_TAINTS_NONE,      /* the server drops them: before 1.33, or without the gate DRADeviceTaints */
 };
 struct slice_content {
-        struct arena *arena; /* NULL: it is static */
+        struct arena *arena; /* NULL: the content is static */
         const char *driver;
         const struct offered_device *devices;
         size_t n_devices;
         struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
-        const char *word; /* somebody's (slice_on_word()), which goes with the next write; NULL: none */
+        const char *word; /* a user's annotation (slice_on_word()), removed by the next write; NULL: none */
         enum slice_taints taints;
-        size_t part_max; /* devices in a slice; 0: as many as any slice may have */
+        size_t part_max; /* devices in a slice; 0: as many as a slice may have */
 };
 
-/* A slice of ours as the server has it. */
+/* A slice of this plugin, as the server has it. */
 struct own_taint {
         const char *key, *value, *effect, *added;
 };
@@ -86,33 +86,33 @@ struct own_slice {
 };
 extern const struct jd_field own_slice_fields[];
 
-/* One slice of several: the devices from `first` on. */
+/* One of several slices: the devices from `first` on. */
 struct slice_part {
         size_t place, of; /* which of how many, from 0 */
         size_t first, n;
         int64_t generation;
 };
 
-/* Pure. The object to create (`old` NULL) or to write over `old`. `version` is that of resource.k8s.io. */
+/* Pure. The object to create (`old` NULL) or to replace `old` with. `version` is that of resource.k8s.io. */
 void slice_part_render(const char *version, const char *node, const char *node_uid,
                        const struct own_slice *old, const struct slice_content *want,
                        const struct slice_part *part, struct buf *out);
-/* Of all devices in one slice, in the generation that `old` has. */
+/* All devices in one slice, in the generation of `old`. */
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out);
-/* Pure. Is it what should be? */
+/* Pure. Is the slice as it should be? */
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
-/* Of any generation. */
+/* The same for one part; any generation counts. */
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);
-/* Pure. Has somebody annotated it with `word`? NULL: no. */
+/* Pure. Does it have the annotation `word`? False for NULL. */
 bool slice_has_word(const struct own_slice *s, const char *word);
-/* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
+/* Pure. Of two slices, whether `a` stays: the newer generation does, otherwise the older slice. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
 
-/* Two plugin processes of different content, as during an update, would each take the other's write for drift
- * and write again without a pause. So a write that somebody undoes is repeated at once the first time (a
- * person, a restore), and then at growing intervals, up to SLICE_FLOOR_MAX_MS, until it has lasted for
+/* Two plugin processes with different content, as during an update, would each take the other's write for
+ * drift and write again without a pause. So a write that is undone is repeated at once the first time (a
+ * person, a restore), and then at growing intervals up to SLICE_FLOOR_MAX_MS, until it has lasted for
  * SLICE_CALM_MS. Pure. */
 enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_CALM_MS = 600000 };
 struct slice_floor {
@@ -120,6 +120,6 @@ struct slice_floor {
         uint64_t wrote_ms, due_ms;
         unsigned undone; /* in a row */
 };
-/* The server does not hold what should be: how long to wait before writing it; 0: now. */
+/* The server does not have the desired content: how long to wait before the next write; 0: write now. */
 uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms);
 void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);

@@ -25,7 +25,7 @@ struct slice_part slice_pool_part(const struct slice_content *want, size_t place
                                     .n = left < part_max(want) ? left : part_max(want) };
 }
 
-/* The place in a slice's name; `places` when it has none. */
+/* The place in a slice's name; `places` if it has none. */
 static size_t place_of(const char *name, size_t places) {
         size_t digits = 0;
         while (isxdigit((unsigned char)name[digits]) && !isupper((unsigned char)name[digits]))
@@ -42,7 +42,7 @@ struct pool {
         const struct own_slice **at; /* by place; NULL: missing */
         size_t places;
         const struct own_slice *surplus;
-        size_t wrong; /* places whose slice is missing, or not as it should be */
+        size_t wrong; /* places with a slice that is missing or wrong */
         size_t last_wrong;
         int64_t newest;
         bool mixed; /* several generations */
@@ -55,7 +55,7 @@ static bool is_right(const struct pool *p, size_t place) {
 }
 
 static void place(struct pool *p, const struct own_slice *s) {
-        /* Of a single slice any name will do. */
+        /* A single slice may have any name. */
         size_t at = p->places == 1 ? 0 : place_of(s->o.meta.name, p->places);
         if (at == p->places) {
                 p->surplus = s;
@@ -97,7 +97,7 @@ static struct slice_step write_place(const struct pool *p, size_t at, int64_t ge
         return step;
 }
 
-/* Updates before creations: who lists meanwhile sees no more slices than there will be. */
+/* Updates before creations: a reader in between sees no more slices than there will be. */
 static struct slice_step write_generation(const struct pool *p, int64_t *target) {
         for (size_t i = 0; i < p->places; i++)
                 if (p->at[i] && (p->at[i]->generation != *target || !is_right(p, i)))
@@ -117,7 +117,8 @@ static struct slice_step next(const struct pool *p, int64_t *target) {
                         return (struct slice_step){ .kind = SLICE_DONE };
                 if (p->wrong == 1 && !p->mixed)
                         return write_place(p, p->last_wrong, p->newest);
-                /* Somebody had begun: what he wrote last is carried on, unless it is not what is wanted. */
+                /* An unfinished generation: its last write is continued, unless it is not the desired
+                 * content. */
                 *target = p->mixed && p->newest_right ? p->newest : p->newest + 1;
         }
         return write_generation(p, target);

@@ -20,19 +20,19 @@ struct slice_publisher {
         struct work_queue *queue;
         struct kube_call *call; /* at most one request at a time */
         bool started, published;
-        struct slice_content want; /* of its devices those that the server takes */
-        struct slice_part writing; /* the part that is on its way */
+        struct slice_content want; /* only the devices that the server accepts */
+        struct slice_part writing; /* the part that is being written */
         int64_t target;            /* the generation that is being written; 0: none */
-        slice_refused_fn *refused; /* NULL: a refusal concerns all */
+        slice_refused_fn *refused; /* NULL: a refusal concerns the whole content */
         void *u;
         slice_untainted_fn *untainted;
         void *untainted_u;
         const char *word; /* NULL: none */
-        slice_word_fn *told;
-        void *told_u;
-        char *text; /* of `want`, to compare; NULL: it has not been set */
+        slice_word_fn *on_word;
+        void *on_word_u;
+        char *text; /* the JSON of `want`, to compare; NULL: not set */
         struct slice_floor floor;
-        char error[400]; /* last error that was logged, so that a long outage is one line */
+        char error[400]; /* the last logged error, so that a long outage causes one line */
 };
 
 struct own_slices {
@@ -73,7 +73,7 @@ static void on_node(void *u, yyjson_val *obj, const struct err *e) {
         succeeded(p);
 }
 
-/* The number behind "spec.devices[" in the server's words, of the slice that it was sent. */
+/* The number after "spec.devices[" in the server's message, which refers to the slice that was sent. */
 static bool refused_device(const struct slice_publisher *p, const char *msg, size_t *ret) {
         static const char path[] = "spec.devices[";
         const char *at = strstr(msg, path);
@@ -89,7 +89,7 @@ static bool refused_device(const struct slice_publisher *p, const char *msg, siz
         return *at == ']' && i < p->writing.n;
 }
 
-/* A device that the server does not take must not hide those that it takes. */
+/* A device that the server refuses must not hide those that it accepts. */
 static bool leave_out_refused(struct slice_publisher *p, const struct err *e) {
         struct offered_device *left;
         size_t refused;
@@ -124,7 +124,7 @@ static bool leave_out_taints(struct slice_publisher *p, const struct err *e) {
         return true;
 }
 
-/* A server whose gate is off takes the object, and has it without them. */
+/* A server without the feature gate accepts the object, and drops the taints. */
 static void look_for_dropped(struct slice_publisher *p, yyjson_val *obj) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct own_slice s = { 0 };
@@ -160,7 +160,7 @@ static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
         if (e && e->kind != ERR_NOT_FOUND)
                 failed(p, "cannot delete a surplus ResourceSlice", e);
         else
-                work_queue_retry(p->queue, KEY); /* looks again when the watch has had time to tell */
+                work_queue_retry(p->queue, KEY); /* compares again after the watch had time to catch up */
 }
 
 static void write_slice(struct slice_publisher *p, const struct own_slice *old,
@@ -187,7 +187,8 @@ static void delete_slice(struct slice_publisher *p, const struct own_slice *s) {
                                                                 .u = p });
 }
 
-/* What differs, and did not a moment ago: 0, or how long to leave it. The writes of one generation are one.
+/* A difference that was not there before: 0, or how long to leave it. The writes of one generation count as
+ * one.
  */
 static uint64_t pause_before(struct slice_publisher *p, bool begun) {
         return begun ? 0 : slice_floor_wait(&p->floor, uv_now(kube_client_loop(p->client)));
@@ -220,8 +221,8 @@ static void reconcile(void *u, const char *key) {
                         write_slice(p, step.slice, &step.part);
                 } else {
                         p->target = 0;
-                        log_warn("the ResourceSlice of this node was written over by somebody else, again: "
-                                 "is a second kubelet plugin running on this node?",
+                        log_warn("another client has overwritten the ResourceSlice of this node again: is a "
+                                 "second kubelet plugin running on this node?",
                                  kv_str("node", p->node), kv_int("next_write_ms", wait));
                         work_queue_add_after(p->queue, KEY, (unsigned)wait);
                 }
@@ -236,8 +237,8 @@ static bool has_word(const struct slice_publisher *p, const struct kube_object *
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct slice_publisher *p = u;
         if (has_word(p, now) && !has_word(p, old))
-                p->told(p->told_u);
-        /* Deleted under us: perhaps because the Node that owns it was, and is a new one now. */
+                p->on_word(p->on_word_u);
+        /* Another client deleted it: perhaps because the Node that owns it was deleted and recreated. */
         if (old && !now && !p->call) {
                 free(p->node_uid);
                 p->node_uid = NULL;
@@ -294,18 +295,19 @@ void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void 
 
 void slice_on_word(struct slice_publisher *p, const char *word, slice_word_fn *fn, void *u) {
         p->word = word;
-        p->told = fn;
-        p->told_u = u;
+        p->on_word = fn;
+        p->on_word_u = u;
 }
 
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
         struct buf text = BUF_INIT(WANT_MAX);
         slice_render("v1", "", "", NULL, want, &text);
-        if (!streq(p->text, buf_str(&text))) { /* what was written before is not undone by it */
+        if (!streq(p->text, buf_str(&text))) { /* a change of the content is not drift */
                 p->floor = (struct slice_floor){ 0 };
                 p->target = 0;
         } else if (p->refused) {
-                arena_free(want->arena); /* with what the server does not take, which is known of ours */
+                arena_free(
+                        want->arena); /* including what the server refuses, which is known for our content */
                 buf_done(&text);
                 return;
         }

@@ -10,8 +10,8 @@
 #include "kube/backoff.h"
 
 enum {
-        FIRST_MS = 15000, /* as all of the sweep's times spread by a quarter, so that nodes do not stay in
-                             step */
+        FIRST_MS = 15000, /* with a jitter of a quarter, like all times here, so that nodes do not act at the
+                             same time */
         PERIOD_MS = 600000,
         FILE_MAX_BYTES = 4 << 20,
 };
@@ -35,7 +35,7 @@ bool sweep_rebuild(struct checkpoint *table, const struct node_driver *driver, c
         struct node_device *devices;
         if (!of_this_boot(text, boot_id, undated))
                 return false;
-        /* The comment that we write: "claim ns/name ... boot id". */
+        /* The comment that this driver writes: "claim ns/name ... boot id". */
         if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] ", ns, name) != 2 || !str_is_dns_label(ns) ||
             !str_is_dns_subdomain(name))
                 ns[0] = name[0] = '\0';
@@ -73,7 +73,7 @@ static void rebuild_one(void *u, const char *uid) {
                 return;
         if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0) {
                 log_warn("cannot read a CDI file", kv_err(&e));
-                /* What is no file of ours is no claim; of what could not be read now nobody can tell. */
+                /* A file of others is no claim; for a file that cannot be read now it is unknown. */
                 if (e.kind != ERR_INVALID && e.kind != ERR_NOT_FOUND) {
                         *rb->e = e;
                         rb->r = -1;
@@ -85,7 +85,7 @@ static void rebuild_one(void *u, const char *uid) {
         }
 }
 
-/* The entries that the table does not have. */
+/* Adds the entries that the table does not have. */
 static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *e) {
         struct rebuild rb = { .c = c, .undated = undated, .e = e };
         if (cdi_list(c->o.cdi_root, c->o.driver->cdi_kind, rebuild_one, &rb, e) < 0 || rb.r < 0)
@@ -96,9 +96,9 @@ static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *
 
 /* ---- files ---- */
 
-/* The file of a claim that no entry stands for. We write the entry first and remove the file first, so one of
- * this boot means that the checkpoint is not the last that was written (a copy was put back): then the file
- * is what there is of the claim. */
+/* A claim's file without an entry. The plugin writes the entry first and removes the file first, so a file of
+ * this boot means that the checkpoint is not the last one that was written (a copy was restored). Then the
+ * file is all that is left of the claim. */
 static void judge_orphan(void *u, const char *uid) {
         struct rebuild *rb = u;
         struct claims *c = rb->c;
@@ -133,7 +133,7 @@ static int remove_leftover(void *u, int folder, const char *name, struct err *e)
         return 0;
 }
 
-/* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now.
+/* Removes files of a process that was killed while it wrote. With the node lock held, no process writes now.
  */
 static void remove_leftovers(const char *dir, const char *prefix) {
         struct leftovers l = { dir, prefix };
@@ -145,7 +145,7 @@ static void remove_leftovers(const char *dir, const char *prefix) {
 void sweep_files(struct claims *c) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         struct err e;
-        remove_leftovers(c->o.plugin_dir, "."); /* the folder has no files of others */
+        remove_leftovers(c->o.plugin_dir, "."); /* the folder has no other files */
         _cleanup_(freep) char *prefix = cdi_prefix(c->o.driver->cdi_kind);
         _cleanup_(freep) char *hidden = xasprintf(".%s", prefix);
         remove_leftovers(c->o.cdi_root, hidden);
@@ -154,10 +154,12 @@ void sweep_files(struct claims *c) {
         if (cdi_list(c->o.cdi_root, c->o.driver->cdi_kind, judge_orphan, &rb, &e) < 0)
                 log_warn("cannot list the CDI files", kv_err(&e));
         if (rb.n)
-                event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
-                             "the kubelet plugin's checkpoint did not have %u claims whose CDI files are of "
-                             "this boot, as when an older copy is put back; they were rebuilt from the files",
-                             rb.n);
+                event_record(
+                        c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
+                        "the kubelet plugin's checkpoint did not have %u claims with CDI files of this "
+                        "boot, for example because an older copy was restored; they were rebuilt from the "
+                        "files",
+                        rb.n);
         c->o.driver->sweep(c->o.u, &c->journal.table);
 }
 
@@ -168,23 +170,26 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
         *ret_changed = event != JOURNAL_SAME && event != JOURNAL_READ;
         switch (event) {
         case JOURNAL_REBOOTED:
-                log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet "
-                         "prepares what it needs again");
+                log_info("the checkpoint is from before the last boot: its claims are dropped, and the "
+                         "kubelet "
+                         "prepares the claims that it needs again");
                 sweep_files(c);
                 break;
         case JOURNAL_MISSING:
-                /* A node's first start, or somebody removed it. Claims of nobody knows when would hold their
-                 * devices for ever. */
+                /* The first start of a node, or the file was removed. Claims of unknown age would keep their
+                 * devices forever. */
                 if (rebuild(c, false, &n, e) < 0)
                         return -1;
                 if (n)
-                        event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_MISSING,
-                                     "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from "
-                                     "the CDI files of this node",
-                                     n);
+                        event_record(
+                                c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_MISSING,
+                                "the kubelet plugin's checkpoint was missing; %u claims were rebuilt from "
+                                "the CDI files of this node",
+                                n);
                 break;
         case JOURNAL_CORRUPT:
-                log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files",
+                log_error("the checkpoint is corrupt: it is kept under another name, and rebuilt from the "
+                          "CDI files",
                           kv_str("as", aside));
                 event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_CORRUPT,
                              "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt "
@@ -200,13 +205,13 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
         return 0;
 }
 
-/* ---- claims whose object is gone ---- */
+/* ---- claims without an object ---- */
 
 enum whereabouts {
-        HERE,      /* or it cannot be told */
-        DELETED,   /* there is no such object */
-        ELSEWHERE, /* the claim exists, and has none of the devices that are recorded here */
-        UNKNOWN,   /* no answer of an API server */
+        HERE,      /* or not known */
+        DELETED,   /* the object does not exist */
+        ELSEWHERE, /* the claim exists, with none of the recorded devices */
+        UNKNOWN,   /* the API server did not answer */
 };
 
 static bool has(const struct claims *c, const struct checkpoint_claim *entry, yyjson_val *result) {
@@ -222,10 +227,10 @@ static bool has(const struct claims *c, const struct checkpoint_claim *entry, yy
                 if (!d->name || (streq(d->name, device) && streq(str_or(d->pool, c->o.node), pool)))
                         return true;
         }
-        return !entry->n_devices; /* one that was begun, of which no device is recorded */
+        return !entry->n_devices; /* a started claim without recorded devices */
 }
 
-/* `obj` and `e` as kube_start() answers for the claim that has this UID here. */
+/* `obj` and `e` are the answer of kube_start() for the claim with this UID. */
 static enum whereabouts whereabouts(const struct claims *c, const char *uid, yyjson_val *obj,
                                     const struct err *e) {
         const char *found = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
@@ -248,9 +253,9 @@ static enum whereabouts whereabouts(const struct claims *c, const char *uid, yyj
 
 struct suspect {
         const char *ns, *name, *uid;
-        bool gone;          /* so says the answer of this round */
-        bool gone_before;   /* so said an earlier round without an error, */
-        uint64_t before_ms; /* first at this time */
+        bool gone;          /* by the answer of this round */
+        bool gone_before;   /* by an earlier round without an error */
+        uint64_t before_ms; /* the time of the first such answer */
 };
 
 /* All of it in the arena. */
@@ -260,15 +265,15 @@ struct round {
         size_t n;
 };
 
-/* At a claim for whose device a Prepare waits. */
+/* A look-up of a claim that holds a device for which a Prepare waits. */
 struct look {
         LIST_ENTRY(look) link;
         struct sweep *s;
         char *ns, *name, *uid;
         struct kube_call *call;
         struct loop_timer again;
-        enum whereabouts found; /* by the first look */
-        uint64_t due_ms;        /* the second one; 0: it is not known to be needed */
+        enum whereabouts found; /* by the first look-up */
+        uint64_t due_ms;        /* the time of the second look-up; 0: not needed */
 };
 
 struct sweep {
@@ -277,7 +282,7 @@ struct sweep {
         struct loop_timer timer;
         struct kube_call *call;
         uint64_t now_ms; /* of this round */
-        size_t asked;    /* of its list; the next one is being looked up */
+        size_t asked;    /* position in the list of the look-up in progress */
         struct round now, before;
 };
 
@@ -286,13 +291,13 @@ static void drop_round(struct round *r) {
         *r = (struct round){ 0 };
 }
 
-/* Gone by two answers of a healthy API server. */
+/* Two answers of a healthy API server state that the claim no longer exists here. */
 static void unprepare_gone(struct claims *c, const char *ns, const char *name, const char *uid) {
         const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
         _cleanup_(freep) char *claim = xasprintf("%s/%s", ns, name);
         if (!entry || ops_active(c, uid) || !c->o.driver->may_go(c->o.u, entry))
                 return;
-        log_info("unpreparing a claim that is gone from this node", kv_str("claim", claim),
+        log_info("unpreparing a claim that no longer exists on this node", kv_str("claim", claim),
                  kv_str("uid", uid));
         op_queue(op_new(c, NULL, true, ns, name, uid, NULL));
 }
@@ -309,7 +314,7 @@ static void end_round(struct sweep *s) {
         s->now = (struct round){ 0 };
 }
 
-/* Whoever answers so for one claim may have been wrong about the others, in this round and before. */
+/* A server that answers so for one claim may have been wrong about the others, in this round and before. */
 static void give_up_round(struct sweep *s) {
         drop_round(&s->now);
         drop_round(&s->before);
@@ -323,8 +328,8 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
         enum whereabouts where = whereabouts(s->c, x->uid, obj, e);
         s->call = NULL;
         if (where == UNKNOWN) {
-                log_v(2, "recorded claims cannot be looked up now: none is taken for gone",
-                      kv_str("err", e ? e->msg : "the answer is no object"));
+                log_v(2, "recorded claims cannot be looked up now: none is considered deleted",
+                      kv_str("err", e ? e->msg : "the answer is not an object"));
                 give_up_round(s);
                 return;
         }
@@ -332,7 +337,7 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
         look_up_next(s);
 }
 
-/* All of the claim, of which its allocation is needed; one at a time, and freed before the next. */
+/* Reads the whole claim, for its allocation; one at a time, and freed before the next. */
 static struct kube_call *ask(struct claims *c, const char *ns, const char *name, kube_done_fn *done,
                              void *u) {
         return kube_start(c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
@@ -351,7 +356,7 @@ static void look_up_next(struct sweep *s) {
                 end_round(s);
 }
 
-/* Entries of old versions have no name. */
+/* Entries of old versions have no name, and cannot be looked up. */
 static bool can_be_asked_for(const struct checkpoint_claim *e) {
         return e->ns && *e->ns && e->name && *e->name && e->state != CHECKPOINT_ABORTED;
 }
@@ -381,7 +386,7 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
         look_up_next(s);
 }
 
-/* ---- the claim in whose way another one is ---- */
+/* ---- the claim that holds another claim's device ---- */
 
 static void drop_look(struct look *l) {
         LIST_REMOVE(l, link);
@@ -404,7 +409,7 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
                 l->found = where;
                 l->due_ms = loop_now_ms(c->o.loop) + SWEEP_HOLDER_MS;
                 loop_timer_at(&l->again, l->due_ms);
-                ops_kick(c); /* those who wait have a reason to give */
+                ops_kick(c); /* waiting Prepares now have a reason to report */
         } else {
                 unprepare_gone(c, l->ns, l->name, l->uid);
                 drop_look(l);
@@ -445,9 +450,9 @@ void sweep_explain(const struct sweep *s, const char *uid, char *ret, size_t siz
         if (!l || !l->due_ms)
                 return;
         uint64_t now = loop_now_ms(s->c->o.loop);
-        snprintf(ret, size, "; %s: the device is released in %u s if that is still so",
+        snprintf(ret, size, "; %s: the device is released in %u s if that has not changed",
                  l->found == DELETED ? "the API server no longer has that claim"
-                                     : "that claim is not allocated to this device any more",
+                                     : "that claim is no longer allocated to this device",
                  (unsigned)(l->due_ms > now ? (l->due_ms - now + 999) / 1000 : 0));
 }
 

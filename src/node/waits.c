@@ -8,12 +8,12 @@ void waits_look_closer(struct op *op) {
         struct claims *c = op->c;
         op->patience = OP_LOOKED;
         c->o.driver->look_closer(c->o.u, op);
-        /* What is in the way may be of a claim that the kubelet has forgotten. */
+        /* The holder may be a claim that the kubelet has lost track of. */
         if (op->holder)
                 sweep_holder(c->sweep, op->holder);
         else if (op->waits_for == WAITS_FOR_CLAIM)
                 sweep_gone_claims(c->sweep, uv_now(c->o.loop));
-        /* And what it waits for may have come without notice, where the kernel has no watch left for us. */
+        /* The awaited event may have happened without notice, if the kernel has no inotify watch left. */
         ops_kick(c);
 }
 
@@ -26,22 +26,23 @@ void waits_late(void *u) {
                 if (op->phase == OP_WAITING)
                         waits_look_closer(op);
         } else if (op->phase == OP_WORKING) {
-                _cleanup_(freep) char *msg = xasprintf("%s: what preparing this claim takes on the node has "
-                                                       "not come to its end in time; it goes on",
-                                                       o->node);
+                _cleanup_(freep) char *msg =
+                        xasprintf("%s: preparing this claim on the node has not finished "
+                                  "in time; it continues",
+                                  o->node);
                 op_answer_failed(op, msg);
                 op_let_go(op);
         } else if (op->phase == OP_BATCH) {
                 _cleanup_(freep) char *msg =
-                        xasprintf("%s: the disk under '%s' has not taken the record of this claim in time; "
-                                  "the claim is prepared when it has: look at the disk and its load",
+                        xasprintf("%s: the disk under '%s' has not stored the record of this claim in time; "
+                                  "the claim is prepared when it has: check the disk and its load",
                                   o->node, o->plugin_dir);
                 op_answer_failed(op, msg);
                 op_let_go(op);
         } else {
                 op_fail(op, op->msg[0] ? op->msg
-                                       : "the Kubernetes API server has not answered in time: is it reached "
-                                         "from this node? The kubelet asks again by itself");
+                                       : "the Kubernetes API server has not answered in time: can this node "
+                                         "reach it? The kubelet retries by itself");
         }
 }
 

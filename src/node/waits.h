@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits: Prepares that wait, recorded, holding nothing and blocking nobody, until whatever they wait for
+/* waits: Prepares that wait. They are recorded, hold nothing and block nothing, until the awaited event
  * happens or the kubelet's deadline is near. */
 #pragma once
 
 #include "node/ops.h"
 
 enum {
-        WAITS_BUDGET_MS = 44000, /* the kubelet waits 45 s; the answer must get there before */
-        WAITS_LOOK_MS =
-                5000, /* after this long, a wait is worth a watch and a look at who stands in the way */
+        WAITS_BUDGET_MS = 44000, /* the kubelet waits 45 s; the answer must arrive earlier */
+        WAITS_LOOK_MS = 5000,    /* after this long, a wait is worth a watch and a check of the holder */
 };
 
-/* A Prepare has come: its deadline counts from now. Its timer must call waits_late(). */
+/* A Prepare has arrived: its deadline counts from now. Its timer must call waits_late(). */
 void waits_start(struct op *op);
 loop_fn waits_late;
-/* The verdict of its batch is to wait; it ends when nobody waits for it any more. */
+/* The verdict in its batch is to wait. Ends the operation if no caller waits for it any more. */
 void waits_wait(struct op *op);
-/* Something has changed: those who wait are judged again. */
+/* Something has changed: waiting Prepares are judged again. */
 void waits_reevaluate(struct claims *c);
-/* Fewer wait than before. */
+/* Fewer operations wait than before. */
 void waits_tell(struct claims *c);
 void waits_look_closer(struct op *op);

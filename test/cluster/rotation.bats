@@ -86,7 +86,7 @@ failed_since() {
 	tail -c "+$(($3 + 1))" "$(cluster_has control)/front.log" | grep -E 'of the server|TLS|tls'
 	for app in compute-domain-controller compute-domain-kubelet-plugin imex-daemon; do
 		k -n "$driver_ns" logs -l app=$app --all-containers --since-time="$1" --tail=-1 --max-log-requests=20 --prefix
-	done | complaints | grep -v 'ResourceSlice of this node was written over'
+	done | complaints | grep -v 'another client has overwritten the ResourceSlice'
 }
 complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 

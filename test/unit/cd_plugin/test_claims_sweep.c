@@ -157,7 +157,7 @@ static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state
                 assert_non_null(strstr(w.claims->ops.tqh_first->msg,
                                        i == 0 ? "; the API server no longer has that claim: the device is "
                                                 "released in 35 s"
-                                              : "; that claim is not allocated to this device any more: the "
+                                              : "; that claim is no longer allocated to this device: the "
                                                 "device is released in 35 s"));
                 wait_long(&two, PREPARED);
                 assert_in_range(uv_now(&w.loop) - began_ms, SWEEP_HOLDER_MS, 44000);
