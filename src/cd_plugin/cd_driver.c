@@ -23,16 +23,16 @@ struct cd *cd_driver_new(const struct cd_options *o) {
         return cd;
 }
 
-static void tell_standing(const struct cd *cd) {
+static void report_standing(const struct cd *cd) {
         if (cd->o.standing_changed)
                 cd->o.standing_changed(cd->o.u);
 }
 
-/* In a watch of domains or of the fabric, or a state file. */
+/* In a watch of domains or of the fabric object, or in a state file. */
 static void on_changed(void *u) {
         struct cd *cd = u;
         struct op *op;
-        tell_standing(cd);
+        report_standing(cd);
         claims_reevaluate(cd->claims);
         TAILQ_FOREACH (op, &cd->claims->ops, link) {
                 if (op->phase == OP_WAITING)
@@ -44,8 +44,8 @@ static bool has_daemon(const struct cd *cd) {
         return device_own_daemon_claim(&cd->claims->journal.table);
 }
 
-/* Without the node's daemon here the fabric's object has no assignment that serves anybody, and there may be
- * no object. */
+/* Without the node's daemon here, the fabric object has no assignment that serves a pod, and may not exist.
+ */
 static void follow_fabric(const struct cd *cd) {
         const struct facts *f = facts_get(cd->o.facts);
         if (mode_forms_domains(cd->o.mode))
@@ -70,7 +70,7 @@ void cd_driver_facts(struct cd *cd) {
 
 static void on_noted(void *u) {
         struct cd *cd = u;
-        if (has_daemon(cd)) /* which may be about to join another domain */
+        if (has_daemon(cd)) /* it may be about to join another domain */
                 watch_domains(cd);
         claims_reevaluate(cd->claims);
 }
@@ -117,14 +117,14 @@ static void waits(void *u, const struct op *op) {
                 host_imex_poll_fast(cd->o.host);
 }
 
-/* Its files stay only if it is recorded, or another operation for the same claim is under way. */
+/* Its files stay only if the claim is recorded, or another operation for the same claim exists. */
 static void release_op(void *u, struct op *op) {
         const struct cd *cd = u;
         gather_release(u, op);
         grants_follow(cd->grants);
 }
 
-/* The daemon may go on without those that wait for something. */
+/* The daemon may stop IMEX although these claims wait. */
 static void note_waiting(const struct cd *cd) {
         const struct op *op;
         TAILQ_FOREACH (op, &cd->claims->ops, link) {
@@ -152,7 +152,7 @@ static void follow(void *u, const struct checkpoint *table) {
         daemon_claim_follow(cd);
         daemon_claim_report(cd);
         watch_domains(cd);
-        tell_standing(cd);
+        report_standing(cd);
 }
 
 static void prepared(void *u, struct op *op) {

@@ -36,10 +36,11 @@ int channels_list(const char *dir, struct buf *out, struct err *e) {
         }
         free(found);
         if (!kept)
-                return err_set(e, ERR_NOT_FOUND, 0,
-                               "no IMEX channel in '%s': has this container a claim of a ComputeDomain's "
-                               "ResourceClaimTemplate (resources.claims)?",
-                               dir);
+                return err_set(
+                        e, ERR_NOT_FOUND, 0,
+                        "no IMEX channel in '%s': does this container have a claim of a ComputeDomain's "
+                        "ResourceClaimTemplate (resources.claims)?",
+                        dir);
         return 0;
 }
 

@@ -15,7 +15,7 @@
 #include "cd_plugin/released.h"
 #include "node/claims.h"
 
-/* What compute-domain-daemon reads. */
+/* Files that compute-domain-daemon reads. */
 #define FABRIC_FILE "fabric"
 #define EDITS_FILE "edits"
 
@@ -26,7 +26,7 @@ static char *file_of(const struct cd *cd, const char *name) {
         return file_join(dir, name);
 }
 
-/* Does the file say so? */
+/* Does the file have this content? */
 static bool shown(const struct cd *cd, const char *name, const char *what) {
         _cleanup_(freep) char *path = file_of(cd, name);
         _cleanup_(freep) char *text = NULL;
@@ -46,7 +46,7 @@ static int show(struct cd *cd, const char *name, const char *what, struct err *e
         return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
 }
 
-/* What one daemon was shown does not count for the next. */
+/* The files that one daemon was shown do not count for the next. */
 static void forget(struct cd *cd) {
         static const char *const names[] = { FABRIC_FILE, EDITS_FILE };
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -62,7 +62,7 @@ static int identify(const struct cdi_edits *edits, char id[static 17], struct er
         cdi_render(&(struct cdi_spec){ .kind = CD_CDI_KIND_CLAIM, .devices = &device, .n_devices = 1 },
                    &text);
         if (text.failed)
-                return err_set(e, ERR_INVALID, 0, "the edits for the IMEX daemon are too many");
+                return err_set(e, ERR_INVALID, 0, "there are too many edits for the IMEX daemon");
         snprintf(id, 17, "%016" PRIx64, str_fnv64(buf_str(&text), text.n));
         return 0;
 }
@@ -110,16 +110,16 @@ int daemon_claim_edits(struct cd *cd, const char *uid, struct arena *a, struct c
 
 void daemon_claim_written(struct cd *cd, const char *uid, const char *id) {
         struct err e;
-        snprintf(cd->daemon.looked, sizeof cd->daemon.looked, "%s", uid);
+        snprintf(cd->daemon.compared, sizeof cd->daemon.compared, "%s", uid);
         cd->daemon.preparing[0] = '\0';
         if (show(cd, EDITS_FILE, id, &e) == 0)
                 return;
-        log_warn("cannot show the IMEX daemon what its container gets, trying again", kv_err(&e));
+        log_warn("cannot show the edits of its container to the IMEX daemon, retrying", kv_err(&e));
         loop_timer_start(&cd->daemon.retry, RETRY_MS);
 }
 
-/* Compares what the daemon's CDI file was last written with, and what it would be written with now. */
-static void look(struct cd *cd) {
+/* Compares the present content of the daemon's CDI file with the content that it would have now. */
+static void compare(struct cd *cd) {
         const struct checkpoint_claim *claim = device_own_daemon_claim(&cd->claims->journal.table);
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct cdi_edits edits;
@@ -128,25 +128,24 @@ static void look(struct cd *cd) {
         loop_timer_stop(&cd->daemon.retry);
         if (!claim || !facts_get(cd->o.facts)->usable)
                 return;
-        snprintf(cd->daemon.looked, sizeof cd->daemon.looked, "%s", claim->uid);
+        snprintf(cd->daemon.compared, sizeof cd->daemon.compared, "%s", claim->uid);
         if (make_edits(cd, claim->uid, a, &edits, id, &e) < 0) {
-                log_warn("cannot find out what the IMEX daemon's container gets of this node now: it keeps "
-                         "what it has",
+                log_warn("cannot find out which devices and files of this node the IMEX daemon's container "
+                         "needs now: it keeps those that it has",
                          kv_err(&e));
                 loop_timer_start(&cd->daemon.retry, RETRY_MS);
                 return;
         }
         if (shown(cd, EDITS_FILE, id))
                 return;
-        log_info(
-                "what the IMEX daemon's container gets of this node has changed: the container restarts when "
-                "nobody uses its IMEX",
-                kv_str("claim", claim->uid));
+        log_info("the devices or files of this node for the IMEX daemon's container have changed: the "
+                 "container restarts when its IMEX is not in use",
+                 kv_str("claim", claim->uid));
         claims_renew(cd->claims, claim->uid);
         loop_timer_start(&cd->daemon.retry, RETRY_MS);
 }
 
-/* The kubelet unprepares the claims of pods that the API server does not have any more, whether or not their
+/* The kubelet unprepares the claims of pods that the API server no longer has, whether or not their
  * containers have ended. */
 int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct err *e) {
         const struct cd *cd = u;
@@ -154,12 +153,13 @@ int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct
         if (!entry->n_devices || !device_is_own_daemon(entry->devices))
                 return 0;
         if (folders_daemon_lives(cd, entry->uid))
-                return err_set(e, ERR_RETRY, 0,
-                               "%s: the IMEX daemon of ResourceClaim '%s/%s' still runs, as it does when its "
-                               "Pod has been deleted by force: the claim is unprepared when it has ended",
-                               cd->o.node, str_or(entry->ns, "?"), str_or(entry->name, entry->uid));
+                return err_set(
+                        e, ERR_RETRY, 0,
+                        "%s: the IMEX daemon of ResourceClaim '%s/%s' still runs, for example because its "
+                        "Pod was force-deleted: the claim is unprepared when it has ended",
+                        cd->o.node, str_or(entry->ns, "?"), str_or(entry->name, entry->uid));
         if (str_is_uuid(entry->uid) && released_add(cd->o.plugin_dir, cd->o.boot_id, entry->uid, &why) < 0)
-                log_warn("cannot write down that the claim of an IMEX daemon is unprepared, so it is not "
+                log_warn("cannot record that the claim of an IMEX daemon is unprepared, so it is not "
                          "reported, and the index of this node stays reserved until its next daemon reports",
                          kv_str("claim", entry->uid), kv_err(&why));
         return 0;
@@ -175,25 +175,25 @@ void daemon_claim_report(const struct cd *cd) {
 }
 
 static void on_retry(void *u) {
-        look(u);
+        compare(u);
 }
 
 void daemon_claim_facts(struct cd *cd) {
-        look(cd);
+        compare(cd);
 }
 
-/* One that is being prepared is looked at when that is done. */
+/* A claim that is being prepared is compared when that has finished. */
 void daemon_claim_follow(struct cd *cd) {
         const struct checkpoint_claim *claim = device_own_daemon_claim(&cd->claims->journal.table);
         if (!claim && cd->daemon.shown && !ops_active(cd->claims, cd->daemon.preparing))
                 forget(cd);
-        else if (claim && !streq(claim->uid, cd->daemon.looked) && !ops_active(cd->claims, claim->uid))
-                look(cd);
+        else if (claim && !streq(claim->uid, cd->daemon.compared) && !ops_active(cd->claims, claim->uid))
+                compare(cd);
 }
 
 void daemon_claim_init(struct cd *cd) {
         loop_timer_init(&cd->daemon.retry, cd->o.loop, on_retry, cd);
-        cd->daemon.shown = true; /* by a process before this one */
+        cd->daemon.shown = true; /* by an earlier process */
 }
 
 void daemon_claim_done(struct cd *cd) {

@@ -61,7 +61,7 @@ static void encode(struct jw *w, const struct node_device *devices, size_t n, in
 
 struct stored_pair {
         struct device_record *channel, *daemon;
-        struct str channel_id; /* as text: in another shape it must not make the file unreadable */
+        struct str channel_id; /* as text: an unexpected type must not make the file unreadable */
 };
 static const struct jd_field f_stored_pair[] = {
         JD_RAW(struct stored_pair, "channel>info>id", channel_id),

@@ -49,7 +49,7 @@ static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node
 }
 
 /* Not for containers: storage, switches and links are managed on the host. Channels are in a folder that is
- * not searched: nvidia-imex opens none, and which ones the host has changes with each claim (host_nodes). */
+ * not searched: nvidia-imex opens none of them, and the host's set changes with each claim (host_nodes). */
 static bool is_host_only(const char *name) {
         return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") ||
                str_starts(name, "nvidia-nvlink");
@@ -74,7 +74,7 @@ static int scan_one(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-/* The character devices <dev root>/<dir>/<prefix>*. A folder that is missing has none. */
+/* The character devices <dev root>/<dir>/<prefix>*. A missing folder has none. */
 static int scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix,
                 struct nodes *nodes, struct err *e) {
         _cleanup_(freep) char *where = file_join(dev_root, dir);
@@ -116,8 +116,8 @@ static int add_binary(struct arena *a, const struct driver_root *root, const cha
         return 0;
 }
 
-/* The domain directory, the CDI files, and on a fabric node the host's IMEX programs with the driver's
- * libraries, each under its own path. */
+/* The domain directory, the CDI files, and on a node with a partition the host's IMEX programs with the
+ * driver's libraries, each under its own path. */
 static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret,
                       const char **ret_library_dir, struct err *e) {
         struct driver_files libraries = { 0 };
@@ -152,7 +152,7 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
         if (add_mounts(a, d, ret, &library_dir, e) < 0)
                 return -1;
         if (*d->clique_id) {
-                /* First, so that it wins over a node that an earlier load of the driver left in /dev. */
+                /* First, so that it takes precedence over a node in /dev of an earlier load of the driver. */
                 if (add_capability(a, d, &nodes, e) < 0)
                         return -1;
                 if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
@@ -167,7 +167,7 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                 env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
         }
         env[n++] = arena_printf(a, "COMPUTE_DOMAIN_CLAIM_UID=%s", d->claim_uid);
-        if (library_dir) /* the container has no cache of the loader that knows these */
+        if (library_dir) /* the loader's cache in the container does not have them */
                 env[n++] = arena_printf(a, "LD_LIBRARY_PATH=%s", library_dir);
         ret->env = env;
         ret->nodes = nodes.list;

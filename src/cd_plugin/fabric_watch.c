@@ -15,8 +15,8 @@ struct fabric_ask {
         LIST_ENTRY(fabric_ask) link;
         struct fabric_watch *w;
         struct kube_call *call;
-        bool answered; /* for the clique that is followed now */
-        /* The server had none when the watch still, or already, showed this version. */
+        bool answered; /* for the present clique ID */
+        /* The server had no object while the watch still, or already, showed this version. */
         char *missed;
         void (*done)(void *u, const struct err *e);
         kube_retry_fn *failed;
@@ -28,8 +28,8 @@ struct fabric_watch {
         void (*changed)(void *u);
         void *u;
         char *clique;
-        struct kube_informer *informer; /* NULL: no clique */
-        struct loop_turn tell;
+        struct kube_informer *informer; /* NULL: no clique ID */
+        struct loop_turn turn;
         LIST_HEAD(, fabric_ask) asks;
 };
 
@@ -51,7 +51,7 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                 log_warn("cannot watch the ComputeDomainFabric of this node: pods wait for their channels",
                          kv_str("fabric", w->clique), kv_err(e));
         else
-                log_info("the ComputeDomainFabric of this node is watched again",
+                log_info("the watch of this node's ComputeDomainFabric works again",
                          kv_str("fabric", w->clique));
 }
 
@@ -76,7 +76,7 @@ static struct kube_informer *watch(struct fabric_watch *w) {
                                             });
 }
 
-static void tell(void *u) {
+static void report(void *u) {
         struct fabric_watch *w = u;
         w->changed(w->u);
 }
@@ -88,7 +88,7 @@ struct fabric_watch *fabric_watch_new(struct kube_client *c, void (*changed)(voi
         w->u = u;
         w->clique = xstrdup("");
         LIST_INIT(&w->asks);
-        loop_turn_init(&w->tell, kube_client_loop(c), tell, w);
+        loop_turn_init(&w->turn, kube_client_loop(c), report, w);
         return w;
 }
 
@@ -104,7 +104,7 @@ void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
         w->informer = *clique_id ? watch(w) : NULL;
         LIST_FOREACH (a, &w->asks, link)
                 ask(a);
-        loop_turn_start(&w->tell);
+        loop_turn_start(&w->turn);
 }
 
 const char *fabric_watch_clique(const struct fabric_watch *w) {
@@ -125,13 +125,13 @@ void fabric_watch_free(struct fabric_watch *w) {
         if (!w)
                 return;
         BUG_ON(!LIST_EMPTY(&w->asks));
-        loop_turn_done(&w->tell);
+        loop_turn_done(&w->turn);
         kube_informer_free(w->informer);
         free(w->clique);
         free(w);
 }
 
-/* ---- those who ask ---- */
+/* ---- requests ---- */
 
 static void on_answer(void *u, yyjson_val *obj, const struct err *e) {
         struct fabric_ask *a = u;

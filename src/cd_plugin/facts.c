@@ -19,7 +19,7 @@ enum {
         UNUSABLE_MS = 5000,
         IDLE_MS = 30000,
         PROC_MAX = 256 * 1024,
-        NO_ANSWERS_MAX = 3, /* in a row, and for FACTS_HOLD_MS: then the facts are given up */
+        NO_ANSWERS_MAX = 3, /* in a row, and for FACTS_HOLD_MS: then the facts expire */
 };
 
 static void unusable(struct facts *f, const char *reason, const char *message) {
@@ -51,7 +51,7 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                 char text[sizeof ret->message];
                 snprintf(text, sizeof text,
                          "driver %s is older than " FACTS_MIN_DRIVER
-                         ", whose nvidia-imex is the first that knows nodes by name: update the driver",
+                         ", the first with an nvidia-imex that lists nodes by name: update the driver",
                          ret->driver_version);
                 unusable(ret, REASON_DRIVER_TOO_OLD, text);
         } else if (!in->channel_major) {
@@ -91,7 +91,7 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
 
 static void schedule(struct facts_sampler *s);
 
-/* What is worth telling others; `message` may carry numbers that change with every sample. */
+/* Whether the callback is due; `message` may have numbers that change with every sample. */
 static bool same(const struct facts *a, const struct facts *b) {
         return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) &&
                a->channel_major == b->channel_major && a->channel_count == b->channel_count &&
@@ -135,15 +135,15 @@ static void answered(struct facts_sampler *s, const struct nvml_facts *nvml, con
         judge(s, nvml, error);
 }
 
-/* A process that hung or crashed says nothing about the driver, nor does a folder that cannot be looked at:
- * what is known holds for a while. */
+/* A process that hung or crashed is no information about the driver, nor is a folder that cannot be searched:
+ * the known facts stay valid for a while. */
 static void no_answer(struct facts_sampler *s, const struct err *e) {
         bool held =
                 s->facts.known && s->facts.usable &&
                 (s->no_answers < NO_ANSWERS_MAX - 1 || loop_now_ms(s->loop) < s->answered_ms + FACTS_HOLD_MS);
         if (s->facts.usable && (s->no_answers == 0 || !held))
-                log_warn(held ? "NVML does not answer: what is known of this node holds for a while"
-                              : "NVML does not answer, and has not for some time: this node offers nothing",
+                log_warn(held ? "NVML does not answer: the known facts of this node stay valid for a while"
+                              : "NVML has not answered for some time: this node offers nothing",
                          kv_err(e));
         s->no_answers++;
         if (held)
@@ -152,7 +152,7 @@ static void no_answer(struct facts_sampler *s, const struct err *e) {
                 judge(s, NULL, e);
 }
 
-/* What NVML says itself is an answer, and that it cannot be loaded as well. */
+/* Answers of NVML count, and so does the fact that it cannot be loaded. */
 static bool is_answer(const struct err *e) {
         return e->code > 0 || e->code == NVML_CANNOT_LOAD;
 }
@@ -187,7 +187,7 @@ static void on_timer(void *u) {
         nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, on_answered, s);
 }
 
-/* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */
+/* The next sample, counted from the end of this one, so that there is a pause even if NVML is slow. */
 static void schedule(struct facts_sampler *s) {
         bool fine = s->facts.usable && !s->no_answers;
         unsigned limit = s->waiting ? WAITING_MS : fine ? IDLE_MS : UNUSABLE_MS;

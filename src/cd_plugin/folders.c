@@ -11,7 +11,7 @@
 #include "imex/imex_grants.h"
 #include "node/effects.h"
 
-/* That of a ComputeDomain: our daemon's claim names none. */
+/* True for a ComputeDomain: our daemon's claim names none. */
 static bool is_domain(const char *uid) {
         return str_is_uuid(str_or(uid, "")) && !streq(uid, CD_DAEMON_DOMAIN);
 }
@@ -42,8 +42,7 @@ void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void 
 }
 
 void folders_undo_failed(const char *domain, const struct err *e) {
-        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody
-         * any more. */
+        /* The rest is removed at the next start, and a state file of this daemon no longer counts. */
         log_warn("cannot remove the folder of a domain", kv_str("domain", domain), kv_err(e));
 }
 
@@ -56,7 +55,7 @@ char *folders_shared(const char *plugin_dir) {
         return file_join(plugin_dir, "domains");
 }
 
-/* Our daemon has one claim for all of the folders. */
+/* Our daemon has one claim for all folders. */
 static int look_for_daemon(void *u, int folder, const char *domain, struct err *e) {
         struct life *l = u;
         l->maybe =
@@ -77,12 +76,13 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
         bool lives = entry->state == CHECKPOINT_COMPLETED && entry->n_devices &&
                      device_is_own_daemon(entry->devices) && folders_daemon_lives(cd, entry->uid);
         if (lives)
-                log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
+                log_warn("a claim no longer exists, but its IMEX daemon runs: it stays prepared until the "
+                         "daemon ends",
                          kv_str("claim", claim), kv_str("uid", entry->uid));
         return !lives;
 }
 
-/* Whoever runs IMEX for it may be about to come back. */
+/* The daemon that runs IMEX for it may be about to return. */
 static bool has_channel(const struct cd *cd, const char *domain) {
         char counts_on[37];
         CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, c, d) {
@@ -105,8 +105,8 @@ static int look_at_grant(void *u, int folder, const char *claim, struct err *e) 
         return 0;
 }
 
-/* What is noted there of a claim that lives may be all that keeps a daemon of before the mode changed from
- * ending IMEX. */
+/* A grant there of a claim that still exists may be all that keeps a daemon from before a change of the mode
+ * from stopping IMEX. */
 static bool has_grant(const struct cd *cd, const char *domain) {
         _cleanup_(freep) char *dir = readiness_domain_dir(cd->o.plugin_dir, domain);
         struct noted n = { .table = &cd->claims->journal.table };

@@ -7,8 +7,8 @@
 
 #include "cd_plugin/state.h"
 
-/* Calls fn for the domains whose Go driver's daemon the entry is for: by its devices if they are recorded,
- * otherwise by the configuration in its status. Invalid data is ignored. */
+/* Calls fn for each domain for which the entry has a daemon of the Go driver: by its devices if they are
+ * recorded, otherwise by the configuration in its status. Invalid data is ignored. */
 void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u);
 void folders_undo_failed(const char *domain, const struct err *e);
 /* False for the claim of a daemon that holds the lock of its state file, whatever the API reports. */

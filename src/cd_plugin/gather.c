@@ -21,7 +21,7 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         struct op *op = u;
         struct gathered *g = op->own;
         g->lookup = NULL;
-        /* It was asked for while the claim waited, and the claim waits no longer. */
+        /* It was requested while the claim waited, and the claim no longer waits. */
         if (op_is_held(op)) {
                 lookup_list_free(l);
                 return;
@@ -32,7 +32,7 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
                 fetched_some(op);
                 return;
         }
-        if (g->one) { /* a role that allows lists only, as of an older chart */
+        if (g->one) { /* a role of an older chart allows only lists */
                 start_list(op, op->ns, false);
                 return;
         }
@@ -40,13 +40,13 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         op_fail(op, op->msg);
 }
 
-/* NULL: the claim has no name for its domain. */
+/* NULL: the claim does not have the name of its domain. */
 static const char *hint(const struct op *op) {
         const char *name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
         return name && str_is_dns_subdomain(name) ? name : NULL;
 }
 
-/* The list that is there stays until the new one has come. */
+/* The present list stays until the new one has arrived. */
 static void start_list(struct op *op, const char *ns, bool fresh) {
         struct gathered *g = op->own;
         lookup_cancel(g->lookup);
@@ -79,7 +79,7 @@ static void on_fabric(void *u, const struct err *e) {
         struct op *op = u;
         if (e)
                 on_fabric_failed(op, e);
-        /* A claim that is prepared has its channel, whatever the fabric says now. */
+        /* A prepared claim keeps its channel, whatever the fabric object has now. */
         if (e && !op_is_held(op) && !op_prepared_before(op))
                 op_fail(op, op->msg);
         else if (op->phase == OP_FETCHING)
@@ -103,14 +103,14 @@ static void fetched_some(struct op *op) {
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = want_of(&op->wants[i]);
                 need_list = need_list || !w->is_daemon;
-                need_all = need_all || (w->is_daemon && !w->is_own); /* whose domain may be anywhere */
+                need_all = need_all || (w->is_daemon && !w->is_own); /* its domain may be in any namespace */
                 missed = missed || (!w->is_own && !lookup_find(g->domains, w->config.domain_id));
         }
         if (need_all && !g->all)
                 start_list(op, NULL, false);
         else if (need_list && !g->domains && !g->lookup)
                 start_first(op);
-        else if (missed && g->domains && !g->fresh) /* it may be newer than the API server's cache */
+        else if (missed && g->domains && !g->fresh) /* the domain may be newer than the API server's cache */
                 start_list(op, g->all ? NULL : op->ns, true);
         if (need_list && cd->o.fabric && !g->fabric)
                 ask_fabric(op);
@@ -128,7 +128,7 @@ void gather_start(void *u, struct op *op) {
 void gather_fetch(void *u, struct op *op) {
         const struct cd *cd = u;
         op->own = xnew(struct gathered);
-        /* Daemon claims need no fabric. */
+        /* Daemon claims do not need the fabric object. */
         if (cd->o.fabric && (!mode_runs_daemons(cd->o.mode) || !wants_manages(&cd->o, op->ns)))
                 ask_fabric(op);
 }
@@ -145,7 +145,7 @@ void gather_release(void *u, struct op *op) {
         free(g);
 }
 
-/* Only a list of what is stored now says that a domain has gone which a list has shown. */
+/* Only a list of the stored state proves that a domain of an earlier list has been deleted. */
 void gather_doubt(struct op *op) {
         const struct gathered *g = op->own;
         for (size_t i = 0; i < op->n_wants && g->domains && !g->lookup; i++) {

@@ -13,9 +13,9 @@ struct go_clique {
         char *ns;
         struct buf name;
         struct kube_call *call;
-        struct arena *arena; /* of the object; NULL: it has not been read, or there is none */
+        struct arena *arena; /* of the object; NULL: not read yet, or it does not exist */
         struct clique *object;
-        char why[400]; /* it is not known; "": it is */
+        char why[400]; /* why it is not known; "": it is known */
         void (*answered)(void *u);
         void *u;
 };

@@ -22,7 +22,7 @@ int go_folder_fill(const char *dir, struct err *e) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(CONFIG_MAX);
         if (access(path, F_OK) == 0)
                 return 0;
-        /* A template of Go's text/template. */
+        /* A template for Go's text/template. */
         imex_config_render("{{.IMEXCmdBindInterfaceIP}}", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL, &text);
         return file_replace_volatile(path, text.p, text.n, 0644, e);
 }

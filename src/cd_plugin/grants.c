@@ -12,29 +12,29 @@
 #include "imex/imex_grants.h"
 #include "node/effects.h"
 
-/* What is in a file. */
-enum note { NOTE_NONE, NOTE_WAITING, NOTE_GRANTING, NOTE_UNKNOWN /* of an earlier process, or not there */ };
+/* The content of a file. */
+enum note { NOTE_NONE, NOTE_WAITING, NOTE_GRANTING, NOTE_UNKNOWN /* of an earlier process, or missing */ };
 
 struct grant_file {
         LIST_ENTRY(grant_file) link;
         char domain[37], claim[37];
         enum note wanted, there;
-        struct disk_task *task;                   /* makes it so */
-        bool again;                               /* what the task makes may be gone by now */
-        char why[sizeof(((struct err *)0)->msg)]; /* why it could not be written; "" else */
+        struct disk_task *task;                   /* writes it */
+        bool again;                               /* the task's file may have been removed since */
+        char why[sizeof(((struct err *)0)->msg)]; /* why it could not be written; otherwise "" */
 };
 
 struct grants {
         const char *plugin_dir;
         const struct claims *claims;
-        grants_domain_fn *domain_of; /* NULL: none is made */
+        grants_domain_fn *domain_of; /* NULL: no grants are made */
         void (*settled)(void *u);
         void *u;
         LIST_HEAD(, grant_file) files;
         struct disk *disk;
-        int lock;    /* by which the daemon knows that this process lives; -1: not taken yet */
-        bool looked; /* what an earlier process left is known */
-        bool freed;  /* but for the job that is under way */
+        int lock;           /* shows the daemon that this process is alive; -1: not taken yet */
+        bool existing_read; /* the files of an earlier process have been read */
+        bool freed;         /* except for the current job */
 };
 
 /* ---- on the disk ---- */
@@ -43,8 +43,8 @@ struct change {
         struct disk_task task;
         const char *dir, *claim;
         enum note to;
-        const char *no_lock; /* why nothing can be written; NULL: the lock is taken */
-        bool folder;         /* of the domain, nobody's any more */
+        const char *no_lock; /* why writes fail; NULL: the lock is taken */
+        bool folder;         /* of a domain that is no longer in use */
 };
 
 static int write_note(struct disk_task *t, struct err *e) {
@@ -62,7 +62,7 @@ static int remove_note(struct disk_task *t, struct err *e) {
 
 static void settle(struct grants *g);
 
-/* Before the first note. Without it the daemon would take this process for dead. */
+/* Before the first grant. Without the lock, the daemon would assume that this process is dead. */
 static int take_lock(struct grants *g, struct err *e) {
         _cleanup_(freep) char *dir = file_join(g->plugin_dir, "domains");
         return g->lock >= 0 ? 0 : file_mkdirs(dir, 0755, e) < 0 ? -1 : imex_grants_lock(dir, &g->lock, e);
@@ -93,8 +93,8 @@ static void take_result(struct grant_file *f) {
                 return;
         }
         log_warn(t->run == write_note
-                         ? "cannot note a claim in the folder of its IMEX domain"
-                         : "cannot remove the note of a claim from the folder of its IMEX domain",
+                         ? "cannot write the grant of a claim into the folder of its IMEX domain"
+                         : "cannot remove the grant of a claim from the folder of its IMEX domain",
                  kv_str("uid", f->claim), kv_str("domain", f->domain), kv_err(&t->e));
         snprintf(f->why, sizeof f->why, "%s", t->e.msg);
 }
@@ -114,7 +114,7 @@ static void on_disk(void *u) {
         g->settled(g->u);
 }
 
-/* What failed is tried again when somebody asks again. */
+/* Failed writes are retried on the next request. */
 static void settle(struct grants *g) {
         struct grant_file *f, *next;
         struct err e;
@@ -145,7 +145,7 @@ static void settle(struct grants *g) {
                 disk_run(g->disk, on_disk, g);
 }
 
-/* ---- what should be there ---- */
+/* ---- the desired files ---- */
 
 static struct grant_file *find(const struct grants *g, const char *domain, const char *claim) {
         struct grant_file *f;
@@ -234,53 +234,54 @@ enum grant_state grants_renewed(const struct grants *g, const char **ret_why) {
         return ret;
 }
 
-/* ---- what is there ---- */
+/* ---- the existing files ---- */
 
-struct look {
+struct found_domain {
         struct grants *g;
         const char *domain;
 };
 
-static int look_at_grant(void *u, int folder, const char *name, struct err *e) {
-        const struct look *l = u;
+static int add_found_grant(void *u, int folder, const char *name, struct err *e) {
+        const struct found_domain *l = u;
         add(l->g, l->domain, name)->there = NOTE_UNKNOWN;
         return 0;
 }
 
-static int look_at_domain(void *u, int folder, const char *name, struct err *e) {
+static int add_found_domain(void *u, int folder, const char *name, struct err *e) {
         struct grants *g = u;
-        struct look l = { g, name };
+        struct found_domain l = { g, name };
         if (!str_is_uuid(name))
                 return 0;
         _cleanup_(freep) char *dir = readiness_domain_dir(g->plugin_dir, name);
-        return imex_grants_each(dir, look_at_grant, &l, e);
+        return imex_grants_each(dir, add_found_grant, &l, e);
 }
 
-/* What cannot be read keeps the daemon in its domain, and concerns nobody else. */
-static void look(struct grants *g) {
+/* A file that cannot be read keeps the daemon in its domain, and has no other effect. */
+static void read_existing(struct grants *g) {
         _cleanup_(freep) char *path = file_join(g->plugin_dir, "domains");
         struct err e;
-        if (file_each(path, look_at_domain, g, &e) < 0 && e.kind != ERR_NOT_FOUND)
-                log_warn("cannot look which claims are noted in the folders of IMEX domains", kv_err(&e));
-        g->looked = true;
+        if (file_each(path, add_found_domain, g, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot list the grants in the folders of IMEX domains", kv_err(&e));
+        g->existing_read = true;
 }
 
-/* What the table and the operations make of a file that is there, or was to be written. */
+/* The desired content of an existing file, or of one that was to be written, by the table and the operations.
+ */
 static enum note judge_note(const struct grants *g, const struct grant_file *f) {
         const struct checkpoint_claim *entry = checkpoint_find(&g->claims->journal.table, f->claim);
         if (entry && entry->state == CHECKPOINT_COMPLETED)
                 return NOTE_GRANTING;
         if (ops_active(g->claims, f->claim))
                 return f->wanted ? f->wanted : NOTE_WAITING;
-        /* One that could not be written is not tried again until the claim is prepared again. */
+        /* One that could not be written is not retried until the claim is prepared again. */
         bool failed = f->there == NOTE_NONE && f->why[0];
         return entry && entry->state == CHECKPOINT_STARTED && !failed ? NOTE_WAITING : NOTE_NONE;
 }
 
 void grants_follow(struct grants *g) {
         struct grant_file *f;
-        if (!g->looked)
-                look(g);
+        if (!g->existing_read)
+                read_existing(g);
         LIST_FOREACH (f, &g->files, link) {
                 f->wanted = judge_note(g, f);
                 if (!f->wanted)

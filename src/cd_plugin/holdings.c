@@ -13,9 +13,9 @@
 
 enum { TOGETHER_MS = 1000, FILE_MAX_BYTES = 4 << 20, REPORT_MAX_BYTES = 256 << 10 };
 
-/* Of a claim, from its Prepare on, or from when it was looked up. */
+/* A claim, from its Prepare on, or from the first look-up. */
 struct known {
-        char *uid, *clique; /* clique NULL: its CDI file does not say */
+        char *uid, *clique; /* clique NULL: its CDI file has none */
         bool seen;
         UT_hash_handle hh;
 };
@@ -24,8 +24,8 @@ struct holdings {
         struct holdings_options o;
         struct known *known; /* by uid */
         bool reported;
-        /* As of the last table that was whole, in an arena of its own: amid a batch it is not. */
-        struct arena *a; /* NULL: there was none yet */
+        /* As of the last complete table, in a separate arena: during a batch the table is not complete. */
+        struct arena *a; /* NULL: there was no such table yet */
         struct holding *held;
         size_t n_held;
         /* NULL: not known yet */
@@ -58,7 +58,7 @@ static struct report_fabric *add_fabric(struct channel_report *r, const char *cl
         return f;
 }
 
-/* Several claims of a ComputeDomain hold its one channel. */
+/* Several claims of a ComputeDomain hold its single channel. */
 static void hold(struct report_fabric *f, int64_t id, const char *owner, struct arena *a) {
         for (size_t i = 0; i < f->n_held; i++) {
                 if (f->held[i].id == id && streq(f->held[i].owner, owner))
@@ -89,7 +89,7 @@ bool holdings_report(const struct holding *held, size_t n, const struct holdings
         return true;
 }
 
-/* ---- what is known of the claims ---- */
+/* ---- the partitions of the claims' channels ---- */
 
 static void drop(struct holdings *h, struct known *k) {
         HASH_DEL(h->known, k);
@@ -125,10 +125,9 @@ static struct known *look_up(struct holdings *h, const char *uid) {
         struct err e;
         const char *clique = NULL;
         if (file_read(path, FILE_MAX_BYTES, &text, NULL, &e) < 0)
-                log_warn(
-                        "the fabric of a channel that is held here is not known: it is taken for that of the "
-                        "node",
-                        kv_str("claim_uid", uid), kv_err(&e));
+                log_warn("the NVLink partition of a channel that is held here is not known: the node's "
+                         "partition is assumed",
+                         kv_str("claim_uid", uid), kv_err(&e));
         else
                 clique = rebuild_clique(text, a);
         struct known *k = put(h, uid, clique);
@@ -141,7 +140,7 @@ const char *holdings_clique(struct holdings *h, const char *claim_uid) {
         return (k ? k : look_up(h, claim_uid))->clique;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static void list_held(struct holdings *h, const struct checkpoint *table) {
         size_t most = 0;
@@ -153,7 +152,7 @@ static void list_held(struct holdings *h, const struct checkpoint *table) {
         h->held = arena_alloc(h->a, (most + 1) * sizeof *h->held);
         CHECKPOINT_EACH_DEVICE (table, c, d) {
                 const char *clique;
-                /* Channel 0 is nobody's own, so it was granted before channels were assigned. */
+                /* Channel 0 is never assigned, so it was granted with isolation by domain. */
                 if (device_is_daemon(d) || d->id < 1 || !str_is_uuid(str_or(d->domain, "")))
                         continue;
                 clique = holdings_clique(h, c->uid);
@@ -162,7 +161,7 @@ static void list_held(struct holdings *h, const struct checkpoint *table) {
         }
 }
 
-static void tell(struct holdings *h) {
+static void write_report(struct holdings *h) {
         struct channel_report report;
         if (!h->a || !h->clique)
                 return;
@@ -187,7 +186,7 @@ void holdings_follow(struct holdings *h, const struct checkpoint *table) {
                         drop(h, k);
         }
         list_held(h, table);
-        tell(h);
+        write_report(h);
 }
 
 static bool keep(char **at, const char *now) {
@@ -206,7 +205,7 @@ void holdings_place(struct holdings *h, const struct holdings_place *p) {
         news |= keep(&h->withheld, p->withheld);
         h->channel_count = p->channel_count;
         if (news)
-                tell(h);
+                write_report(h);
 }
 
 struct holdings *holdings_new(const struct holdings_options *o) {

@@ -17,14 +17,14 @@ enum {
         FIRST_MS = 10,
         SLOW_MS = 1000,
         TIMEOUT_MS = 5000,
-        /* A single question that fails says little on a busy machine. */
+        /* On a busy machine, one failed query means little. */
         UNANSWERED_MAX = 2,
         CONFIG_MAX = 64 << 10,
 };
 
-/* ---- where to ask ---- */
+/* ---- the place of the tool and its socket ---- */
 
-/* Paths as the tool is given them, borrowed or in the arena; NULL: that one does not exist. */
+/* Paths for the arguments of the tool, borrowed or in the arena; NULL: the file does not exist. */
 struct place {
         struct arena *a;
         const char *ctl, *socket, *config, *chroot;
@@ -40,7 +40,7 @@ static bool same_place(const struct place *a, const struct place *b) {
                streq(a->chroot, b->chroot);
 }
 
-/* A path of somewhere, as it is seen from here. */
+/* A path below `root` as this container sees it. */
 static char *see(const char *root, const char *path) {
         return root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
 }
@@ -53,19 +53,19 @@ static const char *if_exists(const char *root, const char *path) {
 struct host_imex {
         uv_loop_t *loop;
         struct host_imex_options o;
-        struct loop_timer look; /* the next look for the tool and its socket */
+        struct loop_timer search; /* the next search for the tool and its socket */
         char *config_path;
         bool waiting, settling;
         enum host_imex_own own;
-        /* Of the socket, or of the nearest folder on the way to it that is not there. */
+        /* Of the socket, or of the first folder on its path that does not exist. */
         struct watch_file watch;
         struct place place;
-        struct imex_probe *probe; /* NULL: there is nobody to ask */
+        struct imex_probe *probe; /* NULL: there is nothing to query */
         unsigned unanswered;
-        bool reached;       /* it has said something of itself at this place */
-        char word[40];      /* the daemon's last; "" none, or not here */
-        bool domain_due;    /* asked for since the daemon became READY, and not answered yet */
-        bool domain_failed; /* the last time it was asked for */
+        bool reached;       /* it has answered at this place */
+        char word[40];      /* the last state of nvidia-imex; "" none, or not here */
+        bool domain_due;    /* queried since nvidia-imex became READY, without an answer yet */
+        bool domain_failed; /* the last query failed */
         struct host_imex_status domain, status;
 };
 
@@ -73,7 +73,7 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         struct driver_file ctl;
         *ret = (struct place){ .a = arena_new(512) };
         if (driver_root_find_binary(&h->o.root, "nvidia-imex-ctl", ret->a, &ctl, e) < 0)
-                return err_wrap(e, "no nvidia-imex-ctl to ask with");
+                return err_wrap(e, "there is no nvidia-imex-ctl for queries");
         for (int here = 0; here < (h->o.only_with_socket ? 1 : 2) && !ret->ctl; here++) {
                 const char *root = here ? NULL : h->o.root.here;
                 ret->socket = if_exists(root, h->o.socket_path);
@@ -94,9 +94,9 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         return 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* Why silence says nothing here, or NULL: the daemon may run where only the host's own network reaches it. */
+/* Why a missing answer proves nothing, or NULL: nvidia-imex may be reachable only in the host's network. */
 static const char *out_of_reach(const struct host_imex *h) {
         _cleanup_(freep) char *path = NULL, *text = NULL;
         size_t n;
@@ -128,10 +128,10 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
         if (unreached) {
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason,
-                         "nvidia-imex does not answer, and may run all the same: %s", unreached);
+                         "nvidia-imex does not answer, but may still run: %s", unreached);
         } else if (!streq(word, IMEX_STATE_READY) || !h->domain_due) {
-                /* Half of the truth is no state: a daemon that is READY in a domain that is not would first
-                 * be told of as UP. */
+                /* Without the domain's answer there is no state: nvidia-imex that is READY in a domain that
+                 * is not would first be reported as UP. */
                 host_status_judge(word, why, &h->domain, &h->status);
         }
         h->o.answered(h->o.u);
@@ -208,33 +208,33 @@ static void ask_at(struct host_imex *h, struct place *p) {
 
 static void on_way_changed(struct watch_file *w) {
         struct host_imex *h = w->u;
-        loop_timer_start(&h->look, 0);
+        loop_timer_start(&h->search, 0);
 }
 
-/* Afresh at each look: the watch is of the first name on the way to the socket that is not there, or the
- * socket. */
+/* Starts the watch again after each search: it watches the first part of the socket's path that does not
+ * exist, or the socket. */
 static void watch_the_way(struct host_imex *h) {
         _cleanup_(freep) char *path = see(h->o.root.here, h->o.socket_path);
         struct err e;
         watch_file_stop(&h->watch);
         h->watch.u = h;
         if (watch_file_start_below(&h->watch, h->loop, h->o.root.here, path, on_way_changed, &e) < 0) {
-                log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
-                         "intervals",
+                log_warn("cannot watch for the socket of the host's own nvidia-imex: the plugin searches for "
+                         "it at intervals",
                          kv_err(&e));
-                loop_timer_start(&h->look, h->o.interval_ms);
+                loop_timer_start(&h->search, h->o.interval_ms);
         }
 }
 
-/* The tool, the socket and the configuration come and go with the host's packages and services. */
-static void on_look(void *u) {
+/* The tool, the socket and the configuration appear and disappear with the host's packages and services. */
+static void on_search(void *u) {
         struct host_imex *h = u;
         struct place now;
         struct err e;
         if (h->o.only_with_socket)
                 watch_the_way(h);
         else
-                loop_timer_start(&h->look,
+                loop_timer_start(&h->search,
                                  h->waiting && h->o.interval_ms > SLOW_MS ? SLOW_MS : h->o.interval_ms);
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
@@ -274,7 +274,7 @@ void host_imex_poll_fast(struct host_imex *h) {
         if (h->probe)
                 imex_probe_speed_up(h->probe);
         else
-                loop_timer_start(&h->look, 0);
+                loop_timer_start(&h->search, 0);
 }
 
 void host_imex_poll_slow(struct host_imex *h) {
@@ -302,8 +302,8 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
         h->o = *o;
         h->config_path =
                 xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
-        loop_timer_init(&h->look, loop, on_look, h);
-        loop_timer_start(&h->look, 0);
+        loop_timer_init(&h->search, loop, on_search, h);
+        loop_timer_start(&h->search, 0);
         return h;
 }
 
@@ -312,7 +312,7 @@ void host_imex_free(struct host_imex *h) {
                 return;
         drop_probe(h);
         watch_file_stop(&h->watch);
-        loop_timer_done(&h->look);
+        loop_timer_done(&h->search);
         free(h->config_path);
         free(h);
 }

@@ -33,7 +33,7 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
 void host_imex_free(struct host_imex *h);
 
 const struct host_imex_status *host_imex_get(const struct host_imex *h);
-/* IMEX has answered READY, and nothing else since, to a query that began after since_ns (uv_hrtime()). False:
+/* IMEX has answered exactly READY to a query that began after since_ns (uv_hrtime()). False:
  * `reason` begins with the node's name. */
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n);
 /* The state of nvidia-imex itself, whatever its domain's state is. NOT_KNOWN until it has failed to answer

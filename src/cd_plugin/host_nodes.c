@@ -19,7 +19,7 @@ static int make(int folder, const char *dir, const struct cdi_node *node, struct
             st.st_rdev == numbers && (st.st_mode & 0777) == node->mode)
                 return 0;
         _cleanup_(freep) char *fresh = xasprintf(".%s.new", name);
-        unlinkat(folder, fresh, 0); /* of a plugin that was killed */
+        unlinkat(folder, fresh, 0); /* left by a plugin that was killed */
         if (mknodat(folder, fresh, S_IFCHR, numbers) < 0 || fchmodat(folder, fresh, node->mode, 0) < 0 ||
             renameat(folder, fresh, folder, name) < 0) {
                 int error = errno;

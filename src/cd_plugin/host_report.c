@@ -12,12 +12,13 @@ enum { REASON_MS = 3000 };
 
 struct host_report {
         struct host_report_options o;
-        bool any;        /* something was told */
-        bool in_the_way; /* of our daemons, as was told */
-        struct host_imex_status told;
+        bool any;        /* something was reported */
+        bool in_the_way; /* of our daemons, as last reported */
+        struct host_imex_status reported;
 };
 
-/* A change of state at once; of its reason, which names nodes as they come and go, with what follows. */
+/* A change of state is written at once. A change of its reason, which names nodes as they come and go, waits
+ * for other writes. */
 static void annotate(const struct host_report *r, const struct host_imex_status *s, bool state) {
         own_pod_set(r->o.own_pod, IMEX_ANNOTATION_HOST_STATE,
                     s->state == HOST_IMEX_UNKNOWN ? NULL : host_imex_state_names[s->state], 0);
@@ -25,12 +26,12 @@ static void annotate(const struct host_report *r, const struct host_imex_status 
                     state ? 0 : REASON_MS);
 }
 
-/* IMEX is the host's to run. */
-static void tell_state(struct host_report *r, const struct event_about *node,
-                       const struct host_imex_status *s) {
+/* The host runs IMEX. */
+static void report_state(struct host_report *r, const struct event_about *node,
+                         const struct host_imex_status *s) {
         switch (s->state) {
         case HOST_IMEX_UP:
-                if (r->any) /* a plugin that starts finds it so and has nothing to say */
+                if (r->any) /* the first answer after a start is no change */
                         event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_UP,
                                      "the host's nvidia-imex is READY, and its domain is %s",
                                      str_or(s->domain, "not known"));
@@ -40,22 +41,22 @@ static void tell_state(struct host_report *r, const struct event_about *node,
                 break;
         case HOST_IMEX_DOWN:
                 event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_DOWN,
-                             "%s; the driver does not start it: that is for systemctl, or whatever runs "
-                             "nvidia-imex on this host",
+                             "%s; the driver does not start nvidia-imex on hosts: start it with systemctl, "
+                             "or with the tool that runs it on this host",
                              s->reason);
                 break;
         case HOST_IMEX_UNKNOWN:
         case HOST_IMEX_STATES:
                 event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_UNKNOWN,
-                             "how the host's IMEX is cannot be told: %s", s->reason);
+                             "the state of the host's nvidia-imex is not known: %s", s->reason);
                 break;
         }
 }
 
-/* IMEX is ours to run, in pods: one of the host holds the driver's only session. One that only does not
- * answer may hold it still. */
-static void tell_conflict(struct host_report *r, const struct event_about *node,
-                          const struct host_imex_status *s) {
+/* We run IMEX in pods: the host's nvidia-imex would hold the driver's only session. One that does not answer
+ * may still hold it. */
+static void report_conflict(struct host_report *r, const struct event_about *node,
+                            const struct host_imex_status *s) {
         bool gone = streq(s->word, IMEX_STATE_UNAVAILABLE) || (!*s->word && s->state == HOST_IMEX_UNKNOWN),
              runs = *s->word && !gone;
         if (runs && !r->in_the_way)
@@ -66,28 +67,28 @@ static void tell_conflict(struct host_report *r, const struct event_about *node,
                              s->word);
         else if (gone && r->in_the_way)
                 event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_GONE,
-                             "no nvidia-imex runs on this host any more");
+                             "nvidia-imex no longer runs on this host");
         r->in_the_way = runs || (r->in_the_way && !gone);
 }
 
 void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
         struct event_about node = { "v1", "Node", NULL, r->o.node, r->o.node };
         if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
-                return; /* nothing is known yet */
-        bool state = !r->any || s->state != r->told.state;
-        bool reason = !r->any || !streq(s->reason, r->told.reason);
+                return; /* the state is not known yet */
+        bool state = !r->any || s->state != r->reported.state;
+        bool reason = !r->any || !streq(s->reason, r->reported.reason);
         plugin_metrics_host(r->o.metrics, s);
         if (state || reason)
                 log_info("the host's nvidia-imex", kv_str("state", host_imex_state_names[s->state]),
-                         kv_str("says", s->word), kv_str("domain", s->domain), kv_int("nodes", s->nodes),
+                         kv_str("status", s->word), kv_str("domain", s->domain), kv_int("nodes", s->nodes),
                          kv_int("ready", s->nodes_ready), kv_str("why", s->reason));
         if (mode_runs_daemons(r->o.mode))
-                tell_conflict(r, &node, s);
+                report_conflict(r, &node, s);
         else if (state)
-                tell_state(r, &node, s);
+                report_state(r, &node, s);
         if ((state || reason) && r->o.own_pod && !mode_runs_daemons(r->o.mode))
                 annotate(r, s, state);
-        r->told = *s;
+        r->reported = *s;
         r->any = true;
 }
 

@@ -32,7 +32,7 @@ static void describe_domain(const struct imex_ctl_domain *d, const struct host_i
         buf_done(&b);
 }
 
-/* Of this node's daemon; when its node cannot be told from others, the version that all have. */
+/* The version of this node's nvidia-imex; if its node cannot be identified, the version that all have. */
 static const char *version_of(const struct imex_ctl_domain *d, const char *node) {
         const struct imex_ctl_node *own = imex_ctl_find(d, "", node);
         const char *common = "";
@@ -69,7 +69,7 @@ void host_status_judge(const char *word, const char *why, const struct host_imex
         if (streq(word, IMEX_STATE_READY)) {
                 if (unasked)
                         snprintf(ret->reason, sizeof ret->reason,
-                                 "nvidia-imex is READY, but its domain cannot be asked for: %s",
+                                 "nvidia-imex is READY, but the state of its domain is not known: %s",
                                  domain->reason);
                 return;
         }
@@ -77,5 +77,6 @@ void host_status_judge(const char *word, const char *why, const struct host_imex
         if (*word)
                 snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex is %s", word);
         else
-                snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex cannot be asked: %s", why);
+                snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex cannot be queried: %s",
+                         why);
 }

@@ -15,16 +15,16 @@ struct isolation {
         struct holdings *holdings;
         struct toolkit_watch *toolkit;
         struct withhold_steady down, counts_differ, versions_differ;
-        struct loop_timer due; /* of these */
+        struct loop_timer due; /* of the states above */
         uint64_t born_ms;
-        bool decided; /* once */
+        bool decided; /* has been decided before */
         struct standing standing;
-        const char *withheld; /* the reason for which nothing is offered, NULL: none */
-        enum toolkit_answer told;
-        bool told_any;
+        const char *withheld; /* why no devices are offered; NULL: they are */
+        enum toolkit_answer reported;
+        bool any_reported;
 };
 
-/* ---- the fabric ---- */
+/* ---- the partition ---- */
 
 static const char *imex_version(const struct isolation *i) {
         return i->o.standing ? i->standing.version : i->o.host ? host_imex_get(i->o.host)->version : "";
@@ -34,7 +34,7 @@ static void place(struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
         const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
         const char *imex = imex_version(i);
-        /* Of a driver that is away nobody knows which clique it will be in. */
+        /* Without a driver, the node's next clique ID is not known. */
         if (f->known && f->usable)
                 holdings_place(i->holdings, &(struct holdings_place){
                                                     .clique = f->fabric.clique_id,
@@ -77,35 +77,35 @@ struct holdings *isolation_holdings(const struct isolation *i) {
 
 /* ---- the container toolkit ---- */
 
-static void tell_toolkit(struct isolation *i) {
+static void report_toolkit(struct isolation *i) {
         const struct event_about node = { "v1", "Node", NULL, i->o.node, i->o.node };
         const char *why;
         enum toolkit_answer answer = toolkit_watch_get(i->toolkit, &why);
         plugin_metrics_toolkit(i->o.metrics, answer);
-        if (i->told_any && answer == i->told)
+        if (i->any_reported && answer == i->reported)
                 return;
-        log_info("the container toolkit and requests for IMEX channels",
+        log_info("how the container toolkit handles requests for IMEX channels",
                  kv_str("answer", toolkit_answer_names[answer]), kv_str("why", why));
         if (answer == TOOLKIT_NOT_FOUND && !i->o.trust_toolkit)
                 event_record(
                         i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_NOT_FOUND,
                         "no configuration of the NVIDIA container toolkit was found on this node (%s, %s): "
-                        "if it is installed elsewhere, see to it that it sets " TOOLKIT_SETTING
-                        "=true, because otherwise any container may have any IMEX channel by asking for it",
+                        "if it is installed elsewhere, make sure that it sets " TOOLKIT_SETTING
+                        "=true, because otherwise any container can get any IMEX channel by requesting it",
                         toolkit_paths[0], toolkit_paths[1]);
         else if (answer == TOOLKIT_GIVES && i->o.trust_toolkit)
                 event_record(
                         i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_GIVES_CHANNELS,
-                        "%s, so that any container may have any IMEX channel by asking for it; devices are "
-                        "offered all the same (imex.trustContainerToolkit)",
+                        "%s, so any container can get any IMEX channel by requesting it; devices are offered "
+                        "nevertheless (imex.trustContainerToolkit)",
                         why);
-        i->told = answer;
-        i->told_any = true;
+        i->reported = answer;
+        i->any_reported = true;
 }
 
 static void on_toolkit(void *u) {
         struct isolation *i = u;
-        tell_toolkit(i);
+        report_toolkit(i);
         i->o.changed(i->o.u);
 }
 
@@ -120,7 +120,7 @@ static bool is_undecided(struct isolation *i, uint64_t *ret_due) {
         bool unasked = i->o.host && host_imex_own(i->o.host) == HOST_IMEX_NOT_ASKED,
              unseen = !fabric_watch_seen(i->fabric);
         *ret_due = UINT64_MAX;
-        /* Which claims are prepared is read before anything else can be; isolation_standing() tells. */
+        /* The prepared claims are read before anything else is known; isolation_standing() reports them. */
         if (is_unread(i))
                 return true;
         *ret_due = i->born_ms + FIRST_LOOK_MS;
@@ -135,7 +135,8 @@ static bool steady(struct isolation *i, struct withhold_steady *s, bool now, uin
         return counts;
 }
 
-/* A node that joins, or joins again, offers at once: what it left in order proves nothing against it. */
+/* A node that joins, again or for the first time, offers at once: that it left in an orderly way is no reason
+ * to wait. */
 static void look_at_standing(struct isolation *i, struct withhold_input *in, uint64_t *due) {
         in->of_daemon = true;
         in->imex_why = i->standing.why;
@@ -147,16 +148,16 @@ static void look_at_standing(struct isolation *i, struct withhold_input *in, uin
         else
                 in->imex_down = steady(i, &i->down, i->standing.state == STANDING_NOT_READY, due);
         if (in->imex_down && i->standing.state == STANDING_READY)
-                in->imex_why = "the nvidia-imex of this node was not READY for a while";
+                in->imex_why = "the nvidia-imex of this node has not been READY for a while";
 }
 
-/* What nobody knows leaves it as it is. */
+/* An unknown state changes nothing. */
 static void look_at_host(struct isolation *i, struct withhold_input *in, uint64_t *due) {
         enum host_imex_own own = i->o.host ? host_imex_own(i->o.host) : HOST_IMEX_NOT_KNOWN;
         bool known = own == HOST_IMEX_READY || own == HOST_IMEX_NOT_READY,
              now = known ? own == HOST_IMEX_NOT_READY : i->down.value;
         in->imex_down = steady(i, &i->down, now, due);
-        in->imex_why = "the host's nvidia-imex was not READY for a while";
+        in->imex_why = "the host's nvidia-imex has not been READY for a while";
         if (!i->o.host)
                 return;
         const struct host_imex_status *s = host_imex_get(i->o.host);
@@ -171,7 +172,7 @@ static void look_at_others(struct isolation *i, const struct facts *f, struct wi
         in->fabric_count = fabric ? fabric->channel_count : 0;
         in->fabric_imex = fabric ? str_or(fabric->imex_version, "") : "";
         in->imex_version = imex_version(i);
-        /* Before anybody has said what the others have, nobody differs. */
+        /* Without counts from other nodes there is no difference. */
         if (in->fabric_count)
                 in->counts_differ = steady(i, &i->counts_differ, in->fabric_count != f->channel_count, due);
         if (*in->fabric_imex && *in->imex_version)
@@ -218,7 +219,7 @@ struct isolation *isolation_new(const struct isolation_options *o) {
                 o->loop,
                 &(struct toolkit_watch_options){
                         .roots = roots, .n_roots = *o->host_root ? 2 : 1, .changed = on_toolkit, .u = i });
-        tell_toolkit(i);
+        report_toolkit(i);
         return i;
 }
 

@@ -56,7 +56,7 @@ static void add(struct lookup *l, yyjson_val *item) {
         yyjson_val *m = yyjson_obj_get(item, "metadata");
         const char *mode =
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
-        /* One that cannot be read is one that no claim can be for. */
+        /* No claim can be for a domain that cannot be read. */
         if (jd_decode(kube_f_meta, m, false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
         struct lookup_domain *d = arena_alloc(l->list->arena, sizeof *d);
@@ -76,7 +76,7 @@ static void on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
         struct err many;
         yyjson_val *items = yyjson_obj_get(page, "items"), *item;
         size_t i, max;
-        /* What was left out would look as if it did not exist. */
+        /* A domain that was left out would seem not to exist. */
         if (!e && l->list->n + yyjson_arr_size(items) > DOMAINS_MAX) {
                 err_set(&many, ERR_INVALID, 0, "there are more than %d", DOMAINS_MAX);
                 e = &many;
@@ -174,7 +174,7 @@ struct lookup_watches {
         LIST_HEAD(, lookup_watch) list;
 };
 
-/* Nothing but the metadata is asked for. */
+/* Requests only the metadata. */
 struct seen_domain {
         struct kube_object o;
 };
@@ -187,7 +187,7 @@ static const char *by_uid(const struct kube_object *o) {
 
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct lookup_watch *w = u;
-        /* A domain that turns up frees nobody who waits. */
+        /* A new domain does not change the state of a waiting Prepare. */
         if (old && (!now || (now->meta.deleted && !old->meta.deleted)))
                 w->all->changed(w->all->u);
 }

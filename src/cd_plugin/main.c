@@ -44,71 +44,72 @@ struct plugin {
         struct plugin_metrics metrics;
         struct host_report *host_report;
         struct rack_watch *rack;
-        struct isolation *isolation; /* NULL: ComputeDomains have no channels of their own */
-        struct offering offering;    /* as it was told and published */
+        struct isolation *isolation; /* NULL: isolation by domain */
+        struct offering offering;    /* as last reported and published */
         const char *host_root;
         bool trust_toolkit;
-        bool told_rack; /* that the Node lacks the label */
-        char told[32];  /* the reason of the last Event about withheld devices; "" none */
+        bool rack_reported; /* that the Node lacks the label */
+        char withheld[32];  /* the reason of the last Event about withheld devices; "" none */
 };
 
 /* ---- facts and what is published ---- */
 
-/* Is what is said of the channels said of the daemon's device, too? */
+/* Does the state of the channels also apply to the daemon's device? */
 static bool with_daemon(const struct plugin *p) {
         return mode_runs_daemons(p->cd.mode) && !mode_is_standing(p->cd.mode);
 }
 
-static void tell_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
+static void report_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         plugin_metrics_offered(&p->metrics, o->reason);
         if (o->offered) {
                 log_info("this node offers its devices", kv_str("driver", f->driver_version),
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),
                          kv_str("why", f->fabric.reason));
-                if (p->told[0])
+                if (p->withheld[0])
                         event_record(p->main.events, &node, EVENT_NORMAL,
                                      REASON_COMPUTE_DOMAIN_DEVICES_OFFERED,
                                      "the %s of this node %s offered again",
                                      with_daemon(p) ? "IMEX channel and daemon" : "IMEX channel",
                                      with_daemon(p) ? "are" : "is");
-                p->told[0] = '\0';
+                p->withheld[0] = '\0';
                 return;
         }
         log_warn("this node offers no devices", kv_str("reason", o->reason), kv_str("why", o->message));
-        if (!streq(p->told, o->reason))
+        if (!streq(p->withheld, o->reason))
                 event_record(p->main.events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD,
                              "no IMEX channel%s is offered on this node (%s): %s",
                              with_daemon(p) ? " or daemon" : "", o->reason, o->message);
-        snprintf(p->told, sizeof p->told, "%s", o->reason);
+        snprintf(p->withheld, sizeof p->withheld, "%s", o->reason);
 }
 
-static void tell_unlabelled(struct plugin *p, bool is, const char *rack) {
+static void report_unlabelled(struct plugin *p, bool is, const char *rack) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
-        if (is && !p->told_rack)
+        if (is && !p->rack_reported)
                 event_record(p->main.events, &node, EVENT_WARNING, REASON_RACK_LABEL_MISSING,
-                             "this node has no label %s that names its rack "
+                             "this node has no label %s with the name of its rack "
                              "(rackDomains.nameFromNodeLabel), so it %s%s",
                              p->rack_label,
                              rack ? "is in the rack of its NVLink partition, " : "is in no rack",
                              str_or(rack, ""));
-        p->told_rack = is;
+        p->rack_reported = is;
 }
 
 static void publish(struct plugin *p) {
         const struct facts *f = facts_get(p->cd.facts);
         const char *clique = f->usable ? f->fabric.clique_id : "", *label = NULL;
         char rack[RACK_MAX + 1];
-        /* A rack that is not the node's would get a ComputeDomain of its own. */
+        /* Nodes with a wrong rack would get a separate ComputeDomain. */
         if (p->rack && !rack_watch_value(p->rack, &label))
                 return;
         bool racked = p->racks && rack_id(label, clique, rack);
         if (p->rack && f->usable)
-                tell_unlabelled(p, !label, racked ? rack : NULL);
+                report_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = offer_content(&(struct offer){
                 .channels = p->offering.offered && !p->main.leaves,
                 .seats = mode_seats(p->cd.mode),
-                /* The daemon needs its device before the node can join what its channels wait for. */
+                /* The daemon needs its device before the node can join the domain that its channels wait for.
+                 */
                 .daemon = mode_is_standing(p->cd.mode) ? f->usable
                                                        : mode_runs_daemons(p->cd.mode) && p->offering.offered,
                 .clique_id = clique,
@@ -126,7 +127,7 @@ static void on_rack(void *u) {
         publish_known(u);
 }
 
-/* The daemon's device stays: IMEX has to run until the pods are gone. */
+/* The daemon's device stays: IMEX must run until the pods have ended. */
 static void withdraw(struct node_main *m) {
         publish_known(CONTAINER(m, struct plugin, main));
 }
@@ -137,7 +138,7 @@ static void on_facts(void *u) {
         if (p->isolation)
                 isolation_facts(p->isolation);
         if (isolation_judge(p->isolation, f, &p->offering)) {
-                tell_offering(p, f, &p->offering);
+                report_offering(p, f, &p->offering);
                 publish(p);
         }
         cd_driver_facts(p->main.claims->o.u);
@@ -152,7 +153,7 @@ static void on_isolation(void *u) {
                         !streq(now.reason, p->offering.reason) || !streq(now.message, p->offering.message);
                 p->offering = now;
                 if (news)
-                        tell_offering(p, f, &now);
+                        report_offering(p, f, &now);
                 if (news)
                         publish(p);
         }
@@ -281,16 +282,16 @@ static int check(struct node_main *m, struct err *e) {
                                p->imex_socket);
         if (p->host_interval_ms && (p->host_interval_ms < 1000 || p->host_interval_ms > 3600000))
                 return err_set(e, ERR_INVALID, 0,
-                               "--imex-host-probe-interval: from 1s to 1h, or 0 for never, not %lld ms",
+                               "--imex-host-probe-interval: 1s to 1h, or 0 for never, not %lld ms",
                                (long long)p->host_interval_ms);
         if (!p->host_interval_ms && p->cd.wait_for_host)
                 return err_set(e, ERR_INVALID, 0,
-                               "--imex-host-probe-interval: 0 is not possible where pods wait until the "
-                               "host's nvidia-imex is READY (imex.waitForHost)");
+                               "--imex-host-probe-interval: must not be 0 if pods wait until the host's "
+                               "nvidia-imex is READY (imex.waitForHost)");
         return 0;
 }
 
-static void tell_options(const struct plugin *p, const struct flag *flags) {
+static void log_options(const struct plugin *p, const struct flag *flags) {
         struct buf gates = BUF_INIT(4096);
         gates_render(&p->gates, &gates);
         log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->cd.mode->name),
@@ -380,7 +381,7 @@ int main(int argc, char **argv) {
         int r = node_main_flags(m, flags, argc, argv, check);
         if (r >= 0)
                 return r;
-        tell_options(&p, flags);
+        log_options(&p, flags);
         plugin_metrics_init(&p.metrics, p.flags.node);
         plugin_metrics_offered(&p.metrics, REASON_DRIVER_NOT_ASKED_YET);
         m->registry = p.metrics.registry;

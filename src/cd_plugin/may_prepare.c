@@ -23,8 +23,8 @@ __attribute__((format(printf, 2, 3))) static bool no(const struct answer *a, con
         return false;
 }
 
-/* Why the controller assigns nothing, in its words, by the first of two conditions that is True; NULL: the
- * fabric's object gives no reason. */
+/* Why the controller assigns nothing, in its words, by the first of two conditions that is True. NULL: the
+ * fabric object gives no reason. */
 static const char *standstill(const struct compute_domain_fabric *f, const char *type, const char *other) {
         const char *const types[] = { type, other };
         const struct condition *c =
@@ -46,18 +46,19 @@ bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *m
                 return no(&a, "no channel has been assigned to ComputeDomain '%s/%s' on %s yet%s%s",
                           q->domain_ns, q->domain_name, rack_of(q), why ? ": " : "",
                           why ? why
-                              : "; if that lasts, look whether a compute-domain-controller leads, and at its "
+                              : "; if that lasts, check that a compute-domain-controller leads, and read its "
                                 "log");
         if (c->releasing)
-                return no(&a,
-                          "the channel of ComputeDomain '%s/%s' on %s is being taken back because nobody "
-                          "had a claim for it; it is kept once the controller has seen this one",
-                          q->domain_ns, q->domain_name, rack_of(q));
+                return no(
+                        &a,
+                        "the channel of ComputeDomain '%s/%s' on %s is being reclaimed because no claim used "
+                        "it; it is kept as soon as the controller has seen this claim",
+                        q->domain_ns, q->domain_name, rack_of(q));
         if (c->id < 1 || c->id >= FABRIC_CHANNELS_MOST || (uint64_t)c->id >= q->channel_count)
                 return no(&a,
                           "ComputeDomain '%s/%s' has channel %" PRId64
                           " on %s, which this node's driver does not have: it has 1 to %u "
-                          "(NVreg_ImexChannelCount must be the same on all nodes of a fabric)",
+                          "(NVreg_ImexChannelCount must be the same on all nodes of a partition)",
                           q->domain_ns, q->domain_name, c->id, rack_of(q), q->channel_count - 1);
         *ret = c->id;
         return true;
@@ -68,12 +69,13 @@ bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *m
 static bool no_state(const struct answer *a, const struct prepare_daemon *d) {
         if (d->unread.kind != ERR_NOT_FOUND)
                 return no(a, "the IMEX daemon's state cannot be read: %s", d->unread.msg);
-        return no(a,
-                  "the IMEX daemon of this node has not joined this IMEX domain yet; while another one uses "
-                  "the node, it leaves that first");
+        return no(
+                a,
+                "the IMEX daemon of this node has not joined this IMEX domain yet; if it is in another one, "
+                "it leaves that one first");
 }
 
-/* Why it is not READY the daemon knows best, if its file can be believed. */
+/* If the daemon's file is valid, it has the best reason for not being READY. */
 static bool is_ready(const struct answer *a, const struct prepare_daemon *d,
                      struct assignment_id *ret_assignment) {
         struct imex_state s = d->state;
@@ -96,10 +98,10 @@ bool may_prepare_daemon(const struct prepare_question *q, const struct prepare_d
         if (d->runner != PREPARE_RUNNER_OWN)
                 return no(
                         &a,
-                        "no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
+                        "no IMEX daemon runs on this node yet; if that lasts, check that the Node has the "
                         "label " CD_LABEL_DAEMON
-                        "=true, which the controller sets, and at the pod of DaemonSet " CD_DAEMON_OBJECT
-                        " here, in the driver's namespace");
+                        "=true, which the controller sets, and look at the pod of DaemonSet " CD_DAEMON_OBJECT
+                        " on this node, in the driver's namespace");
         if (d->unread.kind != ERR_NONE)
                 return no_state(&a, d);
         return is_ready(&a, d, ret_assignment);
@@ -112,64 +114,62 @@ bool may_prepare_terminating(const struct prepare_question *q, const struct prep
 
 /* ---- the assignment ---- */
 
-/* Whose IMEX domain it is, for people. */
+/* The owner of the IMEX domain, for people. */
 static const char *owner(const struct prepare_question *q, char *text, size_t n) {
         if (q->stands)
-                return "its fabric";
+                return "its NVLink partition";
         snprintf(text, n, "ComputeDomain '%s/%s'", q->domain_ns, q->domain_name);
         return text;
 }
 
-static bool not_assigned(const struct answer *a, const char *whose) {
+static bool not_assigned(const struct answer *a, const char *owner_name) {
         const struct prepare_question *q = a->q;
         const char *why = standstill(q->fabric, FABRIC_ASSIGNMENTS_LOST,
                                      q->stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
         char otherwise[400];
         if (q->stands)
                 snprintf(otherwise, sizeof otherwise,
-                         "look at the conditions of ComputeDomainFabric %s, and whether the node is cordoned",
+                         "look at the conditions of ComputeDomainFabric %s, and check whether the node is "
+                         "cordoned",
                          q->clique_id);
         else
-                snprintf(
-                        otherwise, sizeof otherwise,
-                        "look at the conditions of the ComputeDomain (one that the Go driver formed takes "
-                        "new "
-                        "nodes after its last pod has ended), whether a compute-domain-controller leads, and "
-                        "at its log");
-        return no(a, "this node has no assignment in the IMEX domain of %s on %s yet%s%s", whose, rack_of(q),
-                  why ? ": " : "; if that lasts, ", why ? why : otherwise);
+                snprintf(otherwise, sizeof otherwise,
+                         "look at the conditions of the ComputeDomain (one that the Go driver formed accepts "
+                         "new nodes after its last pod has ended), check that a compute-domain-controller "
+                         "leads, and read its log");
+        return no(a, "this node has no assignment in the IMEX domain of %s on %s yet%s%s", owner_name,
+                  rack_of(q), why ? ": " : "; if that lasts, ", why ? why : otherwise);
 }
 
-/* Why an assignment serves nobody in the state that it is in. */
-static bool is_active(const struct answer *a, const struct fabric_assignment *x, const char *whose) {
+/* Why an assignment serves no pods in its state. */
+static bool is_active(const struct answer *a, const struct fabric_assignment *x, const char *owner_name) {
         if (fabric_is_reserved(x))
                 return no(a,
                           "the IMEX daemon of this node has been replaced; the node's index in the IMEX "
                           "domain of %s is reserved until the new daemon reports",
-                          whose);
+                          owner_name);
         if (streq(x->state, FABRIC_ENDING))
-                return no(a, "%s is being deleted, and this node leaves its IMEX domain", whose);
+                return no(a, "%s is being deleted, and this node leaves its IMEX domain", owner_name);
         if (fabric_is_leaving(x))
                 return no(a,
                           "this node is leaving the IMEX domain of %s, because %s; it stays, or joins again, "
-                          "once the controller has seen this claim",
-                          whose,
-                          a->q->stands ? "it is cordoned, and nobody had a claim here"
-                                       : "nobody had a claim for it here");
+                          "as soon as the controller has seen this claim",
+                          owner_name,
+                          a->q->stands ? "it is cordoned, and no claim used it" : "no claim used it here");
         return fabric_is_active(x) || no(a,
                                          "the assignment of this node in the IMEX domain of %s has the state "
                                          "'%.40s', which this version of the driver does not know",
-                                         whose, x->state);
+                                         owner_name, x->state);
 }
 
-/* The daemon of an earlier claim, or of an earlier boot, may still be the one that the controller knows. */
+/* The controller may still know only the daemon of an earlier claim or an earlier boot. */
 static bool is_for(const struct answer *a, const struct fabric_assignment *x, const struct prepare_daemon *d,
-                   const char *whose) {
+                   const char *owner_name) {
         return (streq(x->claim, d->claim_uid) && streq(x->boot_id, a->q->boot_id)) ||
                no(a,
                   "the assignment of this node in the IMEX domain of %s is for an earlier IMEX daemon of "
-                  "this node; the present one gets its own when it has reported",
-                  whose);
+                  "this node; the present daemon gets its own after its report",
+                  owner_name);
 }
 
 static bool may_prepare_own(const struct answer *a, const struct prepare_daemon *d) {
@@ -178,28 +178,28 @@ static bool may_prepare_own(const struct answer *a, const struct prepare_daemon 
         const struct fabric_assignment *x = domain ? fabric_assignment_of(domain, q->node) : NULL;
         struct assignment_id ready;
         char text[400];
-        const char *whose = owner(q, text, sizeof text);
+        const char *owner_name = owner(q, text, sizeof text);
         if (q->stands && may_prepare_terminating(q, d))
                 return no(a,
                           "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
                           "serves the pods that have channels here, and ends after the last of them. This "
                           "pod gets its channel when the next daemon of the node is READY");
         if (!x)
-                return not_assigned(a, whose);
-        if (!is_active(a, x, whose) || !is_for(a, x, d, whose) ||
+                return not_assigned(a, owner_name);
+        if (!is_active(a, x, owner_name) || !is_for(a, x, d, owner_name) ||
             !may_prepare_daemon(q, d, &ready, a->msg, a->n))
                 return false;
         return (streq(ready.clique_id, q->clique_id) && ready.index == x->index && ready.epoch == x->epoch) ||
                no(a,
                   "the IMEX daemon of this node still has an earlier assignment to the IMEX domain of %s "
-                  "(epoch %" PRId64 ", now %" PRId64 "): it takes the new one when no pod uses the earlier "
-                  "one",
-                  whose, ready.epoch, x->epoch);
+                  "(epoch %" PRId64 ", now %" PRId64
+                  "): it takes the new one when no pod uses the earlier one",
+                  owner_name, ready.epoch, x->epoch);
 }
 
 /* ---- a domain of the Go driver ---- */
 
-/* NULL: the clique has no entry of this node. */
+/* NULL: the clique has no entry for this node. */
 static const struct domain_node *entry_in(const struct clique *c, const char *node) {
         for (size_t i = 0; c && i < c->n_nodes; i++)
                 if (streq(c->nodes[i].node, node))
@@ -207,7 +207,7 @@ static const struct domain_node *entry_in(const struct clique *c, const char *no
         return NULL;
 }
 
-/* Why it serves nobody yet; NULL: it does. What the entry says of an earlier boot does not count. */
+/* Why it does not serve yet; NULL: it does. The state in an entry of an earlier boot does not count. */
 static const char *go_lacks(const struct domain_node *entry, const char *address) {
         if (!entry)
                 return "has not joined the ComputeDomainClique of this node";
@@ -220,12 +220,12 @@ static const char *go_lacks(const struct domain_node *entry, const char *address
 
 static bool may_prepare_go(const struct answer *a, const struct prepare_daemon *d) {
         const struct prepare_question *q = a->q;
-        /* The claim of that daemon has a name made of its domain's, which concerns nobody else. */
+        /* That daemon's claim is named after its domain, which this claim's owner need not know. */
         if (q->stands || !streq(d->go_domain, q->domain_uid))
                 return no(a,
                           "the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on "
-                          "this node: it leaves when that domain's last pod here has ended; wait, or choose "
-                          "another node");
+                          "this node: it leaves after the last pod of that ComputeDomain here has ended; "
+                          "wait, or choose another node");
         const char *lacks = go_lacks(entry_in(q->clique, q->node), d->go_address);
         return !lacks ||
                no(a,

@@ -15,7 +15,7 @@
 
 /* ---- daemons ---- */
 
-static void tell_lost(const struct cd *cd, const char *domain, const char *reason) {
+static void report_lost(const struct cd *cd, const char *domain, const char *reason) {
         char counts_on[37];
         CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, e, d) {
                 if (!e->name || device_is_daemon(d) || !standing_domain_of(cd, e, d, counts_on) ||
@@ -34,7 +34,7 @@ static void on_grace(void *u) {
         while (!LIST_EMPTY(&cd->lost)) {
                 struct cd_lost *l = LIST_FIRST(&cd->lost);
                 if (!readiness_check(cd->readiness, l->domain, &d, reason, sizeof reason))
-                        tell_lost(cd, l->domain, reason);
+                        report_lost(cd, l->domain, reason);
                 LIST_REMOVE(l, link);
                 free(l);
         }
@@ -43,10 +43,10 @@ static void on_grace(void *u) {
 void news_session_taken(void *u) {
         struct cd *cd = u;
         struct event_about node = { "v1", "Node", NULL, cd->o.node, cd->o.node };
-        log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
+        log_warn("the host's own nvidia-imex prevents the start of a ComputeDomain's nvidia-imex");
         event_record(cd->o.events, &node, EVENT_WARNING, REASON_HOST_IMEX_IN_THE_WAY,
                      IMEX_LOG_SESSION_TAKEN
-                     ", so that ComputeDomains cannot run theirs: stop and disable the host's "
+                     ", so ComputeDomains cannot run theirs: stop and disable the host's "
                      "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true");
 }
 
@@ -80,7 +80,7 @@ void news_done(struct cd *cd) {
 
 /* ---- channels ---- */
 
-static void tell_pods(const struct cd *cd, const struct op *op, const char *reason, const char *msg) {
+static void report_to_pods(const struct cd *cd, const struct op *op, const char *reason, const char *msg) {
         for (size_t i = 0; i < op->claim.n_consumers; i++) {
                 const struct claim_consumer *pod = &op->claim.consumers[i];
                 struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
@@ -89,17 +89,16 @@ static void tell_pods(const struct cd *cd, const struct op *op, const char *reas
         }
 }
 
-/* Its other pods may wait for another node, for ever: the scheduler tells them that the claim is not
- * available there, and not what would be. */
-static void tell_shared(const struct cd *cd, const struct op *op, const char *domain) {
+/* Its other pods may wait for another node forever: the scheduler only reports that the claim is not
+ * available there. */
+static void report_shared(const struct cd *cd, const struct op *op, const char *domain) {
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns,
                                            op->claim.o.meta.name, op->claim.o.meta.uid };
-        event_record(
-                cd->o.events, &claim, EVENT_NORMAL, REASON_SHARED_ON_ONE_NODE,
-                "the channel of this claim is of node %s: all pods that name the claim run there, and "
-                "nowhere else; pods on several nodes use the claim template of ComputeDomain '%s', which "
-                "makes a claim for each of them",
-                cd->o.node, domain);
+        event_record(cd->o.events, &claim, EVENT_NORMAL, REASON_SHARED_ON_ONE_NODE,
+                     "the channel of this claim is on node %s: all pods that name the claim run only there; "
+                     "for pods on several nodes use the claim template of ComputeDomain '%s', which makes "
+                     "one claim for each of them",
+                     cd->o.node, domain);
 }
 
 void news_prepared(void *u, struct op *op) {
@@ -112,24 +111,24 @@ void news_prepared(void *u, struct op *op) {
                 const struct want *w = want_of(&op->wants[i]);
                 channel = channel || !w->is_daemon;
                 if (!w->is_daemon && !op->claim.n_owners && w->domain_name)
-                        tell_shared(cd, op, w->domain_name);
+                        report_shared(cd, op, w->domain_name);
         }
         if (channel && f->fabric.kind == FABRIC_NONE) {
                 snprintf(msg, sizeof msg,
-                         "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",
+                         "node %s is in no NVLink partition (%s): the pod runs without an IMEX channel",
                          cd->o.node, f->fabric.reason);
-                tell_pods(cd, op, REASON_NO_IMEX_CHANNEL, msg);
+                report_to_pods(cd, op, REASON_NO_IMEX_CHANNEL, msg);
         } else if (channel && !mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode) &&
                    access(node, F_OK) < 0) {
-                /* The container gets its own device node. On the host it is the operator's to make, so its
-                 * absence tells of a setup that nobody has finished. */
+                /* The container gets its own device node. The operator makes the one on the host, so its
+                 * absence shows that the setup is incomplete. */
                 snprintf(
                         msg, sizeof msg,
                         "node %s has no /dev/nvidia-caps-imex-channels/channel0: a pod with hostUsers: false "
-                        "cannot start, any other gets its channel; check the host's IMEX setup (the driver's "
-                        "option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                        "cannot start, any other pod gets its channel; check the host's IMEX setup (the "
+                        "driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
                         cd->o.node);
                 log_warn("the host has no device node of channel 0", kv_str("path", node));
-                tell_pods(cd, op, REASON_IMEX_CHANNEL_NODE_MISSING, msg);
+                report_to_pods(cd, op, REASON_IMEX_CHANNEL_NODE_MISSING, msg);
         }
 }

@@ -27,19 +27,19 @@ struct slice_content offer_content(const struct offer *o) {
                                          .driver = CD_DRIVER,
                                          .devices = devices,
                                          .annotation = { CD_ANNOTATION_CLIQUE, NULL } };
-        /* A node that offers nothing is of its fabric all the same, which the controller must know: it may
-         * hold channels. */
+        /* A node that offers nothing still belongs to its partition, and the controller must know that: the
+         * node may hold channels. */
         if (!o->channels && own_channels && *clique)
                 content.annotation.value = clique;
         if (!o->channels && !o->daemon)
                 return content;
-        /* Where the host runs IMEX and all share its channel 0, devices have type and id, and nothing else
-         * but the rack, where racks are asked for (design note HostManagedIMEX, 7.1); the controller gets the
-         * clique all the same, for the label of the Node. */
+        /* If the host runs IMEX and all ComputeDomains share channel 0, devices have only type and id, and
+         * the rack if racks are enabled. The annotation gives the clique ID to the controller nevertheless,
+         * for the label of the Node. */
         if (!o->daemon)
                 content.annotation.value = clique;
         const char *attribute = (o->daemon || own_channels) && *clique ? clique : NULL;
-        /* Each has the id that the DeviceClass asks for: their names tell them apart. */
+        /* All have the id that the DeviceClass selects; their names differ. */
         for (unsigned i = 0; o->channels && i < o->seats && (attribute || !own_channels); i++)
                 devices[content.n_devices++] = device(a, arena_printf(a, CD_DEVICE_CHANNEL_PREFIX "%u", i),
                                                       DEVICE_CHANNEL, attribute, rack);

@@ -12,9 +12,9 @@ enum { PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, BODY_MAX = 1 << 20 };
 
 struct annotation {
         const char *key;
-        char *value;   /* that it shall have; NULL: it shall not be there */
-        char *written; /* the last one that the server has taken, or is being given */
-        bool doubtful; /* nobody knows whether the server has taken it */
+        char *value;   /* the desired value; NULL: no annotation */
+        char *written; /* the last one that was written, or is being written */
+        bool doubtful; /* it is not known whether the write succeeded */
 };
 
 struct own_pod {
@@ -26,7 +26,7 @@ struct own_pod {
         struct loop_timer timer;
         uint64_t due; /* loop time of the timer */
         struct kube_call *call;
-        unsigned pause_ms; /* the server refuses us; 0: it does not */
+        unsigned pause_ms; /* after a refusal; 0: none */
 };
 
 struct annotated_pod {
@@ -40,9 +40,9 @@ static const struct jd_field fields[] = {
         JD_END,
 };
 
-/* ---- what has to be written ---- */
+/* ---- the differences ---- */
 
-/* Before the Pod has been seen, what an earlier process wrote is not known, and not removed. */
+/* Before the Pod has been seen, annotations of an earlier process are not known, and not removed. */
 static bool differs(const struct own_pod *p, const struct annotation *a) {
         const struct annotated_pod *pod =
                 (const struct annotated_pod *)kube_informer_get(p->informer, p->ns, p->pod);
@@ -57,7 +57,7 @@ static bool any_differs(const struct own_pod *p) {
         return false;
 }
 
-/* The earlier time wins. While the server refuses us, the pause decides. */
+/* The earlier time wins. After a refusal the pause decides. */
 static void schedule(struct own_pod *p, unsigned ms) {
         uint64_t due = loop_now_ms(kube_client_loop(p->client)) + ms;
         if (p->pause_ms || (loop_timer_waits(&p->timer) && p->due <= due))
@@ -94,7 +94,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 unsigned pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_FIRST_MS;
                 if (pause_ms > PAUSE_MAX_MS)
                         pause_ms = PAUSE_MAX_MS;
-                log_warn("cannot report on own pod, trying again", kv_str("pod", p->pod), kv_err(e),
+                log_warn("cannot report on own pod, retrying", kv_str("pod", p->pod), kv_err(e),
                          kv_int("pause_ms", pause_ms));
                 p->pause_ms = pause_ms;
                 loop_timer_start(&p->timer, pause_ms);
@@ -140,8 +140,8 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct own_pod *p = u;
         if (e)
-                log_warn("cannot watch own pod: a report that a restore of etcd removes is written again "
-                         "only after a restart",
+                log_warn("cannot watch own pod: if a restore of etcd removes a report, the plugin writes it "
+                         "again only after a restart",
                          kv_str("pod", p->pod), kv_err(e));
 }
 

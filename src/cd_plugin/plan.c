@@ -32,7 +32,7 @@ static int edit_daemon(const struct cd *cd, const struct op *op, const struct wa
         return edits_for_daemon(a, &d, ret, e);
 }
 
-/* Where the host runs IMEX for one domain, its channel 0 is the administrator's to make (news_prepared). */
+/* With host-managed IMEX and isolation by domain, the administrator makes channel 0 (news_prepared). */
 static void make_on_host(const struct cd *cd, const struct cdi_edits *channels) {
         struct err e;
         if (!*cd->o.channel_nodes || (!mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode)))
@@ -47,7 +47,7 @@ static int edit_channel(const struct cd *cd, const struct want *w, struct arena 
                         struct err *e) {
         unsigned major = 0, count = 1;
         if (!w->clique && !*facts_get(cd->o.facts)->fabric.clique_id)
-                return 0; /* no fabric: the pod runs without a channel */
+                return 0; /* no partition: the pod runs without a channel */
         if (facts_major(cd->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
                 return -1;
         if (mode_forms_domains(cd->o.mode) && streq(w->config.allocation_mode, "All"))

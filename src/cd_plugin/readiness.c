@@ -23,7 +23,7 @@ struct domain {
         struct readiness *r;
         char *uid, *claim_uid;
         bool ready, seen, taken;
-        bool told; /* that it cannot be watched */
+        bool reported; /* that it cannot be watched */
         struct watch_file watch;
 };
 
@@ -90,7 +90,7 @@ static void on_change(struct watch_file *w) {
         if (!was && d->ready)
                 log_info("IMEX daemon is ready", kv_str("domain", d->uid));
         if (was && !d->ready) {
-                log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid),
+                log_info("IMEX daemon is no longer ready", kv_str("domain", d->uid),
                          kv_str("reason", reason));
                 r->o.lost(r->o.u, d->uid);
         }
@@ -117,18 +117,19 @@ static void watch(struct domain *d) {
         struct err e;
         int r = file_mkdirs(dir, 0755, &e) < 0 ? -1
                                                : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
-        if (r < 0 && !d->told)
-                log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
+        if (r < 0 && !d->reported)
+                log_error("cannot watch the state of an IMEX daemon, so changes of its readiness are noticed "
+                          "late",
                           kv_str("domain", d->uid), kv_err(&e));
-        d->told = r < 0;
+        d->reported = r < 0;
         d->ready = readiness_check(d->r, d->uid, &seen, reason, sizeof reason);
 }
 
-/* The folder was made to be watched. A daemon that never joined the domain removes none. */
+/* The folder was made for the watch. A daemon that never joined the domain does not remove it. */
 static void unfollow(struct domain *d) {
         _cleanup_(freep) char *dir = readiness_domain_dir(d->r->o.plugin_dir, d->uid);
         domain_free(d);
-        (void)rmdir(dir); /* unless something is in it */
+        (void)rmdir(dir); /* fails if it is not empty */
 }
 
 static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
@@ -188,7 +189,7 @@ int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool a
         _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
         if (file_mkdirs(dir, 0755, e) < 0)
                 return -1;
-        /* whatever our umask was */
+        /* independent of our umask */
         if (chmod(dir, 0755) < 0)
                 return err_errno(e, errno, "chmod '%s'", dir);
         return go_folder_fill(dir, e);
@@ -203,7 +204,7 @@ int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct 
         _cleanup_(freep) char *state = file_join(dir, IMEX_STATE_FILE);
         if (file_remove(state, e) < 0)
                 return -1;
-        /* A daemon wrote in there: links are removed, not followed. */
+        /* A daemon could write there: links are removed, not followed. */
         if (nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
                 return err_errno(e, errno, "remove '%s'", dir);
         return 0;
@@ -218,8 +219,7 @@ static bool is_held(const char *dir, const char *claim_uid) {
         return held && (!claim_uid || streq(s.claim_uid, claim_uid));
 }
 
-/* Twice, because a daemon that replaces its file between our two questions gives up the lock of the old one.
- */
+/* Twice, because a daemon that replaces its file between the two checks releases the lock of the old file. */
 bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
         _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
         return is_held(dir, claim_uid) || is_held(dir, claim_uid);

@@ -9,7 +9,7 @@
 #include "api/names.h"
 #include "cd_plugin/devices.h"
 
-enum { DEVICES_MAX = 128 /* of a ResourceSlice, so of a claim */ };
+enum { DEVICES_MAX = 128 /* the limit of a ResourceSlice, so of a claim */ };
 
 const char *rebuild_comment(struct arena *a, const char *domain, const char *device, int64_t channel,
                             const char *clique) {
@@ -18,7 +18,7 @@ const char *rebuild_comment(struct arena *a, const char *domain, const char *dev
                       : arena_printf(a, "domain %s", domain);
 }
 
-/* The UID behind `label` in the text, which may be our JSON or the YAML of the Go driver. */
+/* The UID after `label` in the text, which may be our JSON or the YAML of the Go driver. */
 static bool find_uuid(const char *text, const char *label, char ret[static 37]) {
         const char *p = strstr(text, label);
         if (!p)
@@ -27,7 +27,7 @@ static bool find_uuid(const char *text, const char *label, char ret[static 37]) 
         return str_is_uuid(ret);
 }
 
-/* The word behind `label` in the comment, which is the first line. */
+/* The word after `label` in the comment, which is the first line. */
 static struct str comment_word(const char *text, const char *label) {
         struct str rest = str_from(text), line = { 0 }, word = { 0 };
         if (*text != '#' || !str_next_line(&rest, &line))
@@ -40,7 +40,7 @@ static struct str comment_word(const char *text, const char *label) {
         return word;
 }
 
-/* "channel-3=7", of this device. */
+/* Reads "channel-3=7" of this device. */
 static bool comment_channel(const char *text, const char *device, int64_t *ret) {
         struct str word = comment_word(text, " channel "), name;
         return str_next_field(&word, '=', &name) && str_eq(name, str_from(device)) && word.n &&
@@ -87,7 +87,7 @@ size_t rebuild_devices(const char *cdi_file, const char *uid, struct arena *a, s
                 find_uuid(cdi_file, " domain ", uuid) || find_uuid(cdi_file, "COMPUTE_DOMAIN_UUID=", uuid)
                         ? arena_strdup(a, uuid)
                         : "";
-        /* Whole names: channel-1 is not in channel-10. */
+        /* Complete names: channel-1 must not match channel-10. */
         for (const char *p = cdi_file; (p = strstr(p, label));) {
                 bool begins = p == cdi_file || !is_name_char(p[-1]);
                 const char *end = p += strlen(label);

@@ -12,18 +12,18 @@
 enum { LINE_BYTES = 37, FILE_MAX = (RELEASED_MAX + 1) * LINE_BYTES };
 
 struct claims_list {
-        char uids[RELEASED_MAX][37]; /* the newest last */
+        char uids[RELEASED_MAX][37]; /* the newest is last */
         size_t n;
 };
 
-/* Without the oldest when it is full. */
+/* If the list is full, drops the oldest. */
 static void append(struct claims_list *l, const char *uid) {
         if (l->n == RELEASED_MAX)
                 memmove(l->uids[0], l->uids[1], --l->n * sizeof l->uids[0]);
         snprintf(l->uids[l->n++], sizeof l->uids[0], "%s", uid);
 }
 
-/* A file that is no list counts as none: a power loss may have damaged it, and then it is of another boot. */
+/* An invalid file counts as empty: a power loss may have damaged it, and then it is of another boot. */
 static int read_list(const char *plugin_dir, const char *boot_id, struct claims_list *ret, struct err *e) {
         _cleanup_(freep) char *path = file_join(plugin_dir, RELEASED_FILE);
         _cleanup_(freep) char *text = NULL;
@@ -67,7 +67,7 @@ int released_add(const char *plugin_dir, const char *boot_id, const char *claim_
         BUG_ON(!str_is_uuid(claim_uid) || !str_is_uuid(boot_id));
         if (read_list(plugin_dir, boot_id, &l, e) < 0)
                 return -1;
-        if (l.n && streq(l.uids[l.n - 1], claim_uid)) /* it was about to be unprepared before */
+        if (l.n && streq(l.uids[l.n - 1], claim_uid)) /* an earlier Unprepare was interrupted */
                 return 0;
         drop(&l, claim_uid);
         append(&l, claim_uid);

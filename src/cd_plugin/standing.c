@@ -16,7 +16,7 @@ bool standing_uid(const struct cd *cd, char ret[static 37]) {
         return true;
 }
 
-/* A channel of a ComputeDomain's own is never 0, and one that all share always is. */
+/* An assigned channel is never channel 0, and the shared channel always is. */
 bool standing_domain_of(const struct cd *cd, const struct checkpoint_claim *entry,
                         const struct node_device *d, char ret[static 37]) {
         const char *clique;

@@ -46,7 +46,7 @@ struct cd_options {
 /* The state of cd_plugin/daemon_claim. */
 struct daemon_claim {
         struct loop_timer retry;
-        char looked[37];    /* UID of the claim that was last compared with the node's facts */
+        char compared[37];  /* UID of the claim that was last compared with the node's facts */
         char preparing[37]; /* UID of the claim whose edits are being made; "" none */
         bool shown;         /* its files may exist */
 };

@@ -11,8 +11,8 @@
 #include "cd_plugin/wants.h"
 #include "node/judge.h"
 
-/* What is waited for when the disk is slow. */
-#define DISK_IS_SLOW "%s: the disk under '%s' has not taken %s in time: look at the disk and its load"
+/* The message while the disk is slow. */
+#define DISK_IS_SLOW "%s: the disk under '%s' has not stored %s in time: check the disk and its load"
 
 /* The controller may have given the index of that daemon to another node. */
 static enum verdict released_or_not(void *u, struct op *op, struct node_want *node_want) {
@@ -25,8 +25,8 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_want *no
                 return judge_say(op, VERDICT_FAIL, "%s: %s", cd->o.node, e.msg);
         if (!released)
                 return VERDICT_GO;
-        /* Etcd was restored from a backup that has the Pod of an earlier daemon. The controller replaces it
-         * when it reads this. */
+        /* Etcd was restored from a backup with the Pod of an earlier daemon. The controller replaces it when
+         * it reads this. */
         const struct claim_consumer *consumer = op->claim.n_consumers ? op->claim.consumers : NULL;
         const char *pod = consumer ? consumer->name : NULL;
         if (released_add(cd->o.plugin_dir, cd->o.boot_id, op->uid, &e) == 0)
@@ -34,11 +34,10 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_want *no
         own_pod_set(cd->o.own_pod, IMEX_ANNOTATION_REFUSED, consumer ? consumer->uid : NULL, 0);
         return judge_say(
                 op, VERDICT_REFUSE,
-                "%s: ResourceClaim '%s/%s' (%s) was unprepared earlier in this boot of the node, and "
-                "this was reported to the controller, which may have given the index of its IMEX "
-                "daemon to another node: the controller replaces the daemon's Pod%s%s%s, and the next one "
-                "gets "
-                "a new claim; delete the Pod if that lasts",
+                "%s: ResourceClaim '%s/%s' (%s) was unprepared earlier in this boot of the node, and this "
+                "was reported to the controller, which may have given the index of its IMEX daemon to "
+                "another node: the controller replaces the daemon's Pod%s%s%s, and the next one gets a new "
+                "claim; if that lasts, delete the Pod",
                 cd->o.node, op->ns, op->name, op->uid, pod ? " '" : "", str_or(pod, ""), pod ? "'" : "");
 }
 
@@ -61,10 +60,10 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
         if (want_of(node_want)->is_own)
                 return judge_say(
                         op, VERDICT_WAIT,
-                        "%s: another IMEX daemon still runs here (claim '%s/%s'): this one takes over "
-                        "when the last pod that uses the other one has ended on this node",
+                        "%s: another IMEX daemon still runs here (claim '%s/%s'): this one takes over when "
+                        "the last pod that uses the other one has ended on this node",
                         cd->o.node, other->ns, str_or(other->name, "?"));
-        /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
+        /* The owner of the pod need not know names of another namespace; SIGUSR2 logs them. */
         if (!streq(other->ns, op->ns))
                 return judge_say(
                         op, VERDICT_WAIT,
@@ -78,7 +77,7 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
                          other->uid);
 }
 
-/* Lists come and go. */
+/* The name outlives the list. */
 static void keep_name(struct op *op, struct want *w, const struct lookup_domain *d) {
         w->domain_name = arena_strdup(op->arena, d->name);
         w->domain_ns = arena_strdup(op->arena, d->ns);
@@ -92,25 +91,26 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
         if (w->is_own)
                 return VERDICT_GO;
         if (op_prepared_before(op) && !w->is_daemon)
-                return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
+                return VERDICT_GO; /* a granted channel stays although its domain is deleted */
         if (w->is_daemon) {
                 if (d && !w->domain_name)
                         keep_name(op, w, d);
                 return w->domain_name
                                ? VERDICT_GO
                                : judge_say(op, VERDICT_REFUSE,
-                                           "there is no ComputeDomain %s: this daemon is of one that has "
-                                           "been deleted, and goes with it; if it stays, delete its pod",
+                                           "there is no ComputeDomain %s: this daemon is of a deleted one, "
+                                           "and is deleted together with it; if it stays, delete its pod",
                                            w->config.domain_id);
         }
-        if (!d && w->domain_name) /* lists have shown it, and do not any more */
+        if (!d && w->domain_name) /* an earlier list had it */
                 return judge_say(op, VERDICT_REFUSE, "ComputeDomain '%s/%s' has been deleted", w->domain_ns,
                                  w->domain_name);
         if (!d || !streq(d->ns, op->ns))
-                return judge_say(op, VERDICT_REFUSE,
-                                 "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the "
-                                 "same name has been made since, recreate the pod",
-                                 w->config.domain_id, op->ns);
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "there is no ComputeDomain %s in namespace '%s' of the claim; if another one of "
+                        "the same name has been created since, recreate the pod",
+                        w->config.domain_id, op->ns);
         if (!w->domain_name)
                 keep_name(op, w, d);
         if (d->mode && !streq(d->mode, cd->o.mode->name))
@@ -133,18 +133,16 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
                 return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
         }
         if (mode_needs_clique(cd->o.mode) && !w->is_daemon && !*f->fabric.clique_id)
-                return judge_say(op, VERDICT_REFUSE,
-                                 "%s: %s requires an NVLink clique on this node; NVML reports "
-                                 "none (%s)",
-                                 cd->o.node,
-                                 mode_runs_daemons(cd->o.mode)
-                                         ? "a channel of the ComputeDomain's own (imex.isolation=channel)"
-                                         : "host-managed IMEX",
-                                 f->fabric.reason);
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "%s: %s requires an NVLink clique on this node; NVML reports none (%s)", cd->o.node,
+                        mode_runs_daemons(cd->o.mode) ? "an assigned channel (imex.isolation=channel)"
+                                                      : "host-managed IMEX",
+                        f->fabric.reason);
         return VERDICT_GO;
 }
 
-/* A claim that is prepared keeps what it has, whatever has become of the table and of this node's clique. */
+/* A prepared claim keeps its channel, even if the table or the node's clique ID has changed. */
 static enum verdict keep_channel(const struct cd *cd, struct op *op, struct node_want *node_want) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         struct want *w = want_of(node_want);
@@ -157,7 +155,7 @@ static enum verdict keep_channel(const struct cd *cd, struct op *op, struct node
         return VERDICT_GO;
 }
 
-/* False: it waits for that. *ret NULL: the fabric has no object. */
+/* False: the claim waits for the object. *ret NULL: it does not exist. */
 static bool see_fabric(const struct cd *cd, struct op *op, const struct compute_domain_fabric **ret) {
         const struct gathered *g = op->own;
         const char *clique = facts_get(cd->o.facts)->fabric.clique_id;
@@ -200,8 +198,8 @@ static enum verdict which_channel(void *u, struct op *op, struct node_want *node
         return VERDICT_GO;
 }
 
-/* True: the daemon that is here serves the IMEX domain. Else op->msg has the reason, and op->waits_for what
- * may change it. */
+/* True: the daemon on this node serves the IMEX domain. Otherwise op->msg has the reason, and op->waits_for
+ * the event that may change it. */
 static bool daemon_serves(const struct cd *cd, struct op *op, const struct want *w, const char *domain) {
         const struct compute_domain_fabric *fabric = NULL;
         const struct clique *clique = NULL;
@@ -223,9 +221,9 @@ static bool daemon_serves(const struct cd *cd, struct op *op, const struct want 
         return serves;
 }
 
-/* The daemon must see that the claim is about to use it before it is judged, or it could stop IMEX between
- * the judgement and the CDI file. So a claim for which the daemon looks ready is noted as being granted, and
- * judged again when the note is on the disk. */
+/* The daemon must see that the claim is about to use it before the claim is judged. Otherwise it could stop
+ * IMEX between the judgement and the CDI file. So if the daemon looks ready, the claim gets the grant
+ * `granting`, and is judged again when that is on the disk. */
 static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const struct want *w) {
         struct gathered *g = op->own;
         char standing[37];
@@ -238,10 +236,10 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
                 domain = standing;
         enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
         if (state == GRANT_FAILED && g->noted)
-                return judge_say(
-                        op, VERDICT_FAIL,
-                        "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
-                        cd->o.node, cd->o.plugin_dir, why);
+                return judge_say(op, VERDICT_FAIL,
+                                 "%s: cannot write the grant of the claim into the folder of its IMEX "
+                                 "domain, under '%s': %s",
+                                 cd->o.node, cd->o.plugin_dir, why);
         g->granting = daemon_serves(cd, op, w, domain);
         g->noted = true;
         if (g->granting && state == GRANT_GRANTING)
@@ -250,14 +248,14 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
                 grants_put(cd->grants, domain, op->uid, IMEX_GRANT_GRANTING);
         else if (state == GRANT_ABSENT || state == GRANT_FAILED)
                 grants_put(cd->grants, domain, op->uid, IMEX_GRANT_WAITING);
-        /* One that was being granted is noted as waiting when the operation waits (cd_driver). */
+        /* The grant goes back to `waiting` when the operation waits (cd_driver). */
         if (!g->granting)
                 return VERDICT_WAIT;
         return judge_say(op, VERDICT_WAIT, DISK_IS_SLOW, cd->o.node, cd->o.plugin_dir,
-                         "the note of this claim");
+                         "the grant of this claim");
 }
 
-/* The daemon before this one may have removed the notes of the claims that use IMEX here when it ended. */
+/* When the previous daemon ended, it may have removed the grants of the claims that use IMEX here. */
 static enum verdict successor_or_not(const struct cd *cd, struct op *op) {
         struct gathered *g = op->own;
         const char *why;
@@ -268,13 +266,12 @@ static enum verdict successor_or_not(const struct cd *cd, struct op *op) {
         if (state == GRANT_GRANTING)
                 return VERDICT_GO;
         if (state == GRANT_FAILED)
-                return judge_say(
-                        op, VERDICT_FAIL,
-                        "%s: the claims that use IMEX here cannot be noted for its new daemon, under "
-                        "'%s': %s",
-                        cd->o.node, cd->o.plugin_dir, why);
+                return judge_say(op, VERDICT_FAIL,
+                                 "%s: cannot write the grants of the claims that use IMEX here for its new "
+                                 "daemon, under '%s': %s",
+                                 cd->o.node, cd->o.plugin_dir, why);
         return judge_say(op, VERDICT_WAIT, DISK_IS_SLOW, cd->o.node, cd->o.plugin_dir,
-                         "the notes of the claims that use IMEX here");
+                         "the grants of the claims that use IMEX here");
 }
 
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
@@ -284,10 +281,11 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
                 return VERDICT_GO;
         if (w->is_daemon && !w->is_own && grants_clearing(cd->grants, w->config.domain_id)) {
                 op->waits_for = WAITS_FOR_NOTHING;
-                return judge_say(op, VERDICT_WAIT,
-                                 "%s: the folder of the domain, under '%s', is being cleared of what was "
-                                 "there before: look at the disk and its load",
-                                 cd->o.node, cd->o.plugin_dir);
+                return judge_say(
+                        op, VERDICT_WAIT,
+                        "%s: the old content of the domain's folder, under '%s', is still being removed: "
+                        "check the disk and its load",
+                        cd->o.node, cd->o.plugin_dir);
         }
         if (w->is_daemon)
                 return w->is_own ? successor_or_not(cd, op) : VERDICT_GO;
@@ -297,7 +295,7 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
                 return imex_ready_or_not(cd, op, w);
         if (!cd->o.wait_for_host)
                 return VERDICT_GO;
-        /* An answer from before the claim came may be of an IMEX that has ended since. */
+        /* An answer from before the claim's arrival may be from an IMEX that has ended since. */
         bool ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
         op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;
         return ready ? VERDICT_GO : VERDICT_WAIT;

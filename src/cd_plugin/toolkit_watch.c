@@ -22,7 +22,7 @@ struct toolkit_watch {
         struct loop_timer again;
         enum toolkit_answer answer;
         char why[WHY_MAX];
-        bool told; /* that it cannot be watched */
+        bool reported; /* that it cannot be watched */
 };
 
 static void on_place(struct watch_file *place) {
@@ -30,7 +30,7 @@ static void on_place(struct watch_file *place) {
         loop_timer_start(&w->again, 0);
 }
 
-/* All of them anew, because folders on the way may have come or gone. */
+/* Starts all watches again, because folders on the way may have been created or removed. */
 static void watch(struct toolkit_watch *w) {
         bool failed = false;
         struct err e;
@@ -45,20 +45,19 @@ static void watch(struct toolkit_watch *w) {
                         if (watch_file_start_below(place, w->loop, w->roots[i].here, there, on_place, &e) ==
                             0)
                                 continue;
-                        if (!w->told)
-                                log_warn(
-                                        "cannot watch the container toolkit's configuration: it is looked at "
-                                        "every 30 s",
-                                        kv_err(&e));
-                        w->told = failed = true;
+                        if (!w->reported)
+                                log_warn("cannot watch the container toolkit's configuration: the plugin "
+                                         "reads it every 30 s",
+                                         kv_err(&e));
+                        w->reported = failed = true;
                 }
         }
         if (failed)
                 loop_timer_start(&w->again, AGAIN_MS);
-        w->told = failed;
+        w->reported = failed;
 }
 
-static void look(struct toolkit_watch *w) {
+static void read_configuration(struct toolkit_watch *w) {
         w->answer = toolkit_look(w->roots, w->n_roots, w->why, sizeof w->why);
 }
 
@@ -67,8 +66,8 @@ static void on_again(void *u) {
         enum toolkit_answer before = w->answer;
         char why[WHY_MAX];
         memcpy(why, w->why, sizeof why);
-        watch(w); /* first, so that no change falls between */
-        look(w);
+        watch(w); /* first, so that no change is missed */
+        read_configuration(w);
         if (w->answer != before || !streq(why, w->why))
                 w->changed(w->u);
 }
@@ -83,7 +82,7 @@ struct toolkit_watch *toolkit_watch_new(uv_loop_t *loop, const struct toolkit_wa
         w->u = o->u;
         loop_timer_init(&w->again, loop, on_again, w);
         watch(w);
-        look(w);
+        read_configuration(w);
         return w;
 }
 

@@ -13,7 +13,7 @@ bool wants_manages(const struct cd_options *o, const char *ns) {
         return streq(o->ns, ns) || str_lists(o->more_ns, ns);
 }
 
-/* A daemon's configuration counts too, whatever device came with it: who wrote it means a daemon. */
+/* A daemon's configuration counts too, with any device: its author means a daemon. */
 static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
         bool daemon = claim_result_is_daemon(r);
         for (size_t i = 0; i < op->claim.n_configs; i++) {
@@ -27,22 +27,22 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
         return daemon;
 }
 
-/* Why a claim has no more than one. */
+/* Why a claim can have only one channel. */
 static const char *one_channel_of(const struct imex_mode *mode) {
-        return mode_runs_daemons(mode) ? "channels of ComputeDomains' own" : "host-managed IMEX";
+        return mode_runs_daemons(mode) ? "assigned channels" : "host-managed IMEX";
 }
 
-/* What the mode of this installation forbids. */
+/* Refuses what the mode of this installation forbids. */
 static int check_mode(const struct imex_mode *mode, const struct want *w, struct err *e) {
         const char *allocation = w->config.allocation_mode;
         if (w->is_daemon)
                 return 0;
         if (mode_assigns_channels(mode) && streq(allocation, "All"))
-                return err_set(
-                        e, ERR_INVALID, 0,
-                        "allocationMode \"All\" is not possible where each ComputeDomain has a channel "
-                        "of its own (%s): it would be the channels of all others; use \"Single\"",
-                        mode->chosen_by);
+                return err_set(e, ERR_INVALID, 0,
+                               "allocationMode \"All\" is not possible where each ComputeDomain has an "
+                               "assigned channel (%s): the claim would get the channels of all others; use "
+                               "\"Single\"",
+                               mode->chosen_by);
         if (mode_one_channel(mode) && !streq(allocation, "") && !streq(allocation, "Single"))
                 return err_set(
                         e, ERR_INVALID, 0,
@@ -52,8 +52,8 @@ static int check_mode(const struct imex_mode *mode, const struct want *w, struct
         return 0;
 }
 
-/* A claim for a channel of the ComputeDomain's own must not get the one that all share, nor the other way
- * round. Where daemons of ours run there are no such channels, and the member is one that nobody knows. */
+/* A claim for an assigned channel must not get the shared one, nor the other way round. With isolation by
+ * domain there are no assigned channels, and the member is unknown. */
 static int check_isolation(const struct imex_mode *mode, const struct claim_result *r,
                            const struct opaque_config *c, struct err *e) {
         if (c->kind != OPAQUE_CHANNEL || c->own_channel == mode_assigns_channels(mode))
@@ -62,23 +62,22 @@ static int check_isolation(const struct imex_mode *mode, const struct claim_resu
                 return err_set(
                         e, ERR_INVALID, 0,
                         "request '%s': opaque configuration: isolation is missing: the claim is for the "
-                        "channel 0 that all share, of before ComputeDomains had channels of their own "
-                        "(%s): delete and recreate the ComputeDomain, and the pod",
+                        "shared channel 0, from before each ComputeDomain had an assigned channel (%s): "
+                        "delete and recreate the ComputeDomain, and the pod",
                         r->request, mode->chosen_by);
         return err_set(
                 e, ERR_INVALID, 0,
-                "request '%s': opaque configuration: strict decoding error: unknown field "
-                "\"isolation\"%s",
+                "request '%s': opaque configuration: strict decoding error: unknown field \"isolation\"%s",
                 r->request,
                 mode_runs_daemons(mode)
                         ? ""
-                        : ": the claim is for a channel of its ComputeDomain's own, but here all share "
+                        : ": the claim is for an assigned channel of its ComputeDomain, but here all share "
                           "channel 0 (imex.isolation=domain): delete and recreate the ComputeDomain, or "
                           "install with imex.isolation=channel");
 }
 
-/* The device of a claim stands for a place on the node where channels are assigned, so that one of any number
- * will do: the node may have offered more of them when it was allocated. */
+/* With assigned channels, the device of a claim is only a place for one pod on the node. So any number is
+ * valid: the node may have offered more devices when the claim was allocated. */
 static bool has_channel(const struct imex_mode *mode, const char *device) {
         int64_t number = device_number(device);
         char name[32];
@@ -94,10 +93,11 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         struct want *w = node_want->own = arena_alloc(op->arena, sizeof *w);
         *w = (struct want){ .is_daemon = claim_result_is_daemon(r) };
         if (!mode_runs_daemons(o->mode) && asks_for_daemon(op, r))
-                return err_set(e, ERR_DENIED, 0,
-                               "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); "
-                               "this claim is left over from another mode or was made by hand: delete it",
-                               o->mode->chosen_by);
+                return err_set(
+                        e, ERR_DENIED, 0,
+                        "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); this "
+                        "claim is left over from another mode or was created by hand: delete it",
+                        o->mode->chosen_by);
         if (!streq(r->pool, o->node))
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
@@ -108,14 +108,14 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
             check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
         w->is_own = w->is_daemon && streq(w->config.domain_id, CD_DAEMON_DOMAIN);
-        /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
-         */
+        /* Its folder is mounted writable into the daemon: only the driver's namespaces may request that. */
         if (w->is_daemon && !wants_manages(o, op->ns))
-                return err_set(e, ERR_DENIED, 0,
-                               "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) "
-                               "only, not for claims of namespace '%s': ask for a channel instead, by the "
-                               "claim template of a ComputeDomain",
-                               r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
+                return err_set(
+                        e, ERR_DENIED, 0,
+                        "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) only, not "
+                        "for claims of namespace '%s': request a channel instead, with the claim template of "
+                        "a ComputeDomain",
+                        r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
         return 0;
 }
 

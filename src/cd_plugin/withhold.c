@@ -25,21 +25,21 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
         if (!*f->fabric.clique_id) {
                 ret->reason = REASON_NO_NVLINK_CLIQUE;
                 snprintf(ret->message, sizeof ret->message,
-                         "with imex.isolation=channel a node needs an NVLink clique, whose nodes share their "
-                         "channels; NVML reports none (%s)",
+                         "with imex.isolation=channel a node needs an NVLink clique, because its nodes share "
+                         "their channels; NVML reports none (%s)",
                          f->fabric.reason);
         } else if (f->channel_count < 2) {
                 ret->reason = REASON_NO_OWN_IMEX_CHANNELS;
                 snprintf(ret->message, sizeof ret->message,
-                         "the driver has %u IMEX channels, of which channel 0 is no ComputeDomain's own: set "
-                         "its option NVreg_ImexChannelCount to 2048 on all nodes of the fabric and reload "
-                         "it",
+                         "the driver has %u IMEX channels, and channel 0 cannot be assigned to a "
+                         "ComputeDomain: set the driver's option NVreg_ImexChannelCount to 2048 on all nodes "
+                         "of the partition, and reload the driver",
                          f->channel_count);
         } else if (in->toolkit == TOOLKIT_GIVES && !in->trust_toolkit) {
                 ret->reason = REASON_TOOLKIT_GIVES_CHANNELS;
                 snprintf(ret->message, sizeof ret->message,
-                         "%s, so that any container may have any channel by asking for it in its "
-                         "environment: set " TOOLKIT_SETTING "=true there (nvidia-ctk config --in-place "
+                         "%s, so any container can get any channel by requesting it in its environment: "
+                         "set " TOOLKIT_SETTING "=true there (nvidia-ctk config --in-place "
                          "--set " TOOLKIT_SETTING "), or install with "
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
@@ -51,46 +51,48 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "are offered again when the next daemon of the node is READY");
         } else if (in->apart && in->no_place) {
                 ret->reason = REASON_IMEX_NO_PLACE;
-                snprintf(ret->message, sizeof ret->message,
-                         "this node has no place in the IMEX domain of its fabric: %s (on the node: %s)",
-                         in->no_place, in->imex_why);
+                snprintf(
+                        ret->message, sizeof ret->message,
+                        "this node has no index in the IMEX domain of its NVLink partition: %s (on the node: "
+                        "%s)",
+                        in->no_place, in->imex_why);
         } else if (in->apart) {
                 ret->reason = REASON_IMEX_NOT_JOINED;
                 snprintf(ret->message, sizeof ret->message,
-                         "this node is not in the IMEX domain of its fabric, which it joins by itself, and "
-                         "leaves "
-                         "while it is cordoned: %s",
+                         "this node is not in the IMEX domain of its NVLink partition, which it joins by "
+                         "itself, and leaves while it is cordoned: %s",
                          in->imex_why);
         } else if (in->imex_down && in->of_daemon) {
                 ret->reason = REASON_IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,
-                         "%s, so that pods could not use their channels here: see the log of the Pod of "
+                         "%s, so pods could not use their channels here: see the log of the Pod of "
                          "DaemonSet " CD_DAEMON_OBJECT
-                         " on this node. Devices are offered again when IMEX has been READY for "
-                         "half a minute",
+                         " on this node. Devices are offered again when IMEX has been READY for half a "
+                         "minute",
                          in->imex_why);
         } else if (in->imex_down) {
                 ret->reason = REASON_HOST_IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,
-                         "%s, so that pods could not use their channels here; the driver does not start it: "
-                         "that is for systemctl, or whatever runs nvidia-imex on this host. Devices are "
-                         "offered again when it has been READY for half a minute",
+                         "%s, so pods could not use their channels here; the driver does not start "
+                         "nvidia-imex on hosts: start it with systemctl, or with the tool that runs it on "
+                         "this host. Devices are offered again when it has been READY for half a minute",
                          in->imex_why);
         } else if (in->counts_differ) {
                 ret->reason = REASON_CHANNEL_COUNT_DIFFERS;
                 snprintf(ret->message, sizeof ret->message,
                          "the driver has %u IMEX channels (NVreg_ImexChannelCount), but most nodes of its "
-                         "fabric have %" PRId64
-                         ", and a channel must be there on all of them: set the same number on all, and "
-                         "reload the driver",
+                         "NVLink partition have "
+                         "%" PRId64 ", and a channel must exist on all of them: set the same "
+                         "number on all nodes, and reload the driver",
                          f->channel_count, in->fabric_count);
         } else if (in->versions_differ) {
                 ret->reason = REASON_IMEX_VERSION_DIFFERS;
-                snprintf(ret->message, sizeof ret->message,
-                         "nvidia-imex of this node is of version %s, but that of most nodes of its fabric of "
-                         "version %s, and IMEX of two versions does not work together: install the same on "
-                         "all",
-                         in->imex_version, in->fabric_imex);
+                snprintf(
+                        ret->message, sizeof ret->message,
+                        "nvidia-imex has version %s on this node, but version %s on most nodes of its NVLink "
+                        "partition, and IMEX of different versions does not work together: install the same "
+                        "version on all nodes",
+                        in->imex_version, in->fabric_imex);
         }
 }
 

@@ -16,7 +16,7 @@ struct withhold_input {
         bool terminating; /* that daemon has received SIGTERM: it ends after the last pod with a channel */
         bool apart;       /* with our daemon: this node is not in the standing domain of its partition */
         const char
-                *no_place; /* why that domain has no slot for it, as the fabric object states it; or NULL */
+                *no_place; /* why that domain has no index for it, as the fabric object states it; or NULL */
         /* These count after they have lasted (withhold_steady): */
         bool imex_down;       /* IMEX starts before pods come, and this node's is not READY */
         const char *imex_why; /* its state, or why the node is not in the domain */

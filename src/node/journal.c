@@ -15,7 +15,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int look(const char *path, struct stat *ret, struct err *e) {
+static int read_stat(const char *path, struct stat *ret, struct err *e) {
         *ret = (struct stat){ 0 };
         if (stat(path, ret) < 0 && errno != ENOENT)
                 return err_errno(e, errno, "stat '%s'", path);
@@ -72,7 +72,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         struct checkpoint table = { .codec = j->table.codec, .dialect = j->table.dialect };
         struct err why;
         *ret = JOURNAL_SAME;
-        if (look(j->path, &now, e) < 0)
+        if (read_stat(j->path, &now, e) < 0)
                 return -1;
         if (!j->stale && same_file(&now, &j->seen))
                 return 0;
@@ -137,7 +137,7 @@ static void on_change(struct watch_file *w) {
         struct stat now;
         struct err e;
         j->touched = j->storing; /* by this or another process: journal_end() checks */
-        if (!j->storing && (look(j->path, &now, &e) < 0 || !same_file(&now, &j->seen)))
+        if (!j->storing && (read_stat(j->path, &now, &e) < 0 || !same_file(&now, &j->seen)))
                 j->changed(j->u);
 }
 

@@ -23,7 +23,7 @@ struct journal {
         struct stat seen;        /* the file with the content of `table`; st_ino 0: none */
         bool stale;              /* the table differs from the file, or may differ */
         bool storing;            /* between journal_begin() and journal_end() */
-        bool touched;            /* the file changed meanwhile */
+        bool touched;            /* the file changed in the meantime */
         struct watch_file watch;
         void (*changed)(void *u);
         void *u;

@@ -55,8 +55,7 @@ static void report(const struct leaving *l) {
         struct event_about node = { "v1", "Node", NULL, l->o.node, l->o.node };
         name_claims(l, &claims);
         log_warn("asked to end, but the node no longer matches the node selector of this plugin: it stays "
-                 "until "
-                 "the claims are unprepared",
+                 "until the claims are unprepared",
                  kv_str("node", l->o.node), kv_str("claims", buf_str(&claims)));
         event_record(
                 l->o.events, &node, EVENT_WARNING, REASON_PLUGIN_WAITS_FOR_PODS,
@@ -66,7 +65,7 @@ static void report(const struct leaving *l) {
                 l->o.driver, buf_str(&claims));
 }
 
-static void look(void *u) {
+static void check_node(void *u) {
         struct leaving *l = u;
         const struct labelled_node *n =
                 (const struct labelled_node *)kube_informer_get(l->informer, NULL, l->o.node);
@@ -115,7 +114,7 @@ struct leaving *leaving_new(const struct leaving_options *o) {
         struct leaving *l = xnew(struct leaving);
         _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", o->node);
         l->o = *o;
-        loop_turn_init(&l->turn, o->loop, look, l);
+        loop_turn_init(&l->turn, o->loop, check_node, l);
         loop_timer_init(&l->ask, o->loop, on_late, l);
         loop_timer_start(&l->ask, LEAVING_ASK_MS);
         l->informer = kube_informer_new(o->kube, &(struct kube_informer_options){

@@ -171,8 +171,7 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
         switch (event) {
         case JOURNAL_REBOOTED:
                 log_info("the checkpoint is from before the last boot: its claims are dropped, and the "
-                         "kubelet "
-                         "prepares the claims that it needs again");
+                         "kubelet prepares the claims that it needs again");
                 sweep_files(c);
                 break;
         case JOURNAL_MISSING:
@@ -266,8 +265,8 @@ struct round {
 };
 
 /* A look-up of a claim that holds a device for which a Prepare waits. */
-struct look {
-        LIST_ENTRY(look) link;
+struct holder_check {
+        LIST_ENTRY(holder_check) link;
         struct sweep *s;
         char *ns, *name, *uid;
         struct kube_call *call;
@@ -277,7 +276,7 @@ struct look {
 };
 
 struct sweep {
-        LIST_HEAD(, look) looks;
+        LIST_HEAD(, holder_check) checks;
         struct claims *c;
         struct loop_timer timer;
         struct kube_call *call;
@@ -388,7 +387,7 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
 
 /* ---- the claim that holds another claim's device ---- */
 
-static void drop_look(struct look *l) {
+static void drop_check(struct holder_check *l) {
         LIST_REMOVE(l, link);
         kube_cancel(l->call);
         loop_timer_done(&l->again);
@@ -399,12 +398,12 @@ static void drop_look(struct look *l) {
 }
 
 static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
-        struct look *l = u;
+        struct holder_check *l = u;
         struct claims *c = l->s->c;
         enum whereabouts where = whereabouts(c, l->uid, obj, e);
         l->call = NULL;
         if (where == HERE || where == UNKNOWN) {
-                drop_look(l);
+                drop_check(l);
         } else if (!l->due_ms) {
                 l->found = where;
                 l->due_ms = loop_now_ms(c->o.loop) + SWEEP_HOLDER_MS;
@@ -412,18 +411,18 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
                 ops_kick(c); /* waiting Prepares now have a reason to report */
         } else {
                 unprepare_gone(c, l->ns, l->name, l->uid);
-                drop_look(l);
+                drop_check(l);
         }
 }
 
-static void look_again(void *u) {
-        struct look *l = u;
+static void check_again(void *u) {
+        struct holder_check *l = u;
         l->call = ask(l->s->c, l->ns, l->name, on_holder, l);
 }
 
-static struct look *find_look(const struct sweep *s, const char *uid) {
-        struct look *l;
-        LIST_FOREACH (l, &s->looks, link) {
+static struct holder_check *find_check(const struct sweep *s, const char *uid) {
+        struct holder_check *l;
+        LIST_FOREACH (l, &s->checks, link) {
                 if (streq(l->uid, uid))
                         return l;
         }
@@ -432,20 +431,20 @@ static struct look *find_look(const struct sweep *s, const char *uid) {
 
 void sweep_holder(struct sweep *s, const char *uid) {
         const struct checkpoint_claim *entry = checkpoint_find(&s->c->journal.table, uid);
-        if (!entry || !can_be_asked_for(entry) || ops_active(s->c, uid) || find_look(s, uid))
+        if (!entry || !can_be_asked_for(entry) || ops_active(s->c, uid) || find_check(s, uid))
                 return;
-        struct look *l = xnew(struct look);
+        struct holder_check *l = xnew(struct holder_check);
         l->s = s;
         l->ns = xstrdup(entry->ns);
         l->name = xstrdup(entry->name);
         l->uid = xstrdup(uid);
-        loop_timer_init(&l->again, s->c->o.loop, look_again, l);
-        LIST_INSERT_HEAD(&s->looks, l, link);
-        look_again(l);
+        loop_timer_init(&l->again, s->c->o.loop, check_again, l);
+        LIST_INSERT_HEAD(&s->checks, l, link);
+        check_again(l);
 }
 
 void sweep_explain(const struct sweep *s, const char *uid, char *ret, size_t size) {
-        const struct look *l = find_look(s, uid);
+        const struct holder_check *l = find_check(s, uid);
         *ret = '\0';
         if (!l || !l->due_ms)
                 return;
@@ -465,15 +464,15 @@ static void on_timer(void *u) {
 struct sweep *sweep_new(struct claims *c) {
         struct sweep *s = xnew(struct sweep);
         s->c = c;
-        LIST_INIT(&s->looks);
+        LIST_INIT(&s->checks);
         loop_timer_init(&s->timer, c->o.loop, on_timer, s);
         loop_timer_start(&s->timer, backoff_spread(FIRST_MS));
         return s;
 }
 
 void sweep_free(struct sweep *s) {
-        while (!LIST_EMPTY(&s->looks))
-                drop_look(LIST_FIRST(&s->looks));
+        while (!LIST_EMPTY(&s->checks))
+                drop_check(LIST_FIRST(&s->checks));
         kube_cancel(s->call);
         give_up_round(s);
         loop_timer_done(&s->timer);

@@ -164,7 +164,7 @@ END
 	claimed_by_hand all "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), allocationMode: All")"
 	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has a channel of its own'
 	claimed_by_hand shared "$(config "$(domain_uid d)")" '' 1
-	refused_with shared 'isolation is missing: the claim is for the channel 0 that all share'
+	refused_with shared 'isolation is missing: the claim is for the shared channel 0'
 	claimed_by_hand named "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), channel: 7")" '' 2
 	refused_with named 'unknown field'
 }
@@ -196,8 +196,8 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	channel=$(channels_of a)
 	"$cluster/host-imex" 2 stop
 	eventually 30 places 2 0
-	eventually 20 node_event 2 "the host's nvidia-imex is UNAVAILABLE, so that pods could not use their channels here" ComputeDomainDevicesWithheld
-	eventually 20 fabric_condition_has NodesWithhold 'node-2 (HostIMEXNotUp)'
+	eventually 20 node_event 2 "the host's nvidia-imex is UNAVAILABLE, so pods could not use their channels here" ComputeDomainDevicesWithheld
+	eventually 20 fabric_says NodesWithhold 'node-2 (HostIMEXNotUp)'
 	places 1 16
 	worker b train 2
 	eventually 30 event_contains Pod/b 'cannot allocate all claims'
@@ -358,5 +358,5 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	"$cluster/host-imex" all start
 	domain d
 	claimed_by_hand a "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own)")"
-	refused_with a 'unknown field "isolation": the claim is for a channel of its ComputeDomain'
+	refused_with a 'unknown field "isolation": the claim is for an assigned channel of its ComputeDomain'
 }

@@ -196,7 +196,7 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 	knob 3 VERSION=575.57.08
 	"$cluster/host-imex" 3 restart
 	eventually 90 places 3 0
-	eventually 20 node_event 3 'nvidia-imex of this node is of version 575.57.08, but that of most nodes of its fabric of version 580.95.05' \
+	eventually 20 node_event 3 'nvidia-imex has version 575.57.08 on this node, but version 580.95.05 on most nodes of its NVLink partition' \
 		ComputeDomainDevicesWithheld
 	eventually 20 fabric_condition_has NodesDiffer 'version 580.95.05' 'node-3 (575.57.08)'
 	fabric_version_is 580.95.05

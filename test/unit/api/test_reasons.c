@@ -47,8 +47,7 @@ static void a_message_is_found_by_what_is_always_the_same(void **state) {
                 const char *text, *anchor;
         } cases[] = {
                 { "Failed to prepare dynamic resources: node-1: no IMEX daemon runs on this node yet; if "
-                  "that "
-                  "lasts, look",
+                  "that lasts, check",
                   "no-daemon-yet" },
                 { "node-1: device 'channel-0' is still held by claim 'a/b' (u): a node has one channel",
                   "device-held" },

@@ -17,7 +17,7 @@ static void channels_are_character_devices_in_the_order_of_their_numbers(void **
         static const char *const names[] = { "channel10", "channel2", "channel", "channelx" };
         struct buf out = BUF_INIT(4096);
         struct err e;
-        /* To make a device of one's own takes root. */
+        /* Only root can make device nodes. */
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%s", root, names[i]);
                 assert_int_equal(symlink("/dev/null", path), 0);
@@ -33,13 +33,13 @@ static void channels_are_character_devices_in_the_order_of_their_numbers(void **
         tree_remove(root);
 }
 
-static void without_a_channel_it_says_what_that_means(void **state) {
+static void without_a_channel_the_error_names_the_likely_cause(void **state) {
         char *root = tree_new();
         _cleanup_(freep) char *missing = xasprintf("%s/missing", root);
         struct buf out = BUF_INIT(4096);
         struct err e;
         assert_int_equal(channels_list(root, &out, &e), -1);
-        assert_non_null(strstr(e.msg, "has this container a claim"));
+        assert_non_null(strstr(e.msg, "does this container have a claim"));
         assert_int_equal(channels_list(missing, &out, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_int_equal(out.n, 0);
@@ -50,7 +50,7 @@ static void without_a_channel_it_says_what_that_means(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(channels_are_character_devices_in_the_order_of_their_numbers),
-                cmocka_unit_test(without_a_channel_it_says_what_that_means),
+                cmocka_unit_test(without_a_channel_the_error_names_the_likely_cause),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

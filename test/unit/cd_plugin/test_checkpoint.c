@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The golden vectors of the Go driver's checkpoint, and what must not be believed. */
+/* Golden vectors of the Go driver's checkpoint, and content that must be rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,12 +96,12 @@ static void encodes_to(const struct checkpoint *c, const char *want) {
         buf_done(&b);
 }
 
-static void checksum_of_the_reference(void **state) {
+static void the_checksum_is_that_of_the_go_driver(void **state) {
         (void)state;
         assert_int_equal(gojson_checksum(&STR("{\"a\":1}"), 1), 1187653614);
 }
 
-static void empty_checkpoint(void **state) {
+static void an_empty_checkpoint_is_read_and_written(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &cd_device_codec, .boot_id = "boot-1" };
         encodes_to(&c, empty);
@@ -112,7 +112,7 @@ static void empty_checkpoint(void **state) {
 }
 
 /* failure: the checkpoint is one of another version -> it loads and is written unchanged [go] */
-static void golden_vector_loads_and_comes_out_the_same(void **state) {
+static void a_golden_vector_is_read_and_written_unchanged(void **state) {
         (void)state;
         struct checkpoint c = NONE;
         assert_int_equal(checkpoint_decode(str_from(full), &c, &e), 0);
@@ -157,7 +157,7 @@ static void our_own_entries_give_the_golden_vector(void **state) {
         checkpoint_done(&c);
 }
 
-/* A place on the node has a number, and the channel that its claim has been given another. */
+/* The number of a channel device differs from the ID of the channel that its claim was assigned. */
 static void a_channels_id_is_not_the_number_of_its_device(void **state) {
         (void)state;
         struct checkpoint c = { .codec = &cd_device_codec, .boot_id = "boot-1" }, again = NONE, old = NONE;
@@ -186,7 +186,7 @@ static void a_channels_id_is_not_the_number_of_its_device(void **state) {
 }
 
 /* failure: a checkpoint has only the layout v1 -> it is read [go] */
-static void layout_with_v1_only(void **state) {
+static void a_layout_with_v1_only_is_read(void **state) {
         (void)state;
         struct checkpoint c = NONE;
         assert_int_equal(checkpoint_decode(str_from(only_v1), &c, &e), 0);
@@ -199,7 +199,7 @@ static void layout_with_v1_only(void **state) {
 }
 
 /* failure: the checkpoint has the layout of Go driver 25.3.0-rc.2 -> it is read [go] */
-static void layout_of_25_3_0_rc2(void **state) {
+static void the_layout_of_25_3_0_rc2_is_read(void **state) {
         (void)state;
         struct checkpoint c = NONE, again = NONE;
         assert_int_equal(checkpoint_decode(str_from(rc2), &c, &e), 0);
@@ -309,7 +309,7 @@ static void every_changed_byte_is_corruption(void **state) {
         const char *v2 = strstr(full, "\"v2\"");
         for (size_t i = 0; i < strlen(full); i++) {
                 if (full + i == v2 + 1 || full + i == v2 + 2)
-                        continue; /* under another name it is a layout of the future, and v1 counts */
+                        continue; /* with another name it is a future layout, and v1 counts */
                 _cleanup_(freep) char *text = xstrdup(full);
                 text[i] = text[i] == '5' ? '6' : '5';
                 assert_int_equal(checkpoint_decode(str_from(text), &c, &e), -1);
@@ -361,7 +361,7 @@ static void status_is(const char *json, const char *want) {
         buf_done(&b);
 }
 
-/* A Go driver that is installed again verifies its checksums over the members that its types have. */
+/* A reinstalled Go driver computes the checksums over the members that its types have. */
 /* failure: a newer API server adds fields to a claim's status -> the checkpoint omits them, and the Go driver
  * accepts it [go] */
 static void members_of_a_newer_api_server_are_not_recorded(void **state) {
@@ -390,7 +390,7 @@ static void members_of_a_newer_api_server_are_not_recorded(void **state) {
                 "\"driver\":"
                 "\"d\",\"new\":1,\"parameters\":{\"new\":1}}}]}},\"reservedFor\":[{\"name\":\"p\",\"new\":"
                 "1}]}",
-                /* what every server sends, Go's types write also when it is not there */
+                /* Go's types also write the members that every server sends when they are missing. */
                 "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"\",\"pool\":\"\","
                 "\"device\":\"channel-0\"}],"
                 "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"d\",\"parameters\":{"
@@ -401,13 +401,13 @@ static void members_of_a_newer_api_server_are_not_recorded(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(members_of_a_newer_api_server_are_not_recorded),
-                cmocka_unit_test(checksum_of_the_reference),
-                cmocka_unit_test(empty_checkpoint),
-                cmocka_unit_test(golden_vector_loads_and_comes_out_the_same),
+                cmocka_unit_test(the_checksum_is_that_of_the_go_driver),
+                cmocka_unit_test(an_empty_checkpoint_is_read_and_written),
+                cmocka_unit_test(a_golden_vector_is_read_and_written_unchanged),
                 cmocka_unit_test(our_own_entries_give_the_golden_vector),
                 cmocka_unit_test(a_channels_id_is_not_the_number_of_its_device),
-                cmocka_unit_test(layout_with_v1_only),
-                cmocka_unit_test(layout_of_25_3_0_rc2),
+                cmocka_unit_test(a_layout_with_v1_only_is_read),
+                cmocka_unit_test(the_layout_of_25_3_0_rc2_is_read),
                 cmocka_unit_test(members_of_other_versions_survive),
                 cmocka_unit_test(aborted_entries_keep_their_time),
                 cmocka_unit_test(admin_access_comes_from_the_status),

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the claims' state machine makes of claims that it prepares, lets wait and unprepares. Each test is
- * named after what it must survive.
- */
+/* The claims' state machine: how it prepares claims, lets them wait and unprepares them. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -35,7 +33,7 @@ static void ready_channel_is_prepared_at_once(void **state) {
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
 }
 
-/* Runtimes bind it into a container in a user namespace, where nobody can make one. */
+/* Runtimes bind it into a container in a user namespace, where no process can create one. */
 /* failure: a pod has a user namespace -> the host has the device node of its channel [host] */
 static void host_has_the_device_node_of_a_prepared_channel(void **state) {
         (void)state;
@@ -44,7 +42,7 @@ static void host_has_the_device_node_of_a_prepared_channel(void **state) {
         struct err e;
         _cleanup_(freep) char *dir = file_join(w.dir, "channel-nodes"), *node = file_join(dir, "channel0");
         if (geteuid() != 0)
-                skip(); /* nobody else may make device nodes */
+                skip(); /* only root may make device nodes */
         assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
         ((struct cd *)w.claims->o.u)->o.channel_nodes = dir;
         daemon_ready();
@@ -69,7 +67,7 @@ static void channel_is_prepared_where_no_device_node_can_be_made(void **state) {
         assert_int_equal(op.answer, PREPARED);
 }
 
-static void daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains(void **state) {
+static void a_daemon_claim_mounts_the_hosts_programs_and_the_folder_of_the_domains(void **state) {
         (void)state;
         daemon_ready();
         _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
@@ -96,8 +94,8 @@ static void daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains
         }
 }
 
-/* failure: a channel waits for its daemon -> the daemon claim is prepared meanwhile */
-static void a_waiting_channel_does_not_hold_up_its_own_daemon(void **state) {
+/* failure: a channel waits for its daemon -> the daemon claim is prepared at the same time */
+static void a_waiting_channel_does_not_block_its_daemon(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -109,7 +107,7 @@ static void a_waiting_channel_does_not_hold_up_its_own_daemon(void **state) {
         world_wait(&op, PREPARED);
 }
 
-static void all_channels(void **state) {
+static void allocation_mode_All_prepares_all_channels(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"All\"");
@@ -121,8 +119,9 @@ static void all_channels(void **state) {
         assert_null(strstr(cdi, "/dev/nvidia-caps-imex-channels/channel2048\""));
 }
 
-/* failure: a node has no fabric -> the pod starts without a CDI file, and an Event reports it [host] */
-static void on_a_node_without_fabric_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
+/* failure: a node has no partition -> the pod starts without a CDI file, and an Event reports it [host] */
+static void
+on_a_node_without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
@@ -158,11 +157,11 @@ static void a_claim_that_no_pod_owns_is_reported_as_bound_to_one_node(void **sta
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         assert_non_null(strstr(api.events, "ResourceClaim/c1 SharedOnOneNode"));
-        assert_non_null(strstr(api.events, "is of node n0"));
+        assert_non_null(strstr(api.events, "is on node n0"));
         assert_non_null(strstr(api.events, "use the claim template of ComputeDomain 'cd'"));
 }
 
-static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
+static void a_claim_of_one_pod_causes_no_event_about_sharing(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_claim_json("user", "c1", channel_claim(",\"ownerReferences\":[{\"uid\":\"p\"}]"));
@@ -172,7 +171,7 @@ static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
         assert_null(strstr(api.events, "SharedOnOneNode"));
 }
 
-/* As kubelets before k/k #140212 do when a pod ends whose own Prepare had not come so far. */
+/* As kubelets before k/k #140212 do when a pod ends before its own Prepare has finished. */
 /* failure: the kubelet unprepares a shared claim under a running pod -> the claim can be prepared again */
 static void a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again(void **state) {
         (void)state;
@@ -187,8 +186,8 @@ static void a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again(void **
         assert_string_equal(next.devices, op.devices);
 }
 
-/* failure: a claim has devices of other drivers too -> the plugin prepares only its own */
-static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state) {
+/* failure: a claim has devices of several drivers -> the plugin prepares only its own */
+static void devices_of_other_drivers_in_the_same_claim_are_ignored(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_claim_json(
@@ -237,7 +236,7 @@ static void lost_cdi_file_of_a_prepared_claim_is_written_again(void **state) {
         _cleanup_(freep) char *path =
                 xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
         assert_int_equal(unlink(path), 0);
-        /* Even now: what was granted is not taken back. */
+        /* Even now: a granted channel is not reclaimed. */
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
         prepare(&again, "c1", CLAIM_1);
         world_wait(&again, PREPARED);
@@ -258,19 +257,19 @@ static void at_the_deadline_the_error_has_the_daemons_reason(void **state) {
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_STARTED);
 }
 
-static void deadline_without_a_daemon_says_that(void **state) {
+static void at_the_deadline_a_missing_daemon_is_reported(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_string_equal(
                 op.msg,
-                "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
-                "label resource.nvidia.com/imex-daemon=true, which the controller sets, and at the pod "
-                "of DaemonSet compute-domain-daemon here, in the driver's namespace");
+                "n0: no IMEX daemon runs on this node yet; if that lasts, check that the Node has the "
+                "label resource.nvidia.com/imex-daemon=true, which the controller sets, and look at the "
+                "pod of DaemonSet compute-domain-daemon on this node, in the driver's namespace");
 }
 
-static void deadline_with_the_api_server_away_says_that(void **state) {
+static void at_the_deadline_an_unreachable_api_server_is_reported(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
         api.down = true;
@@ -280,7 +279,7 @@ static void deadline_with_the_api_server_away_says_that(void **state) {
         assert_false(world_recorded(CLAIM_1));
 }
 
-/* One request each, which the client repeats in its own measure: none of ours on top. */
+/* One request each, which the client retries by itself; the plugin adds none. */
 /* failure: the API server refuses requests -> a waiting Prepare sends no additional requests [api-server] */
 static void api_server_that_refuses_gets_no_additional_requests(void **state) {
         (void)state;
@@ -292,7 +291,7 @@ static void api_server_that_refuses_gets_no_additional_requests(void **state) {
         for (int i = 0; i < 20; i++)
                 world_turn();
         assert_int_equal(op.answer, PENDING);
-        /* The claim, whose domain is asked for when it is here, and the fabric. */
+        /* The claim, then its domain, and the fabric object. */
         assert_int_equal(api.requests - requests, 2);
         prepare(&late, "c2", CLAIM_2);
         world_wait(&late, FAILED);
@@ -301,7 +300,7 @@ static void api_server_that_refuses_gets_no_additional_requests(void **state) {
         world_wait(&op, PREPARED);
 }
 
-static void api_version_unknown_at_first(void **state) {
+static void a_claim_waits_until_the_api_version_is_known(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_ready();
@@ -315,7 +314,7 @@ static void api_version_unknown_at_first(void **state) {
         world_wait(&op, PREPARED);
 }
 
-/* The client lives on for the last Events when the plugin ends. */
+/* The client outlives the claims, for the last Events, when the plugin ends. */
 /* failure: the plugin stops while it waits for API discovery -> no freed memory is used */
 static void a_stopped_plugin_gets_no_late_api_version(void **state) {
         (void)state;
@@ -328,13 +327,13 @@ static void a_stopped_plugin_gets_no_late_api_version(void **state) {
         world_stop(w.claims);
         w.claims = NULL;
         api.unknown = false;
-        world_turn(); /* tells whoever still asks */
+        world_turn(); /* answers pending requests */
         assert_int_equal(op.answer, PENDING);
 }
 
 /* failure: the GPUs register with the fabric late -> a waiting Prepare succeeds at once when they have
  * registered [host] */
-static void fabric_registration_that_completes_late(void **state) {
+static void a_late_fabric_registration_ends_the_wait(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         struct facts good = w.facts;
@@ -353,7 +352,7 @@ static void fabric_registration_that_completes_late(void **state) {
 }
 
 /* failure: a ComputeDomain is deleted while a claim waits -> the Prepare fails with that reason */
-static void domain_deleted_while_a_channel_waits(void **state) {
+static void a_waiting_claim_fails_when_its_domain_is_deleted(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -367,7 +366,7 @@ static void domain_deleted_while_a_channel_waits(void **state) {
         assert_non_null(strstr(op.msg, "has been deleted"));
 }
 
-/* The watch was begun for another claim, before the domain was made, and has lost touch since. */
+/* The watch was started for another claim, before the domain was created, and has been stale since. */
 /* failure: the watch of ComputeDomains lags -> the plugin asks the API server before it fails a Prepare
  * [api-server] */
 static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
@@ -381,13 +380,13 @@ static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
         for (unsigned i = 0; i < 500 && api.requests == requests; i++)
                 world_turn();
         world_turn();
-        assert_true(api.requests > requests); /* the store is asked */
+        assert_true(api.requests > requests); /* a read from etcd */
         assert_int_equal(op.answer, PENDING);
         daemon_ready();
         world_wait(&op, PREPARED);
 }
 
-static void kubelet_hangs_up(void **state) {
+static void a_cancelled_prepare_is_not_answered(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -399,7 +398,7 @@ static void kubelet_hangs_up(void **state) {
         world_wait(&again, PREPARED);
 }
 
-/* As from the claim templates of the Go driver, whose claims carry no annotations. */
+/* As with the claim templates of the Go driver: its claims have no annotations. */
 static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         (void)state;
         struct dra_op op = { 0 }, none = { 0 };
@@ -443,7 +442,7 @@ static void fabric_registration_that_never_completes_is_named_at_the_deadline(vo
 }
 
 /* failure: the API server's cache lacks a new ComputeDomain -> the plugin reads it from etcd [api-server] */
-static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) {
+static void a_domain_newer_than_the_cache_of_the_api_server_is_found(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_ready();
@@ -451,12 +450,12 @@ static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) 
         unsigned requests = api.requests;
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        /* The claim and the fabric; its domain is read from the store. */
+        /* The claim and the fabric object; the domain is read from etcd. */
         assert_int_equal(api.requests - requests, 3);
         assert_int_equal(api.lists, 0);
 }
 
-/* The claim's annotation with its domain's name; NULL: it has none, as of a template made before. */
+/* The claim's annotation with its domain's name; NULL: none, as with an older template. */
 static void claim_with_hint(const char *hint) {
         _cleanup_(freep) char *annotations =
                 hint ? xasprintf(",\"annotations\":{\"resource.nvidia.com/computeDomain.name\":\"%s\"}", hint)
@@ -473,10 +472,10 @@ static void claim_with_hint(const char *hint) {
         api_claim_json("user", "c1", json);
 }
 
-/* Users write annotations, too: a name is believed only with the UID of the claim's configuration. */
+/* Users can write annotations, too: a name counts only with the UID of the claim's configuration. */
 /* failure: a claim's annotation names another ComputeDomain -> only the UID in the claim's configuration
  * counts [tenants] */
-static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
+static void the_name_of_the_domain_is_only_a_hint(void **state) {
         static const struct {
                 const char *hint;
                 unsigned requests, lists;
@@ -499,7 +498,7 @@ static void domain_is_read_by_a_name_that_is_no_more_than_a_hint(void **state) {
         }
 }
 
-/* By a role that allows lists only, as of a chart before. */
+/* With a role of an older chart, which allows only lists. */
 /* failure: an older role does not allow get of ComputeDomains -> the plugin finds the ComputeDomain by a list
  * [upgrade] */
 static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **state) {
@@ -512,9 +511,9 @@ static void domain_that_may_not_be_read_by_its_name_is_found_in_the_list(void **
         assert_int_equal(api.lists, 1);
 }
 
-/* failure: the API server is down during Prepare -> Prepare waits and succeeds, and Unprepare succeeds
- * meanwhile [api-server] */
-static void api_server_away_for_a_while_during_prepare(void **state) {
+/* failure: the API server is down during Prepare -> Prepare waits and then succeeds, and Unprepare succeeds
+ * at once [api-server] */
+static void prepare_survives_an_outage_of_the_api_server(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unprepared = { 0 };
         daemon_ready();
@@ -551,7 +550,7 @@ static void unprepare_needs_no_api_server_and_no_claim(void **state) {
         assert_null(world_entry(w.claims, DAEMON_1));
 }
 
-static void unprepare_of_the_unknown_succeeds(void **state) {
+static void unprepare_of_an_unknown_claim_succeeds(void **state) {
         (void)state;
         static const char *const uids[] = { CLAIM_2, "../../etc/passwd", "not a uid", "x" };
         for (size_t i = 0; i < ARRAY_LEN(uids); i++) {
@@ -561,8 +560,8 @@ static void unprepare_of_the_unknown_succeeds(void **state) {
         }
 }
 
-/* A pod that was deleted by force: the next one of its DaemonSet is prepared before the kubelet unprepares
- * the first. */
+/* A pod was force-deleted: the next one of its DaemonSet is prepared before the kubelet unprepares the first.
+ */
 /* failure: a force-deleted daemon is unprepared after its successor was prepared -> the shared folder remains
  * [go] */
 static void the_folder_stays_when_an_earlier_daemon_is_unprepared_late(void **state) {
@@ -588,10 +587,10 @@ static bool aborted(const char *uid) {
         return entry && entry->state == CHECKPOINT_ABORTED;
 }
 
-/* They only keep a late request of the kubelet from succeeding; entries without a time are of a version that
- * wrote none. */
+/* They only prevent the success of a late request of the kubelet. Entries without a time are of a version
+ * that wrote none. */
 /* failure: a Prepare was aborted -> its checkpoint entry expires */
-static void aborted_claims_are_forgotten_after_their_time(void **state) {
+static void aborted_claims_expire(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         time_t now = time(NULL), times[] = { now, now - 1000, now + 1000 };
@@ -614,9 +613,9 @@ static void aborted_claims_are_forgotten_after_their_time(void **state) {
         assert_false(world_recorded("old"));
 }
 
-/* As versions before the strict checks recorded them, and without an allocation. */
+/* As recorded by versions before the strict checks, and without an allocation. */
 /* failure: a recorded configuration would be refused today -> the claim can still be unprepared */
-static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
+static void a_recorded_claim_with_an_invalid_configuration_is_unprepared(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
         world_put_checkpoint(
@@ -673,7 +672,7 @@ static void another_allocation_of_an_aborted_claim_is_prepared(void **state) {
 }
 
 /* failure: pod and claim are deleted before Prepare completed -> the entry is unprepared and removed */
-static void claims_whose_object_is_gone_are_unprepared(void **state) {
+static void claims_without_an_object_are_unprepared(void **state) {
         (void)state;
         struct dra_op op = { 0 }, two = { 0 };
         daemon_ready();
@@ -699,7 +698,7 @@ static void series(const char *line) {
         buf_done(&out);
 }
 
-/* Whose dashboards were made for the Go driver reads attempts; how long a pod waited has names of its own. */
+/* Dashboards of the Go driver expect attempts. The time that a pod waited has separate metrics. */
 /* failure: a Prepare waits -> the Go driver's metrics do not count the wait as an attempt [go] */
 static void waiting_is_not_counted_as_an_attempt(void **state) {
         (void)state;
@@ -715,7 +714,7 @@ static void waiting_is_not_counted_as_an_attempt(void **state) {
         world_wait(&op, PREPARED);
         SERIES("requests_inflight", "0");
         SERIES("compute_domain_claims_pending", "0");
-        SERIES("requests_total", "2"); /* the daemon's claim, and this one */
+        SERIES("requests_total", "2"); /* the daemon's claim and this one */
         SERIES("request_duration_seconds_count", "2");
         SERIES("compute_domain_claim_seconds_count", "2");
         SERIES("compute_domain_claim_failures_total", "0");
@@ -728,39 +727,39 @@ int main(void) {
                 T(host_has_the_device_node_of_a_prepared_channel),
                 T(channel_is_prepared_where_no_device_node_can_be_made),
                 T(waiting_is_not_counted_as_an_attempt),
-                T(daemon_claim_brings_the_hosts_programs_and_the_folder_of_the_domains),
-                T(a_waiting_channel_does_not_hold_up_its_own_daemon),
-                T(all_channels),
-                T(on_a_node_without_fabric_the_pod_runs_without_a_channel_and_an_event_reports_it),
+                T(a_daemon_claim_mounts_the_hosts_programs_and_the_folder_of_the_domains),
+                T(a_waiting_channel_does_not_block_its_daemon),
+                T(allocation_mode_All_prepares_all_channels),
+                T(on_a_node_without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it),
                 T(a_claim_that_no_pod_owns_is_reported_as_bound_to_one_node),
-                T(a_claim_of_one_pod_says_nothing_of_sharing),
+                T(a_claim_of_one_pod_causes_no_event_about_sharing),
                 T(a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again),
-                T(devices_of_other_drivers_in_the_same_claim_are_not_ours),
+                T(devices_of_other_drivers_in_the_same_claim_are_ignored),
                 T(prepared_claim_is_answered_again_without_the_api_server),
                 T(lost_cdi_file_of_a_prepared_claim_is_written_again),
                 T(at_the_deadline_the_error_has_the_daemons_reason),
-                T(deadline_without_a_daemon_says_that),
-                T(deadline_with_the_api_server_away_says_that),
+                T(at_the_deadline_a_missing_daemon_is_reported),
+                T(at_the_deadline_an_unreachable_api_server_is_reported),
                 T(api_server_that_refuses_gets_no_additional_requests),
-                T(api_version_unknown_at_first),
+                T(a_claim_waits_until_the_api_version_is_known),
                 T(a_stopped_plugin_gets_no_late_api_version),
-                T(fabric_registration_that_completes_late),
-                T(domain_deleted_while_a_channel_waits),
+                T(a_late_fabric_registration_ends_the_wait),
+                T(a_waiting_claim_fails_when_its_domain_is_deleted),
                 T(a_watch_that_does_not_show_the_domain_proves_nothing),
-                T(kubelet_hangs_up),
+                T(a_cancelled_prepare_is_not_answered),
                 T(fabric_registration_that_never_completes_is_named_at_the_deadline),
-                T(domain_that_is_newer_than_the_cache_of_the_api_server),
-                T(domain_is_read_by_a_name_that_is_no_more_than_a_hint),
+                T(a_domain_newer_than_the_cache_of_the_api_server_is_found),
+                T(the_name_of_the_domain_is_only_a_hint),
                 T(domain_that_may_not_be_read_by_its_name_is_found_in_the_list),
-                T(api_server_away_for_a_while_during_prepare),
+                T(prepare_survives_an_outage_of_the_api_server),
                 T(the_folder_stays_when_an_earlier_daemon_is_unprepared_late),
-                T(aborted_claims_are_forgotten_after_their_time),
+                T(aborted_claims_expire),
                 T(unprepare_needs_no_api_server_and_no_claim),
-                T(unprepare_of_the_unknown_succeeds),
-                T(unprepare_of_a_recorded_claim_that_makes_no_sense),
+                T(unprepare_of_an_unknown_claim_succeeds),
+                T(a_recorded_claim_with_an_invalid_configuration_is_unprepared),
                 T(a_prepare_after_its_unprepare_does_not_take_the_channel),
                 T(another_allocation_of_an_aborted_claim_is_prepared),
-                T(claims_whose_object_is_gone_are_unprepared),
+                T(claims_without_an_object_are_unprepared),
                 T(daemon_claim_without_annotations_finds_its_domain),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our daemon holds daemon-0 and runs IMEX for whichever domain the node is in. */
+/* Our daemon holds daemon-0 and runs IMEX for any domain that the node is in. */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define DAEMON_2 "a0000000-0000-4000-8000-000000000002"
 #define OTHER_BOOT "22222222-2222-4222-8222-222222222222"
 
-/* The fabric's object, at version rv: the assignments in the IMEX domain of DOMAIN_A. */
+/* The fabric object at version rv: the assignments in the IMEX domain of DOMAIN_A. */
 static void fabric_lists(int rv, const char *assignments) {
         _cleanup_(freep) char *domains =
                 xasprintf(",\"domains\":[{\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" DOMAIN_A
@@ -60,7 +60,7 @@ static void the_daemon_gets_all_folders_the_cdi_files_and_the_clique_in_a_file(v
         assert_string_equal(moved, "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.7\n");
 }
 
-/* One pod has the channel of the node, and its end is that of the daemon: nothing has to be withheld. */
+/* The node's channel is for one pod, and the daemon ends with that pod: nothing must be withheld. */
 static void a_daemon_that_terminates_serves_its_ComputeDomain(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -96,7 +96,7 @@ static void ready_in_another_domain_prepares_no_claim(void **state) {
         waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node is in another IMEX domain");
 }
 
-static void ready_without_an_assignment_releases_nobody(void **state) {
+static void ready_without_an_assignment_prepares_no_claim(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         fabric_lists(1, ASSIGNED("3", "1"));
@@ -104,7 +104,7 @@ static void ready_without_an_assignment_releases_nobody(void **state) {
         waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node is in another IMEX domain");
 }
 
-/* READY counts only with the assignment that the fabric's object lists now. */
+/* READY counts only with the assignment that the fabric object lists now. */
 /* failure: a daemon is READY with an assignment that the fabric object does not list -> no claim is prepared
  * */
 static void ready_with_an_unlisted_assignment_prepares_no_claim(void **state) {
@@ -132,7 +132,7 @@ static void ready_with_an_unlisted_assignment_prepares_no_claim(void **state) {
         waits_with("c1", CLAIM_1, "still has an earlier assignment");
 }
 
-/* A new claim makes the controller take `Leaving` back. */
+/* A new claim makes the controller withdraw `Leaving`. */
 /* failure: a claim comes while its node is leaving the IMEX domain -> it waits until the node stays or joins
  * again */
 static void a_claim_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
@@ -150,7 +150,7 @@ static void a_claim_on_a_node_that_is_leaving_waits_until_it_stays(void **state)
         world_wait(&op, PREPARED);
 }
 
-/* The controller's rule has ended the epoch, and keeps the index for the next daemon of the node. */
+/* The controller has ended the epoch, and keeps the index for the next daemon of the node. */
 /* failure: a claim comes while the index of its node is reserved -> it waits for the next daemon */
 static void a_claim_on_a_node_whose_index_is_reserved_waits_for_its_new_daemon(void **state) {
         (void)state;
@@ -190,9 +190,9 @@ static void an_assignment_of_another_daemon_boot_or_state_prepares_no_claim(void
 static void a_claim_on_a_node_without_a_daemon_waits_with_a_remedy(void **state) {
         (void)state;
         waits_with("c1", CLAIM_1,
-                   "n0: no IMEX daemon runs on this node yet; if that lasts, look whether the Node has the "
-                   "label resource.nvidia.com/imex-daemon=true, which the controller sets, and at the pod of "
-                   "DaemonSet compute-domain-daemon here");
+                   "n0: no IMEX daemon runs on this node yet; if that lasts, check that the Node has the "
+                   "label resource.nvidia.com/imex-daemon=true, which the controller sets, and look at the "
+                   "pod of DaemonSet compute-domain-daemon on this node");
 }
 
 static void a_domain_of_another_mode_is_refused(void **state) {
@@ -228,9 +228,9 @@ static void exhausted_domains_are_named_as_the_cause(void **state) {
         waits_with("c1", CLAIM_1, "yet: 1000 ComputeDomains have nodes");
 }
 
-/* What was granted stays, whatever the fabric says then. */
+/* A granted channel stays, whatever the fabric object has then. */
 /* failure: the assignment disappears under a prepared claim -> the pod keeps its channel */
-static void a_pod_keeps_its_channel_when_the_assignment_is_gone(void **state) {
+static void a_pod_keeps_its_channel_when_the_assignment_disappears(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         daemon_comes(DAEMON_1);
@@ -248,7 +248,7 @@ static void a_pod_keeps_its_channel_when_the_assignment_is_gone(void **state) {
         assert_non_null(cdi);
 }
 
-/* A10: the daemon's Pod is older than what its node has. */
+/* The daemon's Pod is older than the present devices and files of its node. */
 /* failure: the NVIDIA driver of a node changes -> the daemon sees new CDI edits under the same IDs */
 static void a_changed_driver_gets_new_edits_under_the_same_cdi_ids(void **state) {
         (void)state;
@@ -279,8 +279,8 @@ static void a_changed_driver_gets_new_edits_under_the_same_cdi_ids(void **state)
                             "r/n0/daemon-0=k8s.compute-domain.nvidia.com/claim=" DAEMON_1 "-daemon-0");
 }
 
-/* Killed after the CDI file was written and before the daemon could see it; or while the API server was away.
- */
+/* The plugin was killed after it wrote the CDI file and before the daemon could see it, or while the API
+ * server was away. */
 /* failure: the plugin is killed between the CDI file and the daemon's notice -> the daemon sees the edits
  * after its restart */
 static void a_daemon_sees_new_edits_after_a_restart_of_the_plugin(void **state) {
@@ -297,13 +297,13 @@ static void a_daemon_sees_new_edits_after_a_restart_of_the_plugin(void **state) 
         assert_string_equal(now, edits);
 }
 
-/* What the folder holds for the daemon, by name. */
+/* A file for the daemon in its folder, by name. */
 static bool is_shown(const char *name) {
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, name);
         return access(path, F_OK) == 0;
 }
 
-static void what_a_daemon_is_shown_is_removed_with_its_claim(void **state) {
+static void the_files_shown_to_a_daemon_are_removed_with_its_claim(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         daemon_comes(DAEMON_1);
@@ -311,12 +311,12 @@ static void what_a_daemon_is_shown_is_removed_with_its_claim(void **state) {
         kubelet_unprepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
         world_wait(&op, UNPREPARED);
         assert_false(is_shown("fabric") || is_shown("edits"));
-        daemon_comes(DAEMON_2); /* the next one gets them again */
+        daemon_comes(DAEMON_2); /* the next daemon gets them again */
         assert_true(is_shown("fabric") && is_shown("edits"));
 }
 
 /* failure: a tenant creates a daemon claim -> the plugin refuses it [tenants] */
-static void claims_of_other_namespaces_and_of_no_domain_are_refused(void **state) {
+static void daemon_claims_of_other_namespaces_or_without_a_domain_are_refused(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unnamed = { 0 };
         api_daemon_claim("user", DAEMON_1, "");
@@ -348,7 +348,7 @@ int main(void) {
                 T(a_daemon_that_terminates_serves_its_ComputeDomain),
                 T(a_claim_waits_until_the_daemon_is_ready_in_its_domain),
                 T(ready_in_another_domain_prepares_no_claim),
-                T(ready_without_an_assignment_releases_nobody),
+                T(ready_without_an_assignment_prepares_no_claim),
                 T(ready_with_an_unlisted_assignment_prepares_no_claim),
                 T(a_claim_on_a_node_that_is_leaving_waits_until_it_stays),
                 T(a_claim_on_a_node_without_a_daemon_waits_with_a_remedy),
@@ -357,11 +357,11 @@ int main(void) {
                 T(an_assignment_of_another_daemon_boot_or_state_prepares_no_claim),
                 T(assignments_of_a_copy_prepare_no_claim),
                 T(exhausted_domains_are_named_as_the_cause),
-                T(a_pod_keeps_its_channel_when_the_assignment_is_gone),
+                T(a_pod_keeps_its_channel_when_the_assignment_disappears),
                 T(a_changed_driver_gets_new_edits_under_the_same_cdi_ids),
                 T(a_daemon_sees_new_edits_after_a_restart_of_the_plugin),
-                T(what_a_daemon_is_shown_is_removed_with_its_claim),
-                T(claims_of_other_namespaces_and_of_no_domain_are_refused),
+                T(the_files_shown_to_a_daemon_are_removed_with_its_claim),
+                T(daemon_claims_of_other_namespaces_or_without_a_domain_are_refused),
                 T(the_daemon_and_its_domain_are_known_after_a_restart_of_the_plugin),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a claim costs on the disk, and what happens when it is full. */
+/* The disk writes of a claim, and a full disk. */
 #include "world/cd_node.h"
 
 #include <signal.h>
@@ -67,9 +67,8 @@ static void a_ready_channel_costs_three_durable_writes_and_three_requests(void *
         assert_string_equal(buf_str(&names), "checkpoint.json\nk8s.compute-domain.nvidia.com-claim_" CLAIM_1
                                              ".yaml\ncheckpoint.json\n");
         faults_off();
-        assert_int_equal(faults_calls(),
-                         6); /* durability is not traded for speed: each file and its folder */
-        assert_int_equal(api.requests - requests, 3); /* the claim, its domain, and the fabric */
+        assert_int_equal(faults_calls(), 6);          /* each file and its folder are synced */
+        assert_int_equal(api.requests - requests, 3); /* the claim, its domain, and the fabric object */
         assert_int_equal(api.lists, 0);
         buf_done(&names);
         close(in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ComputeDomain that the Go driver formed: its daemons are prepared and restart here, and its pods get
- * their channel by the ComputeDomainClique that these daemons write. */
+ * their channel because of the ComputeDomainClique that these daemons write. */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static bool has_folder(const char *domain) {
         return access(path, F_OK) == 0;
 }
 
-static void its_daemon_gets_what_the_go_driver_gives(void **state) {
+static void its_daemon_gets_the_same_edits_as_from_the_go_driver(void **state) {
         (void)state;
         go_comes();
         _cleanup_(freep) char *cdi = world_cdi(GO_DAEMON);
@@ -39,8 +39,8 @@ static void its_daemon_gets_what_the_go_driver_gives(void **state) {
         assert_string_equal(world_entry(w.claims, GO_DAEMON)->devices[0].domain, DOMAIN_A);
 }
 
-/* Its namespace is not in the claim. */
-static void its_domain_is_found_in_whatever_namespace(void **state) {
+/* The claim does not have its namespace. */
+static void its_domain_is_found_in_any_namespace(void **state) {
         (void)state;
         api_remove_domain(DOMAIN_A);
         api_domain("elsewhere", "mine", DOMAIN_A, false);
@@ -52,7 +52,7 @@ static void its_domain_is_found_in_whatever_namespace(void **state) {
 
 #define TEMPLATE "domains/" DOMAIN_A "/imexd.cfg.tmpl"
 
-/* Without it that daemon does not start; the Go driver's plugin writes it at each Prepare. */
+/* That daemon does not start without it; the Go driver's plugin writes it at each Prepare. */
 /* failure: the plugin prepares a daemon of the Go driver -> that daemon gets its configuration template */
 static void its_daemon_gets_the_template_of_its_configuration(void **state) {
         (void)state;
@@ -71,7 +71,7 @@ static void a_template_of_the_Go_driver_stays(void **state) {
         assert_string_equal(text, "KEY=of the Go driver\n");
 }
 
-static void a_daemon_of_a_domain_that_is_gone_is_refused(void **state) {
+static void a_daemon_of_a_deleted_domain_is_refused(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         api_remove_domain(DOMAIN_A);
@@ -103,7 +103,7 @@ static void a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready(void 
         assert_non_null(strstr(cdi, "channel0"));
 }
 
-static void the_clique_that_does_not_list_the_node_as_ready_releases_nobody(void **state) {
+static void a_clique_without_a_ready_entry_of_the_node_prepares_no_claim(void **state) {
         (void)state;
         go_comes();
         waits_with(
@@ -123,7 +123,7 @@ static void the_clique_that_does_not_list_the_node_as_ready_releases_nobody(void
 
 #define REBOOTED "22222222-2222-4222-8222-222222222222"
 
-/* Its entry says Ready from before, until it has written its address and its state of now. */
+/* Its entry stays Ready until it has written its present address and state. */
 /* failure: after a reboot a ComputeDomainClique still shows the Go driver's daemon as Ready -> claims wait
  * for its new address */
 static void after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address(void **state) {
@@ -160,7 +160,7 @@ static void a_half_written_configuration_prepares_no_claim(void **state) {
         waits_with("c1", CLAIM_1, "has not written its address");
 }
 
-/* It is looked again every WAITS_LOOK_MS. */
+/* It is read again every WAITS_LOOK_MS. */
 static void prepared_in_time(const struct dra_op *op) {
         while (op->answer == PENDING) {
                 world_turn();
@@ -182,7 +182,7 @@ static void the_clique_is_read_again_while_a_pod_waits(void **state) {
         assert_int_equal(api_gets(&kube_cliques), 2);
 }
 
-static void a_clique_that_cannot_be_read_releases_nobody(void **state) {
+static void an_unreadable_clique_prepares_no_claim(void **state) {
         (void)state;
         go_comes();
         api_clique(DOMAIN_A, "Ready");
@@ -204,7 +204,7 @@ static void a_channel_waits_for_its_daemon(void **state) {
         prepared_in_time(&op);
 }
 
-/* What its clique says counts only on a node where its daemon is. */
+/* Its clique counts only on a node with its daemon. */
 static void on_a_node_with_our_daemon_its_pods_wait(void **state) {
         (void)state;
         api_clique(DOMAIN_A, "Ready");
@@ -212,11 +212,11 @@ static void on_a_node_with_our_daemon_its_pods_wait(void **state) {
         waits_with("c1", CLAIM_1,
                    "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/cd' on " CLIQUE
                    " yet; if that lasts, look at the conditions of the ComputeDomain (one that the Go driver "
-                   "formed takes new nodes after its last pod has ended)");
+                   "formed accepts new nodes after its last pod has ended)");
         assert_int_equal(api_gets(&kube_cliques), 0);
 }
 
-static void pods_of_other_domains_wait_for_its_end(void **state) {
+static void pods_of_other_domains_wait_until_it_ends(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         go_comes();
@@ -226,7 +226,7 @@ static void pods_of_other_domains_wait_for_its_end(void **state) {
         waits_with(
                 "c1", CLAIM_1,
                 "n0: the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on this "
-                "node: it leaves when that domain's last pod here has ended");
+                "node: it leaves after the last pod of that ComputeDomain here has ended");
         assert_int_equal(api_gets(&kube_cliques), 0);
         prepare(&op, "c1", CLAIM_1);
         kubelet_unprepare(w.claims, &(struct dra_op){ 0 }, "driver", "go-claim", GO_DAEMON);
@@ -259,21 +259,21 @@ static void our_daemon_waits_for_its_daemon_and_the_other_way_round(void **state
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(its_daemon_gets_what_the_go_driver_gives),
-                T(its_domain_is_found_in_whatever_namespace),
+                T(its_daemon_gets_the_same_edits_as_from_the_go_driver),
+                T(its_domain_is_found_in_any_namespace),
                 T(its_daemon_gets_the_template_of_its_configuration),
                 T(a_template_of_the_Go_driver_stays),
-                T(a_daemon_of_a_domain_that_is_gone_is_refused),
+                T(a_daemon_of_a_deleted_domain_is_refused),
                 T(its_folder_is_removed_with_its_claim),
                 T(a_pod_gets_its_channel_when_the_clique_lists_the_node_as_ready),
-                T(the_clique_that_does_not_list_the_node_as_ready_releases_nobody),
+                T(a_clique_without_a_ready_entry_of_the_node_prepares_no_claim),
                 T(after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address),
                 T(a_half_written_configuration_prepares_no_claim),
                 T(the_clique_is_read_again_while_a_pod_waits),
-                T(a_clique_that_cannot_be_read_releases_nobody),
+                T(an_unreadable_clique_prepares_no_claim),
                 T(a_channel_waits_for_its_daemon),
                 T(on_a_node_with_our_daemon_its_pods_wait),
-                T(pods_of_other_domains_wait_for_its_end),
+                T(pods_of_other_domains_wait_until_it_ends),
                 T(our_daemon_waits_for_its_daemon_and_the_other_way_round),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon that runs IMEX for a domain can see which claims use it, or are about to. */
+/* The daemon that runs IMEX for a domain can see the claims that use it or are about to. */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void a_grant_exists_from_prepare_until_unprepare(void **state) {
         assert_int_equal(use(), IMEX_USE_NONE);
 }
 
-/* Until the thread is about to put a note in place. */
+/* Until the thread is about to put a grant in place. */
 static void hold_the_next_note(void) {
         w.disk_hangs = true;
         faults_hold("rename");
@@ -64,8 +64,8 @@ static void release_it(void) {
         w.disk_hangs = false;
 }
 
-/* Between the note and the CDI file the daemon must not be able to stop IMEX unseen, so what it withdraws
- * before the note is on the disk must be seen after it. */
+/* Between the grant and the CDI file the daemon must not be able to stop IMEX unnoticed. So the plugin must
+ * notice after the grant a state that the daemon withdrew before it. */
 /* failure: readiness is withdrawn before the grant is on disk -> no claim is prepared */
 static void readiness_withdrawn_before_the_grant_is_durable_prepares_no_claim(void **state) {
         (void)state;
@@ -98,11 +98,11 @@ static void a_waiting_grant_stays_until_unprepare(void **state) {
         struct dra_op op = { .timeout_ms = 300 }, gone = { 0 };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        world_wait_note(DOMAIN_A, CLAIM_1, "waiting"); /* it comes again, as it is recorded */
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting"); /* written again, because the claim is recorded */
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&gone, UNPREPARED);
         world_wait_note(DOMAIN_A, CLAIM_1, "");
-        /* No daemon has come that would have removed it. */
+        /* No daemon has started that would have removed it. */
         world_turn();
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         assert_int_equal(access(dir, F_OK), -1);
@@ -134,8 +134,8 @@ static void a_failed_or_cancelled_prepare_sets_its_grant_to_waiting(void **state
         assert_int_equal(rename(aside, w.cdi_root), 0);
 }
 
-/* It has all that it needs but the device, so the daemon need not stay for it. */
-static void claim_that_waits_for_another_claim_is_noted_as_waiting(void **state) {
+/* The claim has everything except the device, so the daemon need not stay for it. */
+static void a_claim_that_waits_for_another_claim_has_a_waiting_grant(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { .timeout_ms = 20000 };
         daemon_comes(DAEMON_1);
@@ -182,7 +182,7 @@ static void grants_match_the_checkpoint_after_a_restart(void **state) {
         world_wait_note(DOMAIN_B, STRAY, "");
 }
 
-/* A process that was killed while it granted the claim. */
+/* The process was killed while it granted the claim. */
 /* failure: the plugin is killed while it grants a claim -> the grant is waiting after the restart */
 static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state) {
         (void)state;
@@ -192,7 +192,7 @@ static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state
         world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
         world_stop(w.claims);
         tree_put(w.plugin_dir, "domains/" DOMAIN_A "/grants/" CLAIM_1, "granting");
-        assert_int_equal(use(), IMEX_USE_NONE); /* of a process that does not live */
+        assert_int_equal(use(), IMEX_USE_NONE); /* the process is dead */
         world_start(BOOT);
         world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
 }
@@ -208,7 +208,7 @@ static void a_claim_without_a_writable_grant_is_not_prepared(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_non_null(
-                strstr(op.msg, "n0: the claim cannot be noted in the folder of its IMEX domain, under "));
+                strstr(op.msg, "n0: cannot write the grant of the claim into the folder of its IMEX domain"));
         assert_null(world_cdi(CLAIM_1));
         assert_int_equal(file_remove(path, &e), 0);
         prepare(&again, "c1", CLAIM_1);
@@ -216,7 +216,7 @@ static void a_claim_without_a_writable_grant_is_not_prepared(void **state) {
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
-/* The daemon could not know that a plugin lives that grants something. */
+/* The daemon could not notice that the plugin that grants something is alive. */
 static void without_its_lock_the_plugin_grants_nothing(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -228,7 +228,7 @@ static void without_its_lock_the_plugin_grants_nothing(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_non_null(
-                strstr(op.msg, "n0: the claim cannot be noted in the folder of its IMEX domain, under "));
+                strstr(op.msg, "n0: cannot write the grant of the claim into the folder of its IMEX domain"));
         assert_null(world_cdi(CLAIM_1));
         tree_remove(xstrdup(path));
         prepare(&again, "c1", CLAIM_1);
@@ -249,7 +249,8 @@ static void the_next_daemon_gets_the_grants_of_prepared_claims(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         daemon_dies();
-        /* The next one is asked for while its predecessor is still there, which clears up when it ends. */
+        /* The next daemon is prepared while its predecessor still runs, which removes the grants when it
+         * ends. */
         api_daemon_claim("driver", NEXT, "");
         kubelet_prepare(w.claims, &late, "driver", "daemon-claim", NEXT);
         world_turn();
@@ -264,7 +265,7 @@ static void the_next_daemon_gets_the_grants_of_prepared_claims(void **state) {
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
-static void daemon_waits_for_notes_that_cannot_be_written(void **state) {
+static void a_daemon_claim_waits_until_the_grants_are_written(void **state) {
         (void)state;
         struct dra_op op = { 0 }, failed = { 0 };
         struct err e;
@@ -282,7 +283,8 @@ static void daemon_waits_for_notes_that_cannot_be_written(void **state) {
         kubelet_prepare(w.claims, &failed, "driver", "daemon-claim", NEXT);
         world_wait(&failed, FAILED);
         assert_non_null(
-                strstr(failed.msg, "n0: the claims that use IMEX here cannot be noted for its new daemon"));
+                strstr(failed.msg,
+                       "n0: cannot write the grants of the claims that use IMEX here for its new daemon"));
         assert_int_equal(file_remove(folder, &e), 0);
         daemon_comes(NEXT);
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
@@ -295,14 +297,14 @@ int main(void) {
                 T(readiness_withdrawn_before_the_grant_is_durable_prepares_no_claim),
                 T(a_waiting_grant_stays_until_unprepare),
                 T(a_failed_or_cancelled_prepare_sets_its_grant_to_waiting),
-                T(claim_that_waits_for_another_claim_is_noted_as_waiting),
+                T(a_claim_that_waits_for_another_claim_has_a_waiting_grant),
                 T(a_refused_claim_gets_no_grant),
                 T(grants_match_the_checkpoint_after_a_restart),
                 T(an_unprepared_claim_has_a_waiting_grant_after_a_restart),
                 T(a_claim_without_a_writable_grant_is_not_prepared),
                 T(without_its_lock_the_plugin_grants_nothing),
                 T(the_next_daemon_gets_the_grants_of_prepared_claims),
-                T(daemon_waits_for_notes_that_cannot_be_written),
+                T(a_daemon_claim_waits_until_the_grants_are_written),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stale state files, and readiness withdrawn under a channel. */
+/* Stale state files, and readiness that is withdrawn while a channel is in use. */
 #include "world/cd_node.h"
 
 #include "imex/imex_log.h"
@@ -31,27 +31,27 @@ static void not_released_by(const char *claim, const char *boot, bool held, cons
 }
 
 /* failure: a killed daemon left a READY state file -> the file does not count */
-static void ready_file_of_a_killed_daemon(void **state) {
+static void a_ready_file_of_a_killed_daemon_does_not_count(void **state) {
         (void)state;
         not_released_by(DAEMON_1, BOOT, false,
                         "the IMEX daemon that wrote the state file is not running any more");
 }
 
 /* failure: a READY state file is from another boot -> the file does not count */
-static void ready_file_of_another_boot(void **state) {
+static void a_ready_file_of_another_boot_does_not_count(void **state) {
         (void)state;
         not_released_by(DAEMON_1, "22222222-2222-4222-8222-222222222222", true,
                         "the state file is from before the last boot");
 }
 
 /* failure: a READY state file is from an earlier daemon -> the file does not count */
-static void ready_file_of_an_earlier_daemon_of_the_same_domain(void **state) {
+static void a_ready_file_of_an_earlier_daemon_does_not_count(void **state) {
         (void)state;
         not_released_by("d0000000-0000-4000-8000-000000000009", BOOT, true,
                         "the state file is from another daemon than the one prepared on this node");
 }
 
-/* What the timer does five seconds after readiness was withdrawn. */
+/* The work of the timer five seconds after readiness was withdrawn. */
 static void grace_passes(void) {
         for (int i = 0; i < 1000 && !loop_timer_waits(&world_cd()->grace); i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
@@ -62,7 +62,7 @@ static void grace_passes(void) {
         loop_timer_stop(&world_cd()->grace);
 }
 
-static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
+static void readiness_withdrawn_under_a_channel_causes_an_event(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_ready();
@@ -75,7 +75,7 @@ static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
         assert_non_null(strstr(api.events, "IMEX daemon is STOPPED"));
 }
 
-static void daemon_that_is_back_at_once_is_no_event(void **state) {
+static void a_daemon_that_returns_at_once_causes_no_event(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_ready();
@@ -90,8 +90,8 @@ static void daemon_that_is_back_at_once_is_no_event(void **state) {
         assert_string_equal(api.events, "");
 }
 
-/* Both run: the host's holds the driver's only session. */
-static void host_imex_that_holds_the_session_is_an_event_of_the_node(void **state) {
+/* Both run: the host's nvidia-imex holds the driver's only session. */
+static void a_host_imex_that_holds_the_session_causes_an_event_of_the_node(void **state) {
         (void)state;
         struct imex_state s = { .boot_id = BOOT,
                                 .claim_uid = DAEMON_1,
@@ -105,7 +105,7 @@ static void host_imex_that_holds_the_session_is_an_event_of_the_node(void **stat
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         snprintf(s.reason, sizeof s.reason, "%s", fault);
-        assert_string_equal(s.reason, fault); /* it fits */
+        assert_string_equal(s.reason, fault); /* not truncated */
         assert_int_equal(imex_state_write(dir, &s, &w.lock_fd, &e), 0);
         for (int i = 0; i < 1000 && !api.events[0]; i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
@@ -115,12 +115,12 @@ static void host_imex_that_holds_the_session_is_an_event_of_the_node(void **stat
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(ready_file_of_a_killed_daemon),
-                T(ready_file_of_another_boot),
-                T(ready_file_of_an_earlier_daemon_of_the_same_domain),
-                T(readiness_withdrawn_under_a_channel_is_an_event),
-                T(daemon_that_is_back_at_once_is_no_event),
-                T(host_imex_that_holds_the_session_is_an_event_of_the_node),
+                T(a_ready_file_of_a_killed_daemon_does_not_count),
+                T(a_ready_file_of_another_boot_does_not_count),
+                T(a_ready_file_of_an_earlier_daemon_does_not_count),
+                T(readiness_withdrawn_under_a_channel_causes_an_event),
+                T(a_daemon_that_returns_at_once_causes_no_event),
+                T(a_host_imex_that_holds_the_session_causes_an_event_of_the_node),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint that is damaged, or gone: whatever fails on the way to a whole one, and whenever the plugin is
+/* A damaged or missing checkpoint: whatever fails until it is complete again, and whenever the plugin is
  * killed, no claim is lost. */
 #include "world/cd_node.h"
 
@@ -47,7 +47,7 @@ static void is_a_fifo(void) {
 
 /* ---- the claims ---- */
 
-/* A channel and its daemon, which lives on while the plugin is away. */
+/* A channel and its daemon, which keeps running while the plugin is away. */
 static int with_two_claims(void **state) {
         struct dra_op op = { 0 };
         if (world_setup_claims(state) < 0)
@@ -93,7 +93,7 @@ static void nothing_is_lost(void) {
         w.claims = NULL;
 }
 
-/* The name of what was set aside, from the Event. */
+/* The name of the corrupt file that was kept, from the Event. */
 static bool kept(struct stat *ret) {
         char name[300] = "";
         const char *at = strstr(api.events, "it is kept as ");
@@ -115,7 +115,7 @@ static void an_impossible_checkpoint_is_kept_and_rebuilt(void **state) {
                 assert_int_equal(before.st_ino, after.st_ino);
                 api.events[0] = '\0';
                 nothing_is_lost();
-                assert_string_equal(api.events, ""); /* and that is that */
+                assert_string_equal(api.events, ""); /* no further Event */
         }
 }
 
@@ -127,7 +127,7 @@ static void checkpoint_that_was_removed_is_rebuilt(void **state) {
         assert_non_null(strstr(api.events, "2 claims were rebuilt"));
 }
 
-/* Nobody would ever unprepare those. */
+/* Such claims would never be unprepared. */
 /* failure: there is no checkpoint and a CDI file has no boot ID -> the file creates no claim */
 static void cdi_files_of_unknown_age_create_no_claim_without_a_checkpoint(void **state) {
         struct err e;
@@ -152,7 +152,7 @@ static void a_damaged_checkpoint_is_repaired_while_the_plugin_runs(void **state)
         static void (*const damages[])(void) = { is_removed, is_garbage, is_too_large, is_a_folder };
         struct dra_op begun = { 0 };
         world_start(BOOT);
-        prepare(&begun, "c2", CLAIM_2); /* waits for the channel; of this one no CDI file tells */
+        prepare(&begun, "c2", CLAIM_2); /* waits for the channel, and has no CDI file */
         world_turn();
         for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
                 damages[i]();
@@ -175,7 +175,7 @@ static int start(void *u, struct err *e) {
         return 0;
 }
 
-/* Each entry of a folder is one call more that may fail, so what each round adds would have no end. */
+/* Each entry of a folder adds a call that may fail, so files that each round adds would make this endless. */
 static void forget_what_was_set_aside(void) {
         _cleanup_(freep) char *pattern = xasprintf("%s.corrupt-*", checkpoint);
         glob_t found;
@@ -213,7 +213,7 @@ static void each_call_of_a_start_without_a_checkpoint_fails(void **state) {
         each_call_fails(is_removed);
 }
 
-/* In a child with a loop of its own; true: it was killed. */
+/* In a child with its own loop; true: it was killed. */
 static bool killed_at(unsigned n) {
         pid_t pid = fork();
         int status;
@@ -229,7 +229,7 @@ static bool killed_at(unsigned n) {
         return WIFSIGNALED(status);
 }
 
-/* From the eighth on it skips some, more and more, unless EVERY_POINT is set. */
+/* From the eighth on it skips more and more points, unless EVERY_POINT is set. */
 static void killed_at_each_call(void (*how)(void)) {
         bool every = getenv("EVERY_POINT") != NULL;
         unsigned n = 1;
@@ -254,7 +254,7 @@ static void killed_at_each_call_of_a_start_without_a_checkpoint(void **state) {
         killed_at_each_call(is_removed);
 }
 
-/* The plugin starts all the same: what is prepared stays so, and what is asked gets the reason. */
+/* The plugin starts nevertheless: prepared claims stay prepared, and requests get the reason. */
 static void full_disk_at_a_start(void (*how)(void)) {
         struct dra_op channel = { 0 }, again = { 0 }, gone = { 0 };
         struct rlimit unlimited, small;
@@ -289,8 +289,8 @@ static void full_disk_loses_no_claim(void **state) {
         nothing_is_lost();
 }
 
-/* The disk's own error is nothing to rebuild after: the file may be whole. It must reach somebody who can see
- * to the disk. */
+/* An error of the disk itself is no reason to rebuild: the file may be intact. It must be reported to a
+ * person who can repair the disk. */
 /* failure: the checkpoint cannot be read from its disk -> an Event names the disk, and nothing is rebuilt */
 static void an_unreadable_disk_is_reported_with_the_remedy(void **state) {
         struct claims *c;

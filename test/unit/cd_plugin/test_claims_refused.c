@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bad input is refused at once, with nothing recorded and nothing done. */
+/* Bad input is refused at once, without a record or a side effect. */
 #include "world/cd_node.h"
 
 #include <fcntl.h>
@@ -11,14 +11,14 @@
 
 /* failure: a claim's configuration has an unknown field -> the claim is refused with the field's name
  * [tenants] */
-static void unknown_field(void **state) {
+static void an_unknown_field_is_refused(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"unexpected\":1");
         refused_at_once("c1", CLAIM_1, "strict decoding error: unknown field \"unexpected\"");
 }
 
 /* failure: a claim's configuration has the wrong kind -> the claim is refused [tenants] */
-static void wrong_kind(void **state) {
+static void a_wrong_kind_is_refused(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", DAEMON, DOMAIN_A, "");
         refused_at_once("c1", CLAIM_1, "channel-0");
@@ -27,7 +27,7 @@ static void wrong_kind(void **state) {
 }
 
 /* failure: domainID is empty, not a UID, or a path -> the claim is refused [tenants] */
-static void bad_domain_ids(void **state) {
+static void bad_domain_ids_are_refused(void **state) {
         (void)state;
         static const char *const bad[] = { "", "../../etc", "x", DOMAIN_A "/..",
                                            "aaaaaaaa-0000-4000-8000-00000000000" };
@@ -37,36 +37,36 @@ static void bad_domain_ids(void **state) {
         }
 }
 
-static void unknown_allocation_mode(void **state) {
+static void an_unknown_allocation_mode_is_refused(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"Some\"");
         refused_at_once("c1", CLAIM_1, "allocationMode");
 }
 
 /* failure: a claim names a ComputeDomain of another namespace -> the claim is refused [tenants] */
-static void domain_of_another_namespace(void **state) {
+static void a_domain_of_another_namespace_is_refused(void **state) {
         (void)state;
         api_domain("other", "theirs", DOMAIN_B, false);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
         refused_at_once("c1", CLAIM_1, "in namespace 'user'");
 }
 
-/* The claim is of the first one: its UID counts, not its name. */
+/* The claim is for the first one: its UID counts, not its name. */
 /* failure: a ComputeDomain is recreated under its name -> a claim of the old one is refused */
-static void domain_recreated_with_the_same_name(void **state) {
+static void a_claim_of_a_recreated_domain_is_refused(void **state) {
         (void)state;
         api_remove_domain(DOMAIN_A);
         api_domain("user", "cd", DOMAIN_B, false);
         refused_at_once("c1", CLAIM_1, "there is no ComputeDomain " DOMAIN_A);
 }
 
-static void domain_that_is_being_deleted(void **state) {
+static void a_domain_that_is_being_deleted_is_refused(void **state) {
         (void)state;
         api_domain("user", "cd", DOMAIN_A, true);
         refused_at_once("c1", CLAIM_1, "ComputeDomain 'user/cd' is being deleted");
 }
 
-static void claim_that_does_not_exist_or_is_another_now(void **state) {
+static void a_missing_or_replaced_claim_is_refused(void **state) {
         (void)state;
         api_remove_claim("user", "c1");
         refused_at_once("c1", CLAIM_1, "not found");
@@ -74,7 +74,7 @@ static void claim_that_does_not_exist_or_is_another_now(void **state) {
         refused_at_once("c1", CLAIM_1, "replaced");
 }
 
-static void claim_without_allocation(void **state) {
+static void a_claim_without_an_allocation_is_refused(void **state) {
         (void)state;
         api_claim_json("user", "c1",
                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
@@ -82,13 +82,13 @@ static void claim_without_allocation(void **state) {
         refused_at_once("c1", CLAIM_1, "not allocated");
 }
 
-static void device_of_another_node_or_none(void **state) {
+static void a_device_of_another_node_or_an_unknown_device_is_refused(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-7", CHANNEL, DOMAIN_A, "");
         refused_at_once("c1", CLAIM_1, "channel-7");
 }
 
-static void daemon_claim_made_by_hand_in_a_users_namespace(void **state) {
+static void a_daemon_claim_in_a_users_namespace_is_refused(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "daemon-0", DAEMON, DOMAIN_A, "");
         refused_at_once("c1", CLAIM_1, "daemons in the driver's namespaces ('driver') only");
@@ -97,7 +97,7 @@ static void daemon_claim_made_by_hand_in_a_users_namespace(void **state) {
 }
 
 /* failure: the capability file of fabric-imex-mgmt is garbage -> Prepare fails and names the file [host] */
-static void garbage_in_the_capability_file(void **state) {
+static void a_garbage_capability_file_is_named(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         struct err e;
@@ -111,10 +111,10 @@ static void garbage_in_the_capability_file(void **state) {
         assert_null(world_cdi(DAEMON_1));
 }
 
-/* An earlier installation was in another namespace, and its domains go on. */
+/* An earlier installation was in another namespace, and its domains still exist. */
 /* failure: daemons of an earlier installation run in an additional namespace -> their claims are prepared
  * there only [go] */
-static void daemon_claim_in_an_additional_namespace(void **state) {
+static void a_daemon_claim_in_an_additional_namespace_is_prepared(void **state) {
         struct dra_op op = { 0 };
         world_stop(w.claims);
         w.more_ns = "older, old";
@@ -126,7 +126,7 @@ static void daemon_claim_in_an_additional_namespace(void **state) {
         refused_at_once("c1", CLAIM_1, "daemons in the driver's namespaces ('driver', older, old) only");
 }
 
-/* Two configurations, one good and one bad, in both orders: nothing is applied. */
+/* Two configurations, one good and one bad, in both orders: neither is applied. */
 /* failure: one of two configurations of a claim is bad -> neither is applied [tenants] */
 static void one_bad_configuration_refuses_the_claim_in_any_order(void **state) {
         (void)state;
@@ -161,7 +161,7 @@ static void one_bad_configuration_refuses_the_claim_in_any_order(void **state) {
         }
 }
 
-/* Runs `refuse`; what the log says meanwhile, at verbosity 0. */
+/* Runs `refuse`; returns the log of that time, at verbosity 0. */
 static char *log_of(void (*refuse)(void)) {
         static char said[16384];
         int ends[2], own = dup(STDERR_FILENO);
@@ -212,19 +212,19 @@ static void a_permanent_refusal_is_in_the_log(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(unknown_field),
-                T(wrong_kind),
-                T(bad_domain_ids),
-                T(unknown_allocation_mode),
-                T(domain_of_another_namespace),
-                T(domain_recreated_with_the_same_name),
-                T(domain_that_is_being_deleted),
-                T(claim_that_does_not_exist_or_is_another_now),
-                T(claim_without_allocation),
-                T(device_of_another_node_or_none),
-                T(daemon_claim_made_by_hand_in_a_users_namespace),
-                T(daemon_claim_in_an_additional_namespace),
-                T(garbage_in_the_capability_file),
+                T(an_unknown_field_is_refused),
+                T(a_wrong_kind_is_refused),
+                T(bad_domain_ids_are_refused),
+                T(an_unknown_allocation_mode_is_refused),
+                T(a_domain_of_another_namespace_is_refused),
+                T(a_claim_of_a_recreated_domain_is_refused),
+                T(a_domain_that_is_being_deleted_is_refused),
+                T(a_missing_or_replaced_claim_is_refused),
+                T(a_claim_without_an_allocation_is_refused),
+                T(a_device_of_another_node_or_an_unknown_device_is_refused),
+                T(a_daemon_claim_in_a_users_namespace_is_refused),
+                T(a_daemon_claim_in_an_additional_namespace_is_prepared),
+                T(a_garbage_capability_file_is_named),
                 T(one_bad_configuration_refuses_the_claim_in_any_order),
                 T(a_permanent_refusal_is_in_the_log),
         };

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-static void restart_keeps_what_is_prepared(void **state) {
+static void a_restart_keeps_prepared_claims(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         daemon_ready();
@@ -22,7 +22,7 @@ static void restart_keeps_what_is_prepared(void **state) {
 }
 
 /* failure: the plugin restarts while a Prepare waits -> the repeated Prepare succeeds */
-static void restart_while_a_prepare_waits(void **state) {
+static void a_waiting_prepare_succeeds_after_a_restart(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -73,8 +73,9 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         assert_string_equal(entry->devices[0].domain, DOMAIN_A);
         assert_true(device_is_daemon(&world_entry(w.claims, DAEMON_1)->devices[0]));
         assert_true(world_recorded(CLAIM_1));
-        /* The channel is still taken, the daemon still counts, and the claim can be answered again and be
-         * unprepared. */
+        /* The channel is still taken, the daemon still counts, and the claim can be answered again and
+         * unprepared.
+         */
         prepare(&other, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(other.answer, PENDING);
@@ -103,7 +104,7 @@ static char *checkpoint_with_a_channel(const char *path) {
         return world_read(path);
 }
 
-/* As a full disk or a lost cache of a disk leaves it. */
+/* As after a full disk, or a disk that lost its cache. */
 /* failure: the checkpoint is truncated anywhere -> it is set aside and rebuilt */
 static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
         (void)state;
@@ -142,10 +143,10 @@ static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
         assert_int_equal(noticed, tried);
 }
 
-/* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the
- * id is there. */
+/* The layout of 25.3 has no boot ID: an upgrade within one boot keeps running claims, and then adds the boot
+ * ID. */
 /* failure: a checkpoint has no boot ID -> it counts as of this boot, and running claims stay [go] */
-static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
+static void a_checkpoint_without_a_boot_id_counts_as_of_this_boot(void **state) {
         (void)state;
         struct dra_op gone = { 0 };
         struct err e;
@@ -165,7 +166,7 @@ static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
         assert_null(world_cdi(CLAIM_1));
 }
 
-/* The pod went while the plugin was away, so no Unprepare will ever come for what it had begun. */
+/* The pod was deleted while the plugin was away, so no Unprepare will follow its Prepare. */
 /* failure: a claim is deleted while the plugin is down -> its started entry is removed */
 static void a_started_claim_whose_object_was_deleted_is_removed(void **state) {
         (void)state;
@@ -180,10 +181,10 @@ static void a_started_claim_whose_object_was_deleted_is_removed(void **state) {
         world_turn();
         sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + SWEEP_APART_MS);
         world_turn();
-        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_ABORTED); /* and its time passes */
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_ABORTED); /* it will expire */
 }
 
-static void orphan_files_are_swept_at_the_start(void **state) {
+static void orphan_files_are_removed_at_the_start(void **state) {
         (void)state;
         struct err e;
         world_stop(w.claims);
@@ -212,15 +213,15 @@ static void orphan_files_are_swept_at_the_start(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(restart_keeps_what_is_prepared),
-                T(restart_while_a_prepare_waits),
+                T(a_restart_keeps_prepared_claims),
+                T(a_waiting_prepare_succeeds_after_a_restart),
                 T(a_reboot_removes_claims_and_their_files),
                 T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
                 T(checkpoint_cut_anywhere_is_set_aside_and_rebuilt),
                 T(checkpoint_with_one_wrong_character_loses_no_claim),
-                T(checkpoint_without_a_boot_id_is_of_this_boot),
+                T(a_checkpoint_without_a_boot_id_counts_as_of_this_boot),
                 T(a_started_claim_whose_object_was_deleted_is_removed),
-                T(orphan_files_are_swept_at_the_start),
+                T(orphan_files_are_removed_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

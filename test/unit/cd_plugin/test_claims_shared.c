@@ -51,7 +51,7 @@ static void holder_of_another_namespace_is_not_named(void **state) {
         assert_null(strstr(two.msg, CLAIM_1));
 }
 
-static void two_claims_for_the_channel_in_one_call(void **state) {
+static void two_claims_in_one_call_do_not_share_the_channel(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { .timeout_ms = 600 };
         prepare(&one, "c1", CLAIM_1);
@@ -86,13 +86,13 @@ static void admin_access_does_not_take_the_channel(void **state) {
         kubelet_unprepare(w.claims, &again, "user", "c1", CLAIM_1);
         world_wait(&again, UNPREPARED);
         struct dra_op third = { 0 };
-        prepare(&third, "c1", CLAIM_1); /* beside the one that holds it */
+        prepare(&third, "c1", CLAIM_1); /* together with the holder */
         world_wait(&third, PREPARED);
 }
 
 /* failure: the daemon is in another ComputeDomain -> a claim waits, and does not name that ComputeDomain
  * [tenants] */
-static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
+static void a_claim_waits_for_a_daemon_in_another_domain(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
         daemon_ready();
@@ -102,7 +102,7 @@ static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
         world_wait(&op, FAILED);
         assert_non_null(strstr(
                 op.msg, "n0: this node has no assignment in the IMEX domain of ComputeDomain 'user/second'"));
-        /* Which one that is, a user of this namespace need not know. */
+        /* A user of this namespace need not know which ComputeDomain that is. */
         assert_null(strstr(op.msg, "daemon-claim"));
         assert_null(strstr(op.msg, DOMAIN_A));
 }
@@ -110,7 +110,7 @@ static void a_daemon_that_is_in_another_domain_is_waited_for(void **state) {
 /* ---- two plugin processes during an update ---- */
 
 /* failure: another plugin process unprepares a claim that this one prepares -> this Prepare fails */
-static void other_process_unprepares_what_this_one_waits_for(void **state) {
+static void a_prepare_fails_when_another_process_unprepares_its_claim(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
         struct claims *other = world_process(BOOT);
@@ -126,7 +126,7 @@ static void other_process_unprepares_what_this_one_waits_for(void **state) {
 }
 
 /* failure: another plugin process frees the channel -> a Prepare that waits for it succeeds */
-static void other_process_frees_the_channel(void **state) {
+static void a_channel_freed_by_another_process_is_prepared(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
         daemon_ready();
@@ -143,7 +143,7 @@ static void other_process_frees_the_channel(void **state) {
 }
 
 /* failure: another plugin process holds the node lock -> Prepare waits, and everything else continues */
-static void lock_held_by_another_process_delays_and_blocks_nothing_else(void **state) {
+static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         struct node_lock *other;
@@ -168,12 +168,12 @@ int main(void) {
                 T(second_claim_for_the_channel_waits_for_the_first),
                 T(at_the_deadline_the_holder_is_named),
                 T(holder_of_another_namespace_is_not_named),
-                T(two_claims_for_the_channel_in_one_call),
+                T(two_claims_in_one_call_do_not_share_the_channel),
                 T(admin_access_does_not_take_the_channel),
-                T(a_daemon_that_is_in_another_domain_is_waited_for),
-                T(other_process_unprepares_what_this_one_waits_for),
-                T(other_process_frees_the_channel),
-                T(lock_held_by_another_process_delays_and_blocks_nothing_else),
+                T(a_claim_waits_for_a_daemon_in_another_domain),
+                T(a_prepare_fails_when_another_process_unprepares_its_claim),
+                T(a_channel_freed_by_another_process_is_prepared),
+                T(a_lock_held_by_another_process_delays_only_prepare),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that hangs holds up the batch that waits for it, and nothing else. */
+/* A disk that hangs blocks only the batch that waits for it. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "faults.h"
 
-/* Until the thread is held by the disk, with the API server answering. */
+/* Runs until the thread waits for the disk; the API server answers. */
 static void until_held(void) {
         while (!faults_held()) {
                 world_turn();
@@ -31,7 +31,7 @@ static void on_tick(uv_timer_t *t) {
         uv_close((uv_handle_t *)t, NULL);
 }
 
-/* What else the loop has to do: sockets, probes, watches. */
+/* Other work of the loop: sockets, probes, watches. */
 static void loop_goes_on(void) {
         uv_timer_t t;
         ticked = false;
@@ -51,7 +51,7 @@ static void the_loop_continues_while_the_disk_hangs(void **state) {
         prepare(&op, "c1", CLAIM_1);
         until_held();
         loop_goes_on();
-        /* Whoever needs no record is answered: a claim that can never be prepared. */
+        /* A request without a record is answered: a claim that can never be prepared. */
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, "no-uid", "");
         prepare(&wrong, "c2", CLAIM_2);
         world_turn();
@@ -69,7 +69,8 @@ static void the_loop_continues_while_the_disk_hangs(void **state) {
         world_wait(&gone, UNPREPARED);
 }
 
-/* What comes while the disk hangs is one batch, with one write before the side effects and one after. */
+/* Requests that arrive while the disk hangs are one batch, with one write before the side effects and one
+ * after. */
 /* failure: requests arrive while the disk hangs -> they share the next writes */
 static void requests_during_a_slow_write_share_the_next_one(void **state) {
         (void)state;
@@ -84,20 +85,20 @@ static void requests_during_a_slow_write_share_the_next_one(void **state) {
         world_turn();
         assert_int_equal(two.answer, PENDING);
         assert_int_equal(three.answer, PENDING);
-        faults_at("rename", 0); /* before the thread may go on */
+        faults_at("rename", 0); /* before the thread may continue */
         release();
         world_wait(&one, PREPARED);
         world_wait(&two, PREPARED);
         assert_int_equal(three.answer, UNPREPARED);
         faults_off();
-        /* Each claim twice in a checkpoint; without fabric the daemon has a CDI file and the channel has
-         * none; the note of the claim; and the two files that the daemon reads. */
+        /* Each claim twice in a checkpoint; without a partition the daemon has a CDI file and the channel has
+         * none; the grant of the claim; and the two files that the daemon reads. */
         assert_int_equal(faults_calls(), 8);
 }
 
 /* failure: the kubelet hangs up while the disk hangs -> Prepare completes, and its repetition is answered
  * from the checkpoint */
-static void kubelet_hangs_up_while_the_disk_hangs(void **state) {
+static void a_prepare_completes_when_the_kubelet_hangs_up_while_the_disk_hangs(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         daemon_ready();
@@ -109,7 +110,7 @@ static void kubelet_hangs_up_while_the_disk_hangs(void **state) {
         loop_goes_on();
         release();
         world_turn();
-        /* It is carried to its end, and the next Prepare is answered from the record. */
+        /* It is completed, and the next Prepare is answered from the record. */
         assert_true(world_recorded(CLAIM_1));
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
         prepare(&again, "c1", CLAIM_1);
@@ -135,7 +136,7 @@ static void deadline_while_the_disk_hangs_names_the_disk(void **state) {
 }
 
 /* failure: a pod is deleted while the disk hangs -> its claim is unprepared afterwards */
-static void pod_deleted_while_the_disk_hangs(void **state) {
+static void a_pod_deleted_while_the_disk_hangs_is_unprepared_afterwards(void **state) {
         (void)state;
         struct dra_op op = { 0 }, gone = { 0 };
         daemon_ready();
@@ -150,9 +151,9 @@ static void pod_deleted_while_the_disk_hangs(void **state) {
         assert_int_not_equal(op.answer, PENDING);
 }
 
-/* The successor comes when the thread has ended: nothing is half written under its eyes. */
+/* The successor gets the lock when the thread has ended: it sees no half-written file. */
 /* failure: the plugin stops while the disk hangs -> it keeps the node lock until the write has ended */
-static void plugin_ends_while_the_disk_hangs(void **state) {
+static void a_stopped_plugin_keeps_the_node_lock_until_the_write_has_ended(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         struct node_lock *other;
@@ -179,9 +180,12 @@ static void plugin_ends_while_the_disk_hangs(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(the_loop_continues_while_the_disk_hangs),     T(requests_during_a_slow_write_share_the_next_one),
-                T(kubelet_hangs_up_while_the_disk_hangs), T(deadline_while_the_disk_hangs_names_the_disk),
-                T(pod_deleted_while_the_disk_hangs),      T(plugin_ends_while_the_disk_hangs),
+                T(the_loop_continues_while_the_disk_hangs),
+                T(requests_during_a_slow_write_share_the_next_one),
+                T(a_prepare_completes_when_the_kubelet_hangs_up_while_the_disk_hangs),
+                T(deadline_while_the_disk_hangs_names_the_disk),
+                T(a_pod_deleted_while_the_disk_hangs_is_unprepared_afterwards),
+                T(a_stopped_plugin_keeps_the_node_lock_until_the_write_has_ended),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

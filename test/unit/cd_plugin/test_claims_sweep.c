@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Absence is no proof: what the plugin may take away because nobody speaks of it any more, and what not. */
+/* Absence is no proof: which claims without an object the plugin may remove, and which not. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -42,13 +42,13 @@ static void claim_that_is_missing_once_stays_prepared(void **state) {
         api_remove_claim("user", "c1");
         sweep_after(0);
         still_prepared(CLAIM_1);
-        sweep_after(0); /* a look between two periods, as one that waits for the device makes it */
+        sweep_after(0); /* a look-up between two periods, as for a claim that waits for the device */
         still_prepared(CLAIM_1);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
         sweep_after(1);
         api_remove_claim("user", "c1");
         sweep_after(2);
-        still_prepared(CLAIM_1); /* what was found before it was seen again does not count */
+        still_prepared(CLAIM_1); /* findings from before it reappeared do not count */
 }
 
 /* failure: a claim is missing for a full period -> it is unprepared */
@@ -77,7 +77,7 @@ static void a_claim_recreated_under_its_name_is_unprepared(void **state) {
         gone(CLAIM_1);
 }
 
-/* The whole life of a Prepare, in virtual time. */
+/* The full time of a Prepare, in virtual time. */
 static void wait_long(struct dra_op *op, enum answer want) {
         while (op->answer == PENDING) {
                 world_turn();
@@ -88,7 +88,7 @@ static void wait_long(struct dra_op *op, enum answer want) {
                 fail_msg("%s", op->msg);
 }
 
-/* A claim made by name that is allocated on another node now, while its kubelet was reset. */
+/* A claim that was created by name is now allocated on another node, and this node's kubelet was reset. */
 /* failure: a claim that the kubelet forgot is allocated on another node -> this node unprepares it */
 static void a_claim_allocated_on_another_node_is_unprepared(void **state) {
         static const char *const allocations[] = {
@@ -134,10 +134,10 @@ static void claim_that_has_one_of_its_devices_left_stays_prepared(void **state) 
         still_prepared(CLAIM_1);
 }
 
-/* The scheduler has given its device to another claim: two looks are enough, within one Prepare. */
+/* The scheduler has given its device to another claim: two look-ups are enough, within one Prepare. */
 /* failure: a node was reset without a reboot and a claim waits -> the deleted holder is unprepared within
  * that Prepare */
-static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state) {
+static void a_deleted_holder_is_unprepared_while_a_prepare_waits(void **state) {
         for (unsigned i = 0; i < 2; i++) {
                 struct dra_op two = { 0 }, un = { 0 };
                 api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
@@ -169,14 +169,14 @@ static void holder_that_is_gone_is_unprepared_while_a_prepare_waits(void **state
 }
 
 /* failure: the holder of a device exists or returns -> it keeps the device */
-static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
+static void a_holder_that_exists_or_returns_keeps_its_device(void **state) {
         struct dra_op two = { 0 }, again = { 0 };
         prepared_channel();
         prepare(&two, "c2", CLAIM_2);
         wait_long(&two, FAILED);
         still_prepared(CLAIM_1);
         assert_null(strstr(two.msg, "released in"));
-        /* Missing for one look, and for one that no API server answers. */
+        /* Missing in one look-up; and in one that no API server answers. */
         api_remove_claim("user", "c1");
         prepare(&again, "c2", CLAIM_2);
         world_turn();
@@ -192,8 +192,8 @@ static void holder_that_exists_or_comes_back_keeps_its_device(void **state) {
         still_prepared(CLAIM_1);
 }
 
-/* Of two claims one is answered by something that is no API server: no word of that round counts, nor the
- * earlier ones. */
+/* For one of two claims the answer is not from an API server: no answer of that round counts, nor earlier
+ * ones. */
 /* failure: something else answers one of the plugin's checks -> no claim of that round is unprepared
  * [api-server] */
 static void an_api_server_in_trouble_proves_no_claim_missing(void **state) {
@@ -221,7 +221,7 @@ static void an_api_server_in_trouble_proves_no_claim_missing(void **state) {
 }
 
 /* failure: the claim of a running daemon is deleted -> it stays prepared until the daemon has ended */
-static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
+static void the_claim_of_a_running_daemon_stays_prepared(void **state) {
         (void)state;
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
         daemon_ready();
@@ -230,16 +230,16 @@ static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
                 sweep_after(i);
         still_prepared(DAEMON_1);
         assert_int_equal(access(folder, F_OK), 0);
-        close(w.lock_fd); /* it ends */
+        close(w.lock_fd); /* the daemon ends */
         w.lock_fd = -1;
         sweep_after(3);
         gone(DAEMON_1);
 }
 
-/* A copy of the folder was put back, or an empty checkpoint: the files of this boot know better. */
-/* failure: an older or empty checkpoint is restored -> claims whose CDI files are of this boot stay prepared
+/* A copy of the folder, or an empty checkpoint, was restored: files of this boot are newer. */
+/* failure: an older or empty checkpoint is restored -> claims with CDI files of this boot stay prepared
  * */
-static void claims_that_a_restored_checkpoint_does_not_know_are_kept(void **state) {
+static void claims_missing_in_a_restored_checkpoint_are_kept(void **state) {
         (void)state;
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
         prepared_channel();
@@ -260,7 +260,7 @@ static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state
         prepared_channel();
         world_stop(w.claims);
         struct claims *before = world_process("22222222-2222-4222-8222-222222222222");
-        world_stop(before); /* its checkpoint is of that boot */
+        world_stop(before); /* its checkpoint is of the other boot */
         _cleanup_(freep) char *other = world_read(path);
         world_start(BOOT);
         prepared_channel();
@@ -271,7 +271,7 @@ static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state
         still_prepared(DAEMON_1);
 }
 
-/* No entry stands for it, but somebody lives in it. */
+/* It has no entry, but a daemon uses it. */
 /* failure: a restored checkpoint lacks a running daemon -> its folder is not removed */
 static void the_folder_of_a_running_daemon_is_not_removed(void **state) {
         (void)state;
@@ -300,11 +300,11 @@ int main(void) {
                 T(a_claim_recreated_under_its_name_is_unprepared),
                 T(a_claim_allocated_on_another_node_is_unprepared),
                 T(claim_that_has_one_of_its_devices_left_stays_prepared),
-                T(holder_that_is_gone_is_unprepared_while_a_prepare_waits),
-                T(holder_that_exists_or_comes_back_keeps_its_device),
+                T(a_deleted_holder_is_unprepared_while_a_prepare_waits),
+                T(a_holder_that_exists_or_returns_keeps_its_device),
                 T(an_api_server_in_trouble_proves_no_claim_missing),
-                T(claim_of_a_daemon_that_lives_stays_prepared),
-                T(claims_that_a_restored_checkpoint_does_not_know_are_kept),
+                T(the_claim_of_a_running_daemon_stays_prepared),
+                T(claims_missing_in_a_restored_checkpoint_are_kept),
                 T(claims_of_this_boot_outlive_a_checkpoint_of_another_one),
                 T(the_folder_of_a_running_daemon_is_not_removed),
         };

@@ -58,7 +58,7 @@ static const struct cdi_mount *mount_at(const struct cdi_edits *ed, const char *
         return NULL;
 }
 
-static void programs_go_to_usr_bin_wherever_the_driver_has_them(void **state) {
+static void programs_are_mounted_in_usr_bin_from_any_folder_of_the_driver(void **state) {
         (void)state;
         struct cdi_edits ed;
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
@@ -76,7 +76,7 @@ static void programs_go_to_usr_bin_wherever_the_driver_has_them(void **state) {
         assert_int_equal(ed.nodes[0].mode, 0400);
 }
 
-static void node_without_fabric_needs_nothing_of_the_driver(void **state) {
+static void a_node_without_a_partition_needs_nothing_from_the_driver(void **state) {
         (void)state;
         struct cdi_edits ed;
         d.clique_id = "";
@@ -88,7 +88,7 @@ static void node_without_fabric_needs_nothing_of_the_driver(void **state) {
         assert_null(ed.env[5]);
 }
 
-static void what_is_missing_is_named(void **state) {
+static void missing_files_are_named(void **state) {
         (void)state;
         struct cdi_edits ed;
         _cleanup_(freep) char *imex = file_join(root, "usr/bin/nvidia-imex"),
@@ -110,7 +110,7 @@ static void device(const char *path, unsigned minor_number) {
         _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
         assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
         if (mknod(p, S_IFCHR | 0666, makedev(195, minor_number)) < 0)
-                skip(); /* not as root */
+                skip(); /* not possible as root */
 }
 
 static void devices_of_the_driver_and_no_others(void **state) {
@@ -126,13 +126,14 @@ static void devices_of_the_driver_and_no_others(void **state) {
         device("dev/nvidia-nvlink", 11);
         device("dev/null", 3);
         device("dev/nvidia-caps-imex-channels/channel3", 3); /* made for a claim */
-        device("dev/nvidia-caps/nvidia-cap5", 5);            /* the management capability itself: once */
+        device("dev/nvidia-caps/nvidia-cap5", 5);            /* the management capability itself: only once */
         tree_put(root, "dev/nvidia-text", "no device");
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
         assert_int_equal(ed.n_nodes, ARRAY_LEN(want));
         for (size_t i = 0; i < ARRAY_LEN(want); i++)
                 assert_string_equal(ed.nodes[i].path, want[i]);
-        assert_int_equal(ed.nodes[0].major, 236); /* as /proc says, not as a node in /dev that may be stale */
+        assert_int_equal(ed.nodes[0].major,
+                         236); /* from /proc, not from a node in /dev, which may be stale */
         assert_int_equal(ed.nodes[2].major, 195);
         assert_int_equal(ed.nodes[2].minor, 255);
         assert_int_equal(ed.nodes[2].mode, 0666);
@@ -157,7 +158,7 @@ static void channel_count_comes_from_the_driver(void **state) {
 }
 
 /* A folder that cannot be read (on) is not one without devices or libraries: the daemon's claim waits. */
-static void what_cannot_be_read_is_not_taken_for_nothing(void **state) {
+static void an_unreadable_folder_does_not_count_as_empty(void **state) {
         (void)state;
         tree_put(root, "dev/nvidia-caps/x", "");
         unsigned n = 0;
@@ -177,12 +178,12 @@ static void what_cannot_be_read_is_not_taken_for_nothing(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(programs_go_to_usr_bin_wherever_the_driver_has_them),
-                T(node_without_fabric_needs_nothing_of_the_driver),
-                T(what_is_missing_is_named),
+                T(programs_are_mounted_in_usr_bin_from_any_folder_of_the_driver),
+                T(a_node_without_a_partition_needs_nothing_from_the_driver),
+                T(missing_files_are_named),
                 T(devices_of_the_driver_and_no_others),
                 T(channel_count_comes_from_the_driver),
-                T(what_cannot_be_read_is_not_taken_for_nothing),
+                T(an_unreadable_folder_does_not_count_as_empty),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node offers, and the sampler over a driver root that changes. In virtual time (world/clock.c). */
+/* The facts of a node, and the sampler while the driver root changes. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static struct facts judged(void) {
         return f;
 }
 
-static void fabric_node(void **state) {
+static void a_node_with_a_partition_offers_its_devices(void **state) {
         (void)state;
         struct facts f = judged();
         assert_true(f.usable);
@@ -51,7 +51,7 @@ static void fabric_node(void **state) {
         assert_string_equal(f.fabric.clique_id, CLUSTER ".2");
 }
 
-static void node_without_fabric_offers_its_devices(void **state) {
+static void a_node_without_a_partition_offers_its_devices(void **state) {
         (void)state;
         gpu.fabric_call = 3;
         struct facts f = judged();
@@ -137,7 +137,7 @@ static void a_missing_driver_is_reported_and_found_later(void **state) {
                 uv_run(&loop, UV_RUN_ONCE);
         assert_string_equal(seen.last.reason, "DriverNotFound");
         facts_poll_fast(seen.s, true);
-        /* No NVML, but a file of that name: the child says that it cannot be loaded. */
+        /* A file with the name of NVML's library: the child reports that it cannot be loaded. */
         tree_put(dir, "libnvidia-ml.so.1", "x");
         while (seen.changes < 2)
                 uv_run(&loop, UV_RUN_ONCE);
@@ -230,7 +230,7 @@ static void the_last_state_counts_for_a_while_when_nvml_does_not_answer(void **s
                 nvml_is(&n, FINE);
                 run_for(&n, 300000);
                 assert_int_equal(n.seen.changes, 1);
-                /* But not for ever. */
+                /* But not forever. */
                 nvml_is(&n, bad[i]);
                 until_change(&n, 2);
                 assert_false(n.seen.last.usable);
@@ -300,8 +300,8 @@ int main(int argc, char **argv) {
         standin = argv[1];
 #define T(f) cmocka_unit_test_setup(f, fresh)
         const struct CMUnitTest tests[] = {
-                T(fabric_node),
-                T(node_without_fabric_offers_its_devices),
+                T(a_node_with_a_partition_offers_its_devices),
+                T(a_node_without_a_partition_offers_its_devices),
                 T(the_reason_for_withheld_devices_is_reported),
                 T(an_old_driver_matters_only_where_we_run_imex),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),

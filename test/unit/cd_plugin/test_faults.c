@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call on the way to a prepared claim fails once: nothing leaks, the files are whole, and the next try
- * finds its way. */
+/* Each call until a claim is prepared fails once: nothing leaks, the files are complete, and a retry
+ * succeeds. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static int journal_round(void *u, struct err *e) {
         _cleanup_(freep) char *aside = NULL;
         journal_init(&j, &cd_device_codec, 0, w.plugin_dir, BOOT);
         int r = journal_sync(&j, &event, &aside, e);
-        assert_null(aside); /* what cannot be read now is not corrupt */
+        assert_null(aside); /* a file that cannot be read now is not corrupt */
         if (r == 0) {
                 checkpoint_put(&j.table, CLAIM_1, "user", "c1", STR("{}"));
                 r = journal_write(&j, e);
@@ -54,7 +54,7 @@ static void journal_is_whole(void *u, const char *call, bool worked) {
 }
 
 /* failure: any call fails while the checkpoint is written -> it has the old or the new content */
-static void journal_is_the_old_or_the_new_one_and_never_set_aside(void **state) {
+static void the_journal_is_the_old_or_the_new_one_and_never_set_aside(void **state) {
         struct journal j;
         enum journal_event event;
         char *aside = NULL;
@@ -147,8 +147,8 @@ static int lock_round(void *u, struct err *e) {
 }
 
 static void lock_that_fails_at_once_is_waited_for(void **state) {
-        /* What cannot be had without waiting is waited for; what cannot be given back goes with the
-         * descriptor. */
+        /* If the lock cannot be taken at once, the plugin waits for it. If it cannot be released, it is
+         * released with the descriptor. */
         const struct faults f = { .op = lock_round, .names = "pu.lock", .survives = "flock " };
         assert_in_range(faults_each(&f), 3, 20);
 }
@@ -190,7 +190,7 @@ static void checkpoint_is_whole(void) {
         struct err e;
         assert_int_equal(checkpoint_decode(str_from(text), &c, &e), 0);
         assert_int_equal(HASH_COUNT(c.claims),
-                         HASH_COUNT(w.claims->journal.table.claims)); /* and memory agrees with it */
+                         HASH_COUNT(w.claims->journal.table.claims)); /* and memory is the same */
         checkpoint_done(&c);
 }
 
@@ -214,11 +214,12 @@ static void is_gone(void) {
         assert_null(world_entry(w.claims, claim.uid));
         assert_false(has_cdi());
         assert_false(world_recorded(claim.uid));
-        /* Else a daemon's claim could not be prepared again. */
+        /* Otherwise a daemon's claim could not be prepared again. */
         _cleanup_(freep) char *released = file_join(w.plugin_dir, "released-daemon-claims");
         (void)unlink(released);
-        /* Of a file that could not be read a person hears, but never of one that was damaged, nor the pod of
-         * anything. */
+        /* A file that could not be read is reported, but never as a damaged one, and never in an Event of the
+         * pod.
+         */
         assert_null(strstr(api.events, "CheckpointCorrupt"));
         assert_null(strstr(api.events, "CheckpointMissing"));
         assert_null(strstr(api.events, "Pod/"));
@@ -234,8 +235,8 @@ static void after_unprepare(void *u, const char *call, bool worked) {
         is_prepared();
 }
 
-/* Much is tried again at once: the lock is waited for, and a state that could not be read is read again. What
- * counts is what is left. */
+/* Many calls are retried at once: the plugin waits for the lock, and reads a state again that could not be
+ * read. The final state counts. */
 static void each_call_of_a_claim(const char *ns, const char *name, const char *uid, unsigned least) {
         const struct faults preparing = { .op = prepare_claim, .check = after_prepare, .survives = "*" };
         const struct faults unpreparing = { .op = unprepare_claim,
@@ -256,7 +257,7 @@ static void channel_survives_each_failing_call(void **state) {
         each_call_of_a_claim("user", "c1", CLAIM_1, 25);
 }
 
-/* fs.inotify.max_user_watches is used up when the daemon is prepared. */
+/* fs.inotify.max_user_watches is exhausted when the daemon is prepared. */
 /* failure: inotify has no watch left -> the plugin still notices that the daemon is READY */
 static void readiness_is_noticed_without_inotify(void **state) {
         struct dra_op op = { 0 };
@@ -271,7 +272,7 @@ static void readiness_is_noticed_without_inotify(void **state) {
         assert_int_equal(op.answer, PENDING);
         waits_look_closer(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
         world_wait(&op, PREPARED);
-        /* And now there is a watch. */
+        /* Now there is a watch. */
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
         while (LIST_EMPTY(&world_cd()->lost))
                 uv_run(&w.loop, UV_RUN_ONCE);
@@ -291,7 +292,7 @@ static void daemon_of_the_go_driver_survives_each_failing_call(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(journal_is_the_old_or_the_new_one_and_never_set_aside),
+                T(the_journal_is_the_old_or_the_new_one_and_never_set_aside),
                 T(cdi_file_is_the_old_or_the_new_one),
                 T(domain_folder_that_cannot_be_prepared_is_named),
                 T(domain_folder_that_cannot_be_removed_is_named),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node keeps of its claims, and what it says to the kubelet and to people, to the byte. */
+/* The records of a node about its claims, and its messages to the kubelet and to people, byte for byte. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ static int teardown(void **state) {
         return world_teardown(state);
 }
 
-/* The folder of this run has another name in the next. */
-static void tell(const char *what, const char *content) {
+/* The folder has another name in each run. */
+static void add(const char *what, const char *content) {
         buf_addf(&text, "## %s\n\n", what);
         for (const char *p = str_or(content, "none"), *dir; *p;) {
                 dir = strstr(p, w.dir);
@@ -34,38 +34,38 @@ static void tell(const char *what, const char *content) {
         buf_adds(&text, "\n\n");
 }
 
-static void tell_checkpoint(const char *when) {
+static void add_checkpoint(const char *when) {
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
         _cleanup_(freep) char *checkpoint = world_read(path), *what = xasprintf("checkpoint %s", when);
-        tell(what, checkpoint);
+        add(what, checkpoint);
 }
 
-static void tell_cdi(const char *whose, const char *uid) {
-        _cleanup_(freep) char *cdi = world_cdi(uid), *what = xasprintf("CDI file of %s", whose);
+static void add_cdi(const char *owner, const char *uid) {
+        _cleanup_(freep) char *cdi = world_cdi(uid), *what = xasprintf("CDI file of %s", owner);
         char *edits = strstr(cdi, "DAEMON_EDITS=");
-        if (edits) /* a digest of what has the folder in it */
+        if (edits) /* a digest that depends on the folder */
                 memset(edits + strlen("DAEMON_EDITS="), 'x', 16);
-        tell(what, cdi);
+        add(what, cdi);
 }
 
 static void a_daemon_and_a_channel(void **state) {
         struct dra_op channel = { 0 }, daemon = { 0 };
         prepare(&channel, "c1", CLAIM_1);
         world_turn();
-        tell_checkpoint("while the channel waits for the daemon");
+        add_checkpoint("while the channel waits for the daemon");
         daemon_ready();
         world_wait(&channel, PREPARED);
-        tell("answer", channel.devices);
-        tell_checkpoint("of both");
-        tell_cdi("the channel", CLAIM_1);
-        tell_cdi("the daemon", DAEMON_1);
+        add("answer", channel.devices);
+        add_checkpoint("of both");
+        add_cdi("the channel", CLAIM_1);
+        add_cdi("the daemon", DAEMON_1);
         kubelet_unprepare(w.claims, &channel, "user", "c1", CLAIM_1);
         world_wait(&channel, UNPREPARED);
         daemon_dies();
         kubelet_unprepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
         world_wait(&daemon, UNPREPARED);
-        tell_checkpoint("in the end");
-        tell("Events", api.events);
+        add_checkpoint("in the end");
+        add("Events", api.events);
         golden_compare("node-daemon-and-channel.txt", buf_str(&text));
 }
 
@@ -75,9 +75,9 @@ static void a_daemon_of_the_go_driver_and_a_channel(void **state) {
         api_clique(DOMAIN_A, "Ready");
         prepare(&channel, "c1", CLAIM_1);
         world_wait(&channel, PREPARED);
-        tell_checkpoint("of both");
-        tell_cdi("the channel", CLAIM_1);
-        tell_cdi("the daemon", GO_DAEMON);
+        add_checkpoint("of both");
+        add_cdi("the channel", CLAIM_1);
+        add_cdi("the daemon", GO_DAEMON);
         golden_compare("node-go-daemon-and-channel.txt", buf_str(&text));
 }
 
@@ -89,13 +89,13 @@ static void a_channel_on_a_host(void **state) {
         host_answers("UP");
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        tell("answer", op.devices);
-        tell_checkpoint("of the channel");
-        tell_cdi("the channel", CLAIM_1);
+        add("answer", op.devices);
+        add_checkpoint("of the channel");
+        add_cdi("the channel", CLAIM_1);
         golden_compare("node-channel-on-a-host.txt", buf_str(&text));
 }
 
-static void a_channel_of_ones_own(void **state) {
+static void an_assigned_channel(void **state) {
         struct dra_op op = { 0 };
         world_stop(w.claims);
         world_mode_own_channels();
@@ -107,10 +107,10 @@ static void a_channel_of_ones_own(void **state) {
                    "");
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        tell("answer", op.devices);
-        tell_checkpoint("of the channel");
-        tell_cdi("the channel", CLAIM_1);
-        tell("Events", api.events);
+        add("answer", op.devices);
+        add_checkpoint("of the channel");
+        add_cdi("the channel", CLAIM_1);
+        add("Events", api.events);
         golden_compare("node-own-channel.txt", buf_str(&text));
 }
 
@@ -119,18 +119,18 @@ static void refuse(const char *what, const char *device, const char *extra) {
         api_claim("user", "c1", CLAIM_1, device, CHANNEL, DOMAIN_A, extra);
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        tell(what, op.msg);
+        add(what, op.msg);
 }
 
 static void refusals(void **state) {
         struct dra_op op = { 0 };
-        refuse("of a member that nobody knows", "channel-0", ",\"isolation\":\"Channel\"");
-        refuse("of a device that is not there", "channel-7", "");
+        refuse("of an unknown member", "channel-0", ",\"isolation\":\"Channel\"");
+        refuse("of an unknown device", "channel-7", "");
         api_remove_claim("user", "c1");
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        tell("of a claim that is not there", op.msg);
-        tell("Events", api.events);
+        add("of a missing claim", op.msg);
+        add("Events", api.events);
         golden_compare("node-refusals.txt", buf_str(&text));
 }
 
@@ -139,7 +139,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_daemon_and_a_channel, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_daemon_of_the_go_driver_and_a_channel, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_channel_on_a_host, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_channel_of_ones_own, setup, teardown),
+                cmocka_unit_test_setup_teardown(an_assigned_channel, setup, teardown),
                 cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

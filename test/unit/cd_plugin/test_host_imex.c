@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays
- * nvidia-imex-ctl. */
+/* Queries of the host's own nvidia-imex, and the states that result from its answers. A shell program
+ * simulates nvidia-imex-ctl. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "cd_plugin/host_imex.h"
 #include "tree.h"
 
-/* ---- what answers come down to ---- */
+/* ---- the state by the answers ---- */
 
 #define NODE(id, status, ready, to)                                                                          \
         "\"" #id "\":{\"status\":\"" status "\",\"host\":\"10.0.0." #id "\",\"hostName\":\"n" #id            \
@@ -57,7 +57,7 @@ static void ready_in_a_domain_that_is_up(void **state) {
         assert_int_equal(judged("READY", NULL).state, HOST_IMEX_UP);
 }
 
-static void a_degraded_domain_names_who_is_missing(void **state) {
+static void a_degraded_domain_names_the_missing_nodes(void **state) {
         (void)state;
         struct host_imex_status s = judged("READY", DEGRADED);
         assert_int_equal(s.state, HOST_IMEX_DEGRADED);
@@ -68,15 +68,15 @@ static void a_degraded_domain_names_who_is_missing(void **state) {
         assert_non_null(strstr(s.reason, "not all of them are connected to each other"));
 }
 
-static void whatever_is_not_READY_is_down(void **state) {
+static void any_other_state_than_READY_is_down(void **state) {
         (void)state;
         assert_int_equal(judged("INITIALIZING", UP).state, HOST_IMEX_DOWN);
         assert_string_equal(judged("UNAVAILABLE", NULL).reason, "the host's nvidia-imex is UNAVAILABLE");
-        assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be asked: it hangs");
+        assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be queried: it hangs");
         assert_int_equal(judged("", UP).state, HOST_IMEX_DOWN);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static uv_loop_t loop;
 static char *root, *here, *socket_path;
@@ -88,8 +88,8 @@ static void on_answered(void *u) {
         answers++;
 }
 
-/* What the tool prints for -q and for -N -j; a note of how it was called is left in `calls`. */
-static void ctl_says(const char *status, const char *domain) {
+/* The output of the tool for -q and for -N -j; it records its arguments in `calls`. */
+static void ctl_answers(const char *status, const char *domain) {
         _cleanup_(freep) char *script = xasprintf("#!/bin/sh\necho \"$*\" >>%s/calls\ncase \"$*\" in *-N*) "
                                                   "cat %s/domain ;; *) echo '%s' ;; esac\n",
                                                   root, root, status);
@@ -118,9 +118,9 @@ static void start(void) {
                                                     .answered = on_answered });
 }
 
-/* On a host whose nvidia-imex has a socket and a configuration, and says this. */
+/* On a host whose nvidia-imex has a socket and a configuration, with this answer. */
 static void start_with(const char *status, const char *domain) {
-        ctl_says(status, domain);
+        ctl_answers(status, domain);
         tree_put(root, "imex/imex_ctrl.sock", "");
         tree_put(root, "imex/config.cfg", "");
         start();
@@ -140,7 +140,7 @@ static void on_alarm(uv_timer_t *t) {
         *(bool *)t->data = true;
 }
 
-/* Until the state is this one; the limit is for a test that fails. */
+/* Runs until the state is this one; the limit is for a test that fails. */
 static void becomes(enum host_imex_state want) {
         static uv_timer_t alarm;
         bool late = false;
@@ -176,13 +176,13 @@ static bool was_called_with(const char *arguments) {
         return file_read(path, 1 << 20, &text, NULL, &e) == 0 && strstr(text, line);
 }
 
-static void host_without_imex_is_unknown_until_there_is_one(void **state) {
+static void a_host_without_imex_is_unknown_until_it_has_one(void **state) {
         (void)state;
         char reason[400];
         start();
         becomes(HOST_IMEX_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "nvidia-imex-ctl"));
-        ctl_says("READY", UP);
+        ctl_answers("READY", UP);
         becomes(HOST_IMEX_UNKNOWN);
         tree_put(root, "imex/imex_ctrl.sock", "");
         tree_put(root, "imex/config.cfg", "");
@@ -195,9 +195,9 @@ static void host_without_imex_is_unknown_until_there_is_one(void **state) {
         assert_true(host_imex_ready(host, 0, reason, sizeof reason));
 }
 
-static void without_a_socket_the_configuration_says_where_to_ask(void **state) {
+static void without_a_socket_the_configuration_is_used(void **state) {
         (void)state;
-        ctl_says("READY", DEGRADED);
+        ctl_answers("READY", DEGRADED);
         tree_put(root, "imex/config.cfg", "");
         start();
         becomes(HOST_IMEX_DEGRADED);
@@ -205,65 +205,66 @@ static void without_a_socket_the_configuration_says_where_to_ask(void **state) {
         assert_true(was_called_with(q));
 }
 
-static void silence_of_a_daemon_that_no_pod_reaches_is_not_its_end(void **state) {
+static void a_missing_answer_proves_nothing_if_no_pod_can_reach_imex(void **state) {
         (void)state;
         tree_put(root, "imex/config.cfg", "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n");
-        ctl_says("UNAVAILABLE", UP);
+        ctl_answers("UNAVAILABLE", UP);
         start();
         becomes(HOST_IMEX_UNKNOWN);
-        answered_times(3); /* and it stays so */
+        answered_times(3); /* the state does not change */
         assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "set IMEX_CMD_UNIX_DOMAIN_PATH"));
-        ctl_says("READY", UP); /* but when it was reached once, its silence says something */
+        ctl_answers("READY", UP); /* after one answer, a missing answer counts */
         becomes(HOST_IMEX_UP);
-        ctl_says("UNAVAILABLE", UP);
+        ctl_answers("UNAVAILABLE", UP);
         becomes(HOST_IMEX_DOWN);
 }
 
-static void silence_where_a_socket_should_be_is_the_end(void **state) {
+static void a_missing_answer_means_down_if_a_socket_is_expected(void **state) {
         (void)state;
         _cleanup_(freep) char *config =
                 xasprintf("IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=%s/imex/imex_ctrl.sock\n", root);
         tree_put(root, "imex/config.cfg", config);
-        ctl_says("UNAVAILABLE", UP);
+        ctl_answers("UNAVAILABLE", UP);
         start();
         becomes(HOST_IMEX_DOWN);
 }
 
-static void the_state_follows_the_daemon(void **state) {
+static void the_state_follows_IMEX(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
         becomes(HOST_IMEX_UP);
-        ctl_says("UNAVAILABLE", DEGRADED);
+        ctl_answers("UNAVAILABLE", DEGRADED);
         becomes(HOST_IMEX_DOWN);
         assert_false(host_imex_ready(host, 0, reason, sizeof reason));
         assert_string_equal(reason,
                             "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
-        ctl_says("READY", UP);
+        ctl_answers("READY", UP);
         becomes(HOST_IMEX_UP);
 }
 
-static void a_domain_that_cannot_be_asked_is_not_healed_by_that(void **state) {
+static void a_failed_query_of_the_domain_does_not_improve_its_state(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", DEGRADED);
         becomes(HOST_IMEX_DEGRADED);
-        ctl_says("READY", "peer 1 hangs");
+        ctl_answers("READY", "peer 1 hangs");
         answered_times(1);
         assert_int_not_equal(host_imex_get(host)->state, HOST_IMEX_UP);
         becomes(HOST_IMEX_UNKNOWN);
-        assert_non_null(strstr(host_imex_get(host)->reason, "READY, but its domain cannot be asked for"));
+        assert_non_null(
+                strstr(host_imex_get(host)->reason, "READY, but the state of its domain is not known"));
         assert_non_null(strstr(host_imex_get(host)->reason, "peer 1 hangs"));
         assert_true(host_imex_ready(host, 0, reason,
-                                    sizeof reason)); /* which is the daemon's word, and not its domain's */
-        ctl_says("READY", UP);
+                                    sizeof reason)); /* by the state of nvidia-imex, not of its domain */
+        ctl_answers("READY", UP);
         becomes(HOST_IMEX_UP);
 }
 
-static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
+static void a_domain_that_cannot_be_queried_is_unknown(void **state) {
         (void)state;
-        ctl_says("READY", UP);
+        ctl_answers("READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
         start();
         becomes(HOST_IMEX_UNKNOWN);
@@ -271,7 +272,7 @@ static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
                 uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* As seen by whoever decides whether the node's devices are offered. */
+/* As in the decision whether the node's devices are offered. */
 /* failure: the host's nvidia-imex does not answer twice -> it counts as not READY */
 static void two_missing_answers_mean_not_ready(void **state) {
         (void)state;
@@ -279,13 +280,13 @@ static void two_missing_answers_mean_not_ready(void **state) {
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_ASKED);
         answered_times(1);
         assert_int_equal(host_imex_own(host), HOST_IMEX_READY);
-        ctl_says("", UP);
+        ctl_answers("", UP);
         becomes(HOST_IMEX_DOWN);
-        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY); /* it was silent twice */
-        ctl_says("READY", DEGRADED);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY); /* two missing answers */
+        ctl_answers("READY", DEGRADED);
         becomes(HOST_IMEX_DEGRADED);
-        assert_int_equal(host_imex_own(host), HOST_IMEX_READY); /* whatever others are */
-        ctl_says("INITIALIZING", UP);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_READY); /* whatever the states of other nodes are */
+        ctl_answers("INITIALIZING", UP);
         becomes(HOST_IMEX_DOWN);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
 }
@@ -298,7 +299,7 @@ static void a_missing_host_imex_has_an_unknown_state(void **state) {
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_KNOWN);
 }
 
-/* failure: the host's nvidia-imex does not answer once -> its devices are not withheld */
+/* failure: the host's nvidia-imex does not answer once -> the node's devices are not withheld */
 static void one_missing_answer_at_the_start_is_not_a_failure(void **state) {
         (void)state;
         start_with("", UP);
@@ -311,7 +312,7 @@ static void one_missing_answer_at_the_start_is_not_a_failure(void **state) {
 /* failure: the host's nvidia-imex changes its state -> it is queried at short intervals until that lasts */
 static void a_state_that_must_last_is_queried_at_short_intervals(void **state) {
         (void)state;
-        ctl_says("READY", UP);
+        ctl_answers("READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
         tree_put(root, "imex/config.cfg", "");
         here = file_join(root, "driver");
@@ -324,17 +325,17 @@ static void a_state_that_must_last_is_queried_at_short_intervals(void **state) {
                                                     .answered = on_answered });
         answered_times(1);
         host_imex_settle(host, true);
-        answered_times(3); /* and not in an hour */
+        answered_times(3); /* and not after an hour */
         host_imex_settle(host, false);
 }
 
-/* What was said before must not let a pod in that came after it. */
-static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
+/* An answer from before a pod came must not release that pod. */
+static void a_hanging_imex_is_no_longer_READY(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
         becomes(HOST_IMEX_UP);
-        ctl_says("", UP);
+        ctl_answers("", UP);
         uint64_t now = uv_hrtime();
         host_imex_poll_fast(host);
         for (unsigned asked = calls(); calls() < asked + 2;) {
@@ -346,14 +347,14 @@ static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
         host_imex_poll_slow(host);
 }
 
-static void recovery_is_told_when_all_of_it_is_known(void **state) {
+static void recovery_is_reported_when_state_and_domain_are_known(void **state) {
         (void)state;
         start_with("UNAVAILABLE", UP);
         becomes(HOST_IMEX_DOWN);
-        ctl_says("READY", DEGRADED);
+        ctl_answers("READY", DEGRADED);
         while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
                 assert_string_equal(host_imex_get(host)->word,
-                                    "UNAVAILABLE"); /* word and state belong together */
+                                    "UNAVAILABLE"); /* the word belongs to this state */
                 uv_run(&loop, UV_RUN_ONCE);
         }
         assert_int_equal(host_imex_get(host)->state, HOST_IMEX_DEGRADED);
@@ -363,7 +364,7 @@ static void recovery_is_told_when_all_of_it_is_known(void **state) {
 static void NOT_READY_is_not_READY(void **state) {
         (void)state;
         char reason[400];
-        ctl_says("NOT_READY", UP);
+        ctl_answers("NOT_READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
         start();
         becomes(HOST_IMEX_DOWN);
@@ -371,7 +372,7 @@ static void NOT_READY_is_not_READY(void **state) {
         assert_non_null(strstr(host_imex_get(host)->reason, "NOT_READY"));
 }
 
-static void only_an_answer_to_a_later_question_counts(void **state) {
+static void only_an_answer_to_a_later_query_counts(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
@@ -385,9 +386,9 @@ static void only_an_answer_to_a_later_question_counts(void **state) {
         host_imex_poll_slow(host);
 }
 
-/* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the
- * driver's container. */
-static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
+/* As when the driver is installed on the host itself, so that the host's root is the driver's, or when IMEX
+ * runs in the driver's container. */
+static void a_socket_in_the_driver_root_is_queried_inside_that_root(void **state) {
         (void)state;
         struct err e;
         char *shell = NULL, reason[400];
@@ -408,12 +409,12 @@ static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
                 uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* Where IMEX runs in pods, that of the host matters only when there is one: nobody is asked, and nothing
- * looked at, until its socket comes, with all the folders on the way to it. */
+/* If IMEX runs in pods, the host's matters only when it exists: the plugin queries and polls nothing until
+ * its socket appears, with all the folders on its path. */
 /* failure: the host has no nvidia-imex where daemons run IMEX -> it is not queried until its socket exists */
 static void without_a_socket_the_host_imex_is_not_queried(void **state) {
         (void)state;
-        ctl_says("READY", "");
+        ctl_answers("READY", "");
         tree_put(root, "imex/config.cfg", "");
         here = file_join(root, "driver");
         host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/", .here = here },
@@ -422,7 +423,7 @@ static void without_a_socket_the_host_imex_is_not_queried(void **state) {
                                                                  .interval_ms = 10,
                                                                  .only_with_socket = true,
                                                                  .answered = on_answered });
-        while (!answers) /* UV_RUN_ONCE would wait for ever: there is nothing more to come */
+        while (!answers) /* UV_RUN_ONCE would wait forever: no event follows */
                 uv_run(&loop, UV_RUN_NOWAIT);
         assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
         for (int i = 0; i < 20; i++) /* no timer is left */
@@ -436,7 +437,7 @@ static void without_a_socket_the_host_imex_is_not_queried(void **state) {
                 uv_run(&loop, UV_RUN_NOWAIT);
         assert_int_equal(calls(), 0);
         tree_put(here, "etc/nvidia-imex/ctl.sock", "");
-        becomes(HOST_IMEX_DOWN); /* asked, for the tool does not run in this root */
+        becomes(HOST_IMEX_DOWN); /* queried, but the tool does not run in this root */
         assert_int_equal(unlink(socket), 0);
         becomes(HOST_IMEX_UNKNOWN);
 }
@@ -445,25 +446,25 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(ready_in_a_domain_that_is_up),
-                cmocka_unit_test(a_degraded_domain_names_who_is_missing),
-                cmocka_unit_test(whatever_is_not_READY_is_down),
-                T(host_without_imex_is_unknown_until_there_is_one),
-                T(without_a_socket_the_configuration_says_where_to_ask),
+                cmocka_unit_test(a_degraded_domain_names_the_missing_nodes),
+                cmocka_unit_test(any_other_state_than_READY_is_down),
+                T(a_host_without_imex_is_unknown_until_it_has_one),
+                T(without_a_socket_the_configuration_is_used),
                 T(without_a_socket_the_host_imex_is_not_queried),
-                T(socket_in_the_driver_root_is_asked_from_inside_of_it),
-                T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
-                T(silence_where_a_socket_should_be_is_the_end),
-                T(the_state_follows_the_daemon),
-                T(a_domain_that_cannot_be_asked_is_not_healed_by_that),
+                T(a_socket_in_the_driver_root_is_queried_inside_that_root),
+                T(a_missing_answer_proves_nothing_if_no_pod_can_reach_imex),
+                T(a_missing_answer_means_down_if_a_socket_is_expected),
+                T(the_state_follows_IMEX),
+                T(a_failed_query_of_the_domain_does_not_improve_its_state),
                 T(two_missing_answers_mean_not_ready),
                 T(a_missing_host_imex_has_an_unknown_state),
                 T(one_missing_answer_at_the_start_is_not_a_failure),
                 T(a_state_that_must_last_is_queried_at_short_intervals),
-                T(a_domain_nobody_can_ask_for_is_unknown),
-                T(a_daemon_that_hangs_is_not_READY_any_more),
-                T(recovery_is_told_when_all_of_it_is_known),
+                T(a_domain_that_cannot_be_queried_is_unknown),
+                T(a_hanging_imex_is_no_longer_READY),
+                T(recovery_is_reported_when_state_and_domain_are_known),
                 T(NOT_READY_is_not_READY),
-                T(only_an_answer_to_a_later_question_counts),
+                T(only_an_answer_to_a_later_query_counts),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

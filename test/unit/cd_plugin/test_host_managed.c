@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The claims' state machine when the host runs IMEX (design note HostManagedIMEX, 7.2, 7.3, 13 and 14). */
+/* The claims' state machine with host-managed IMEX. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -120,14 +120,14 @@ static void channel_prepare_requires_exactly_one_allocation_result(void **state)
         refused_at_once("c1", CLAIM_1, "exactly one channel");
 }
 
-static void domain_of_another_namespace_is_a_permanent_error(void **state) {
+static void a_domain_of_another_namespace_is_a_permanent_error(void **state) {
         (void)state;
         api_domain("other", "theirs", DOMAIN_B, false);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
         refused_at_once("c1", CLAIM_1, "in namespace 'user'");
 }
 
-/* ---- in the order of 7.2 ---- */
+/* ---- the order of the checks ---- */
 
 static void each_step_is_checked_before_the_next(void **state) {
         (void)state;
@@ -135,15 +135,15 @@ static void each_step_is_checked_before_the_next(void **state) {
         prepare(&holder, "c1", CLAIM_1);
         world_wait(&holder, PREPARED);
         no_clique();
-        /* 3 (mode) before 5 (checkpoint) */
+        /* the mode before the checkpoint */
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, ",\"allocationMode\":\"All\"");
         refused_at_once("c2", CLAIM_2, "allocationMode");
-        /* 5 (checkpoint) before 6 (namespace): it waits, since that may pass */
+        /* the checkpoint before the namespace: the claim waits, because the conflict may end */
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, "");
         prepare(&conflict, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(conflict.answer, PENDING);
-        /* 6 (namespace) before 7 (clique) */
+        /* the namespace before the clique */
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&conflict, FAILED);
         assert_non_null(strstr(conflict.msg, "in namespace 'user'"));
@@ -176,7 +176,7 @@ static void daemon_claim_that_reaches_prepare_is_a_permanent_error(void **state)
         assert_non_null(strstr(op.msg, "daemon claims are disabled"));
         assert_non_null(strstr(op.msg, "HostManagedIMEX=true"));
         assert_false(world_recorded(DAEMON_1));
-        /* A daemon's configuration for a channel is no better. */
+        /* A daemon's configuration for a channel is refused, too. */
         api_claim("user", "c1", CLAIM_1, "channel-0", DAEMON, DOMAIN_A, "");
         refused_at_once("c1", CLAIM_1, "daemon claims are disabled");
 }
@@ -214,7 +214,7 @@ static void domain_of_the_other_mode_must_be_recreated(void **state) {
         world_wait(&op, PREPARED);
 }
 
-static void host_managed_domain_in_a_driver_managed_installation_too(void **state) {
+static void a_host_managed_domain_is_refused_in_a_driver_managed_installation(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_domain_mode(DOMAIN_A, MODE_HOST_MANAGED);
@@ -238,7 +238,7 @@ static void host_channel0_chardev_missing_is_a_warning_and_no_failure(void **sta
         world_wait(&op, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
         assert_non_null(strstr(api.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
-        assert_int_equal(rmdir(dir), 0); /* we make none, which would hide that it was missing */
+        assert_int_equal(rmdir(dir), 0); /* the plugin makes none: that would hide the missing one */
 }
 
 /* ---- imex.waitForHost ---- */
@@ -248,17 +248,17 @@ static int setup_waiting(void **state) {
         return setup_mode("", MODE_HOST_MANAGED, true);
 }
 
-/* As the Go driver's users have it. */
+/* As users of the Go driver set it. */
 static int setup_go_spelling(void **state) {
         (void)state;
         return setup_mode("HostManagedIMEXDaemon=true", MODE_HOST_MANAGED, false);
 }
 
-static void waits_until_the_host_says_READY_and_nothing_else(void **state) {
+static void a_claim_waits_until_the_host_reports_READY_and_nothing_else(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         static const char *const others[] = { "INITIALIZING", "NOT_READY", "", "UNAVAILABLE" };
-        /* From before the claim came: it may have ended since. */
+        /* An answer from before the claim came: nvidia-imex may have ended since. */
         host_answers("READY");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
@@ -285,7 +285,7 @@ static void at_the_deadline_the_hosts_state_is_the_cause(void **state) {
         assert_string_equal(op.msg, "n0: the host's nvidia-imex is WAITING_FOR_RECOVERY");
 }
 
-static void waiting_for_the_channel_first_and_for_the_host_then(void **state) {
+static void a_claim_waits_for_the_channel_and_then_for_the_host(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
         prepare(&one, "c1", CLAIM_1);
@@ -304,7 +304,7 @@ static void waiting_for_the_channel_first_and_for_the_host_then(void **state) {
         world_wait(&two, PREPARED);
 }
 
-static void what_no_host_can_cure_is_refused_before_it_waits(void **state) {
+static void permanent_errors_are_refused_before_the_wait(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"All\"");
@@ -318,7 +318,7 @@ static void what_no_host_can_cure_is_refused_before_it_waits(void **state) {
         assert_null(world_entry(w.claims, CLAIM_1));
 }
 
-static void a_claim_that_is_prepared_waits_for_nothing(void **state) {
+static void a_prepared_claim_does_not_wait(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
         prepare(&op, "c1", CLAIM_1);
@@ -343,21 +343,22 @@ int main(void) {
                 T(channel_prepare_rejects_unknown_allocation_mode_foo),
                 T(channel_prepare_rejects_empty_clique_id_as_a_permanent_error),
                 T(channel_prepare_requires_exactly_one_allocation_result),
-                T(domain_of_another_namespace_is_a_permanent_error),
+                T(a_domain_of_another_namespace_is_a_permanent_error),
                 T(each_step_is_checked_before_the_next),
                 T(second_channel_claim_on_the_node_waits_for_the_first_and_names_it),
                 T(daemon_claim_that_reaches_prepare_is_a_permanent_error),
                 T(unprepare_removes_cdi_and_checkpoint_from_local_state),
                 T(domain_of_the_other_mode_must_be_recreated),
-                cmocka_unit_test_setup_teardown(host_managed_domain_in_a_driver_managed_installation_too,
-                                                setup_driver_managed, world_teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_host_managed_domain_is_refused_in_a_driver_managed_installation,
+                        setup_driver_managed, world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
-                WAITS(waits_until_the_host_says_READY_and_nothing_else),
-                GO(waits_until_the_host_says_READY_and_nothing_else),
+                WAITS(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
+                GO(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
                 WAITS(at_the_deadline_the_hosts_state_is_the_cause),
-                WAITS(waiting_for_the_channel_first_and_for_the_host_then),
-                WAITS(what_no_host_can_cure_is_refused_before_it_waits),
-                WAITS(a_claim_that_is_prepared_waits_for_nothing),
+                WAITS(a_claim_waits_for_the_channel_and_then_for_the_host),
+                WAITS(permanent_errors_are_refused_before_the_wait),
+                WAITS(a_prepared_claim_does_not_wait),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int teardown(void **state) {
 static void make(unsigned major, unsigned first, unsigned count) {
         struct cdi_edits channels;
         if (geteuid() != 0)
-                skip(); /* nobody else may make device nodes */
+                skip(); /* only root may make device nodes */
         edits_channels(arena, major, first, count, &channels);
         if (host_nodes_make(root, &channels, &e) < 0)
                 fail_msg("%s", e.msg);
@@ -79,7 +79,7 @@ static void every_channel_gets_a_node_that_all_users_may_open(void **state) {
         assert_int_equal(count(), 3);
 }
 
-static void a_node_that_is_right_stays(void **state) {
+static void a_correct_node_is_kept(void **state) {
         (void)state;
         make(240, 0, 1);
         struct stat before = node("channel0");
@@ -88,7 +88,7 @@ static void a_node_that_is_right_stays(void **state) {
         assert_int_equal(count(), 2);
 }
 
-/* After the driver was loaded again, its devices may have another major, and the old one another driver. */
+/* After a reload of the driver, its devices may have another major, and the old major another driver. */
 /* failure: the driver is reloaded with another device major -> the device nodes of channels are replaced */
 static void a_node_of_other_numbers_or_mode_is_replaced(void **state) {
         (void)state;
@@ -102,7 +102,7 @@ static void a_node_of_other_numbers_or_mode_is_replaced(void **state) {
         assert_int_equal(count(), 1);
 }
 
-static void what_is_no_device_is_replaced_and_a_link_not_followed(void **state) {
+static void other_files_are_replaced_and_links_are_not_followed(void **state) {
         (void)state;
         if (geteuid() != 0)
                 skip();
@@ -134,9 +134,9 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(every_channel_gets_a_node_that_all_users_may_open),
-                T(a_node_that_is_right_stays),
+                T(a_correct_node_is_kept),
                 T(a_node_of_other_numbers_or_mode_is_replaced),
-                T(what_is_no_device_is_replaced_and_a_link_not_followed),
+                T(other_files_are_replaced_and_links_are_not_followed),
                 T(errors_name_the_node_and_leave_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

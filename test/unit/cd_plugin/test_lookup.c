@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of ComputeDomains that a Prepare asks for, against a scripted server. */
+/* The list of ComputeDomains that a Prepare requests, against a scripted server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct world {
         uv_loop_t loop;
         struct fake_server *server;
         struct kube_client *client;
-        unsigned largest; /* lists of more objects, or of all, are larger than we take; 0: one object is */
+        unsigned largest; /* lists of more objects, or of all, are larger than the limit; 0: one object is */
         struct buf asked; /* "all " or the limit of each list */
         bool done, failed;
         struct lookup_list *list;

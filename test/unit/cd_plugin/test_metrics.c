@@ -8,9 +8,9 @@
 
 #include "cd_plugin/metrics.h"
 
-/* A rate over a series that appears with its first event misses that event. */
+/* A rate over a series misses the first event if the series appears with that event. */
 /* failure: no request has come yet -> each metric already exists with the value 0 [programs] */
-static void each_series_is_there_before_the_first_request(void **state) {
+static void each_series_exists_before_the_first_request(void **state) {
         static const char *const series[] = {
                 "nvidia_dra_requests_total{driver=\"compute-domain.nvidia.com\",operation=\"prepare\"} 0\n",
                 "nvidia_dra_requests_total{driver=\"compute-domain.nvidia.com\",operation=\"unprepare\"} 0\n",
@@ -39,6 +39,6 @@ static void each_series_is_there_before_the_first_request(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(each_series_is_there_before_the_first_request) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(each_series_exists_before_the_first_request) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

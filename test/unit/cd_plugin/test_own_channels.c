@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channels that are their ComputeDomain's own: which one a claim gets, when it waits, and what the node says
- * that it holds (imex.isolation=channel). */
+/* Assigned channels: which channel a claim gets, when it waits, and which channels the node reports as held
+ * (imex.isolation=channel). */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -59,8 +59,8 @@ static void on_tick_closed(uv_handle_t *h) {
         free(h);
 }
 
-/* What was told of the node's holdings, once all that comes together has come. */
-static void told(const char *part) {
+/* The report of the node's holdings, after all changes that are written together. */
+static void reports(const char *part) {
         int ticks = 400;
         uv_timer_t *tick = xnew(uv_timer_t);
         uv_timer_init(&w.loop, tick);
@@ -80,9 +80,9 @@ static void told(const char *part) {
         "\\\"" clique "\\\":{\\\"uid\\\":\\\"" uid "\\\",\\\"count\\\":2048,\\\"held\\\":{" held "}}"
 #define HOLD(id, owner) "\\\"" #id "\\\":\\\"" owner "\\\""
 
-/* ---- which channel ---- */
+/* ---- the channel ---- */
 
-static void pod_gets_the_channel_that_its_ComputeDomain_was_assigned(void **state) {
+static void a_pod_gets_the_channel_of_its_ComputeDomain(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A) "," ENTRY(8, DOMAIN_B), 5);
         prepared(&op, "c1", CLAIM_1);
@@ -96,8 +96,9 @@ static void pod_gets_the_channel_that_its_ComputeDomain_was_assigned(void **stat
         assert_non_null(strstr(cdi, "# claim user/c1 domain " DOMAIN_A " channel channel-3=7 clique " CLIQUE
                                     " boot " BOOT "\n"));
         assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 7);
-        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
-        /* The claim, the domains of its namespace and the fabric, at once; and two reports. */
+        reports(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+        /* The claim, the domains of its namespace and the fabric object, at the same time; and two reports.
+         */
         assert_in_range(api.requests, 4, 5);
 }
 
@@ -110,8 +111,8 @@ static void several_pods_and_ComputeDomains_share_a_node(void **state) {
         has_channel(CLAIM_1, NODE_OF(7));
         has_channel(CLAIM_2, NODE_OF(7));
         has_channel(CLAIM_3, NODE_OF(8));
-        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A) "," HOLD(8, DOMAIN_B)));
-        /* Each place has one holder. */
+        reports(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A) "," HOLD(8, DOMAIN_B)));
+        /* Each channel device has one holder. */
         api_claim("user", "c4", DAEMON_1, "channel-3", CHANNEL, DOMAIN_B, OWN);
         prepare(&again, "c4", DAEMON_1);
         world_wait(&again, FAILED);
@@ -137,13 +138,13 @@ static void a_pod_waits_until_a_channel_is_assigned(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
-/* A7: its channel may be another's by now. */
+/* The channel may now be another ComputeDomain's. */
 /* failure: the plugin's watch of the fabric object hangs -> no channel is read from the old object */
 static void a_channel_is_never_read_from_an_older_cache(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_fabric_event();
-        /* The watch hangs; the object was deleted and is being made anew. */
+        /* The watch hangs; the object was deleted and is being recreated. */
         api_fabric(CLIQUE, 0, NULL, "");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
@@ -167,10 +168,10 @@ static void an_answer_of_the_server_counts_more_than_the_watch(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
-/* It was not there when the server was asked, and the watch does not tell: whoever waits for long asks again.
- */
+/* The channel was not assigned when the server answered, and the watch shows no change: a Prepare that waits
+ * for long sends the request again. */
 /* failure: a channel is assigned while the watch hangs -> the waiting claim still gets it */
-static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) {
+static void a_hanging_watch_does_not_block_an_assigned_channel(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(8, DOMAIN_B), 5);
         prepare(&op, "c1", CLAIM_1);
@@ -186,7 +187,7 @@ static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) 
 static void a_claim_waits_while_its_channel_is_being_released(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY_OF(7, DOMAIN_A, RELEASING), 5);
-        waits_with("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being taken back");
+        waits_with("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being reclaimed");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -237,7 +238,7 @@ static void an_unreadable_fabric_object_is_named_as_the_cause(void **state) {
         assert_null(world_entry(w.claims, CLAIM_1));
 }
 
-/* ---- what is refused ---- */
+/* ---- refused claims ---- */
 
 /* failure: a claim has the other isolation -> it is refused with a remedy */
 static void a_claim_of_the_other_isolation_is_refused_with_a_remedy(void **state) {
@@ -245,14 +246,15 @@ static void a_claim_of_the_other_isolation_is_refused_with_a_remedy(void **state
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
         refused_at_once(
                 "c1", CLAIM_1,
-                "isolation is missing: the claim is for the channel 0 that all share, of before "
-                "ComputeDomains had channels of their own (imex.isolation=channel): delete and recreate");
+                "isolation is missing: the claim is for the shared channel 0, from before each "
+                "ComputeDomain had an assigned channel (imex.isolation=channel): delete and recreate");
         world_stop(w.claims);
         world_mode("HostManagedIMEX=true", "");
         world_start(BOOT);
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, OWN);
-        refused_at_once("c1", CLAIM_1,
-                        "unknown field \"isolation\": the claim is for a channel of its ComputeDomain's own");
+        refused_at_once(
+                "c1", CLAIM_1,
+                "unknown field \"isolation\": the claim is for an assigned channel of its ComputeDomain");
 }
 
 /* failure: a claim has allocationMode All -> it is refused [tenants] */
@@ -261,7 +263,7 @@ static void allocation_mode_All_is_refused(void **state) {
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, OWN ",\"allocationMode\":\"All\"");
         refused_at_once(
                 "c1", CLAIM_1,
-                "allocationMode \"All\" is not possible where each ComputeDomain has a channel of its own");
+                "allocationMode \"All\" is not possible where each ComputeDomain has an assigned channel");
 }
 
 /* failure: a node has no partition -> claims for an assigned channel are refused */
@@ -274,7 +276,7 @@ static void a_node_without_a_partition_has_no_assigned_channel(void **state) {
         assert_non_null(strstr(op.msg, "requires an NVLink clique"));
 }
 
-/* A25: places may have been more when the claim was allocated. */
+/* The node may have offered more channel devices when the claim was allocated. */
 /* failure: a claim has a channel device that the node does not offer now -> it gets its assigned channel */
 static void a_channel_device_of_any_number_is_accepted(void **state) {
         static const char *const none[] = { "channel-2048", "channel-01", "channel-", "channel-x",
@@ -290,20 +292,20 @@ static void a_channel_device_of_any_number_is_accepted(void **state) {
         }
 }
 
-/* ---- what lasts ---- */
+/* ---- restarts and changes ---- */
 
 /* failure: the API server is down at Unprepare -> the claim is unprepared, and that is reported afterwards */
 static void unprepare_needs_no_server_and_is_reported(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
-        told(HOLD(7, DOMAIN_A));
+        reports(HOLD(7, DOMAIN_A));
         api.down = true;
         kubelet_unprepare(w.claims, &op, "user", "c1", CLAIM_1);
         world_wait(&op, UNPREPARED);
         assert_null(world_cdi(CLAIM_1));
         api.down = false;
-        told(HELD(CLIQUE, FABRIC, ""));
+        reports(HELD(CLIQUE, FABRIC, ""));
 }
 
 /* failure: the checkpoint is lost -> it is rebuilt with each claim's channel and partition */
@@ -323,7 +325,7 @@ static void a_lost_checkpoint_is_rebuilt_with_channels_and_partitions(void **sta
         assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 10);
         assert_string_equal(world_entry(w.claims, CLAIM_3)->devices[0].name, "channel-10");
         assert_int_equal(world_entry(w.claims, CLAIM_3)->devices[0].id, 1);
-        told(HOLD(1, DOMAIN_B) "," HOLD(10, DOMAIN_A));
+        reports(HOLD(1, DOMAIN_B) "," HOLD(10, DOMAIN_A));
 }
 
 /* failure: the plugin restarts while the list of channels is empty -> it reports its channels, and claims
@@ -337,13 +339,13 @@ static void a_restart_reports_all_channels_again_and_changes_nothing(void **stat
         pod_replaced();
         assigned("", 6);
         world_start(BOOT);
-        told(HOLD(7, DOMAIN_A));
+        reports(HOLD(7, DOMAIN_A));
         prepared(&op, "c1", CLAIM_1);
         _cleanup_(freep) char *after = world_cdi(CLAIM_1);
         assert_string_equal(before, after);
 }
 
-/* Whatever has become of the table and of the node's clique. */
+/* The list of channels and the node's partition may have changed. */
 /* failure: a node's partition changes under a prepared channel -> the claim keeps its channel */
 static void a_claim_keeps_its_channel_when_the_partition_changes(void **state) {
         struct dra_op op = { 0 };
@@ -354,20 +356,20 @@ static void a_claim_keeps_its_channel_when_the_partition_changes(void **state) {
         snprintf(w.facts.fabric.clique_id, sizeof w.facts.fabric.clique_id, OTHER_CLIQUE);
         api_fabric(OTHER_CLIQUE, 9, ENTRY(4, DOMAIN_A), "");
         world_facts();
-        told("\\\"" CLIQUE "\\\":{\\\"uid\\\":\\\"\\\",\\\"held\\\":{" HOLD(7, DOMAIN_A) "}}");
-        told("\\\"" OTHER_CLIQUE "\\\":{\\\"uid\\\":\\\"");
+        reports("\\\"" CLIQUE "\\\":{\\\"uid\\\":\\\"\\\",\\\"held\\\":{" HOLD(7, DOMAIN_A) "}}");
+        reports("\\\"" OTHER_CLIQUE "\\\":{\\\"uid\\\":\\\"");
         assert_int_equal(unlink(file), 0);
-        api.fails_for = OTHER_CLIQUE; /* what the fabric says is nothing to a claim that is prepared */
+        api.fails_for = OTHER_CLIQUE; /* a prepared claim does not depend on the fabric object */
         api.fails_with = ERR_DENIED;
         prepared(&op, "c1", CLAIM_1);
         api.fails_for = NULL;
         has_channel(CLAIM_1, NODE_OF(7));
         _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
         assert_non_null(strstr(cdi, " channel channel-3=7 clique " CLIQUE " "));
-        /* Another claim is of the other fabric. */
+        /* Another claim uses the other partition. */
         prepared(&op, "c2", CLAIM_2);
         has_channel(CLAIM_2, NODE_OF(4));
-        told(HOLD(4, DOMAIN_A));
+        reports(HOLD(4, DOMAIN_A));
 }
 
 /* failure: a node's partition changes while a claim waits -> it gets a channel of the new partition */
@@ -389,16 +391,16 @@ static void a_recreated_fabric_object_gets_all_channels(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         prepared(&op, "c1", CLAIM_1);
-        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+        reports(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
         api_fabric(CLIQUE, 0, NULL, "");
         api_fabric_event();
-        told(HELD(CLIQUE, "", HOLD(7, DOMAIN_A)));
+        reports(HELD(CLIQUE, "", HOLD(7, DOMAIN_A)));
         assigned("", 9);
         api_fabric_event();
-        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+        reports(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
 }
 
-/* ---- what is offered ---- */
+/* ---- offered devices ---- */
 
 static bool offered(const char *reason) {
         struct offering o;
@@ -413,7 +415,7 @@ static void nothing_is_decided_before_the_first_answer_of_IMEX(void **state) {
         assert_false(offered(""));
         w.host_own = HOST_IMEX_READY;
         assert_true(offered(""));
-        /* And once something was said, it is not taken back because nobody knows. */
+        /* After the first answer, an unknown state changes nothing. */
         w.host_own = HOST_IMEX_NOT_ASKED;
         assert_true(offered(""));
 }
@@ -427,8 +429,8 @@ static void channels_are_withheld_and_reported_while_IMEX_is_not_READY(void **st
         w.host_status = (struct host_imex_status){ .state = HOST_IMEX_DOWN, .version = "580.2" };
         snprintf(w.host_status.reason, sizeof w.host_status.reason, "the host's nvidia-imex is UNAVAILABLE");
         assert_true(offered("HostIMEXNotUp"));
-        told("\\\"imex\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");
-        /* It has to be READY for a while, for which it is asked more often; nobody knows is not READY. */
+        reports("\\\"imex\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");
+        /* It must be READY for a while, with more frequent queries; unknown counts as not READY. */
         assert_false(w.host_settles);
         w.host_own = HOST_IMEX_READY;
         assert_true(offered("HostIMEXNotUp"));
@@ -439,7 +441,7 @@ static void channels_are_withheld_and_reported_while_IMEX_is_not_READY(void **st
 }
 
 /* failure: channels are withheld under prepared claims -> the claims stay prepared */
-static void a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered(void **state) {
+static void prepared_claims_stay_while_devices_are_withheld(void **state) {
         struct dra_op op = { 0 };
         assigned(ENTRY(7, DOMAIN_A), 5);
         api_fabric_event();
@@ -453,7 +455,7 @@ static void a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered(vo
         assert_true(offered("HostIMEXNotUp"));
         prepared(&op, "c1", CLAIM_1);
         has_channel(CLAIM_1, NODE_OF(7));
-        told(HOLD(7, DOMAIN_A));
+        reports(HOLD(7, DOMAIN_A));
 }
 
 /* failure: IMEX of a node has another version than its partition -> the channels are withheld */
@@ -461,10 +463,10 @@ static void channels_are_withheld_while_IMEX_has_another_version(void **state) {
         api_fabric(CLIQUE, 5, "", ",\"imexVersion\":\"580.2\"");
         api_fabric_event();
         w.host_own = HOST_IMEX_READY;
-        assert_true(offered("")); /* whose own is not known */
+        assert_true(offered("")); /* its own version is not known */
         snprintf(w.host_status.version, sizeof w.host_status.version, "575.1");
         assert_true(offered("IMEXVersionDiffers"));
-        told("\\\"imex\\\":\\\"575.1\\\",\\\"withheld\\\":\\\"IMEXVersionDiffers\\\"");
+        reports("\\\"imex\\\":\\\"575.1\\\",\\\"withheld\\\":\\\"IMEXVersionDiffers\\\"");
 }
 
 /* ---- the report ---- */
@@ -486,7 +488,7 @@ static void a_held_channel_of_an_unknown_partition_counts_for_the_nodes(void **s
         assert_int_equal(r.fabrics[0].held[0].id, 2);
         assert_int_equal(r.fabrics[0].held[1].id, 9);
         assert_int_equal(r.fabrics[1].count, -1);
-        /* What is missing in a report is free: so there is none rather than half of one. */
+        /* A channel that is missing in a report counts as free, so an incomplete report is not sent. */
         assert_false(holdings_report(held, 4, &nowhere, a, &r));
         assert_true(holdings_report(held + 1, 1, &nowhere, a, &r));
         assert_int_equal(r.n_fabrics, 1);
@@ -496,12 +498,12 @@ static void a_held_channel_of_an_unknown_partition_counts_for_the_nodes(void **s
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(pod_gets_the_channel_that_its_ComputeDomain_was_assigned),
+                T(a_pod_gets_the_channel_of_its_ComputeDomain),
                 T(several_pods_and_ComputeDomains_share_a_node),
                 T(a_pod_waits_until_a_channel_is_assigned),
                 T(a_channel_is_never_read_from_an_older_cache),
                 T(an_answer_of_the_server_counts_more_than_the_watch),
-                T(a_watch_that_hangs_does_not_keep_a_channel_from_a_pod),
+                T(a_hanging_watch_does_not_block_an_assigned_channel),
                 T(a_claim_waits_while_its_channel_is_being_released),
                 T(the_reason_for_no_channel_is_that_of_the_controller),
                 T(a_channel_that_the_driver_does_not_have_is_not_prepared),
@@ -509,7 +511,7 @@ int main(void) {
                 T(a_claim_of_the_other_isolation_is_refused_with_a_remedy),
                 T(nothing_is_decided_before_the_first_answer_of_IMEX),
                 T(channels_are_withheld_and_reported_while_IMEX_is_not_READY),
-                T(a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered),
+                T(prepared_claims_stay_while_devices_are_withheld),
                 T(channels_are_withheld_while_IMEX_has_another_version),
                 T(allocation_mode_All_is_refused),
                 T(a_node_without_a_partition_has_no_assigned_channel),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's reports on its own Pod: all in one patch, repeated until the API server has taken them, and
- * again when it has lost them. */
+/* The plugin's reports on its own Pod: all in one patch, retried until the API server has accepted them, and
+ * written again when it has lost them. */
 #include "world/cd_node.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void until(const char *key, const char *value) {
         }
 }
 
-static void what_comes_together_is_one_patch(void **state) {
+static void values_set_together_are_one_patch(void **state) {
         (void)state;
         own_pod_set(pod, TWO, "b", 1000);
         world_turn();
@@ -46,12 +46,12 @@ static void what_comes_together_is_one_patch(void **state) {
         is(ONE, "a");
         is(TWO, "b");
         assert_int_equal(api.requests, 1);
-        own_pod_set(pod, ONE, "a", 0); /* nothing new */
+        own_pod_set(pod, ONE, "a", 0); /* no change */
         world_turn();
         assert_int_equal(api.requests, 1);
 }
 
-static void what_may_wait_is_written_later(void **state) {
+static void a_value_that_may_wait_is_written_later(void **state) {
         (void)state;
         own_pod_set(pod, ONE, "a", 1000);
         own_pod_set(pod, ONE, "b", 1000);
@@ -61,7 +61,7 @@ static void what_may_wait_is_written_later(void **state) {
         assert_int_equal(api.requests, 1);
 }
 
-/* Only what differs is written. */
+/* Only differences are written. */
 static void a_value_is_changed_and_removed(void **state) {
         (void)state;
         own_pod_set(pod, ONE, "a", 0);
@@ -78,7 +78,7 @@ static void a_value_is_changed_and_removed(void **state) {
         is(TWO, "b");
 }
 
-static void what_is_set_while_a_patch_is_under_way_follows(void **state) {
+static void a_value_set_during_a_patch_is_written_next(void **state) {
         (void)state;
         api.down = true;
         own_pod_set(pod, ONE, "a", 0);
@@ -95,7 +95,7 @@ static void what_is_set_while_a_patch_is_under_way_follows(void **state) {
         assert_int_equal(api.requests, 2);
 }
 
-static void a_restore_of_etcd_takes_nothing_from_it(void **state) {
+static void reports_survive_a_restore_of_etcd(void **state) {
         (void)state;
         own_pod_set(pod, ONE, "a", 0);
         own_pod_set(pod, TWO, "b", 0);
@@ -106,14 +106,14 @@ static void a_restore_of_etcd_takes_nothing_from_it(void **state) {
         is(TWO, "b");
 }
 
-static void a_failure_is_repeated_and_holds_back_nothing_that_comes_later(void **state) {
+static void a_failed_patch_is_retried_and_does_not_block_later_values(void **state) {
         (void)state;
         api.fails_for = "plugin-n0";
         api.fails_with = ERR_RETRY;
         own_pod_set(pod, ONE, "a", 0);
         world_turn();
         is(ONE, "none");
-        /* Nothing is left to be written when the pause is over. */
+        /* Nothing is left to write after the pause. */
         own_pod_set(pod, ONE, NULL, 0);
         while (uv_loop_alive(&w.loop))
                 uv_run(&w.loop, UV_RUN_ONCE);
@@ -134,12 +134,12 @@ static void a_plugin_that_does_not_know_its_Pod_reports_nothing(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(what_comes_together_is_one_patch),
-                T(what_may_wait_is_written_later),
+                T(values_set_together_are_one_patch),
+                T(a_value_that_may_wait_is_written_later),
                 T(a_value_is_changed_and_removed),
-                T(what_is_set_while_a_patch_is_under_way_follows),
-                T(a_restore_of_etcd_takes_nothing_from_it),
-                T(a_failure_is_repeated_and_holds_back_nothing_that_comes_later),
+                T(a_value_set_during_a_patch_is_written_next),
+                T(reports_survive_a_restore_of_etcd),
+                T(a_failed_patch_is_retried_and_does_not_block_later_values),
                 T(a_plugin_that_does_not_know_its_Pod_reports_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a CDI file tells of a claim whose record is lost. */
+/* The devices of a claim without a record, from its CDI file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static size_t rebuild(const char *text) {
         return rebuild_devices(text, UID, a, &devices);
 }
 
-static void name_id_owner_and_fabric_come_from_the_comment(void **state) {
+static void name_id_owner_and_partition_come_from_the_comment(void **state) {
         (void)state;
         const char *comment = rebuild_comment(a, DOMAIN, "channel-3", 17, CLIQUE);
         assert_string_equal(comment, "domain " DOMAIN " channel channel-3=17 clique " CLIQUE);
@@ -50,7 +50,7 @@ static void name_id_owner_and_fabric_come_from_the_comment(void **state) {
 }
 
 /* failure: the checkpoint is rebuilt while channel-1 and channel-10 are prepared -> they are not confused */
-static void channel_1_is_not_in_channel_10(void **state) {
+static void channel_1_does_not_match_channel_10(void **state) {
         (void)state;
         assert_int_equal(
                 rebuild(FILE_OF("domain " DOMAIN " channel channel-10=1 clique " CLIQUE, "channel-10")), 1);
@@ -60,13 +60,13 @@ static void channel_1_is_not_in_channel_10(void **state) {
                 rebuild(FILE_OF("domain " DOMAIN " channel channel-1=10 clique " CLIQUE, "channel-1")), 1);
         assert_string_equal(devices[0].name, "channel-1");
         assert_int_equal(devices[0].id, 10);
-        /* The id of another device is not this one's. */
+        /* The ID of another device is ignored. */
         assert_int_equal(
                 rebuild(FILE_OF("domain " DOMAIN " channel channel-10=7 clique " CLIQUE, "channel-1")), 1);
         assert_int_equal(devices[0].id, 1);
 }
 
-static void files_of_those_who_share_channel_0_say_no_more(void **state) {
+static void files_with_the_shared_channel_need_no_channel_in_the_comment(void **state) {
         (void)state;
         static const char text[] = FILE_OF("domain " DOMAIN, "channel-0");
         assert_string_equal(rebuild_comment(a, DOMAIN, "channel-0", 0, NULL), "domain " DOMAIN);
@@ -77,7 +77,7 @@ static void files_of_those_who_share_channel_0_say_no_more(void **state) {
 }
 
 /* As the Go driver writes it: YAML without a comment. */
-static void a_file_without_a_comment(void **state) {
+static void a_file_without_a_comment_is_read(void **state) {
         (void)state;
         static const char text[] = "cdiVersion: 0.5.0\ndevices:\n- containerEdits:\n    env:\n"
                                    "    - COMPUTE_DOMAIN_UUID=" DOMAIN "\n  name: " UID "-daemon-0\n"
@@ -90,7 +90,7 @@ static void a_file_without_a_comment(void **state) {
         assert_null(rebuild_clique(text, a));
 }
 
-static void what_is_no_device_of_this_claim_is_none(void **state) {
+static void names_of_other_devices_are_ignored(void **state) {
         (void)state;
         static const char *const texts[] = {
                 "",
@@ -108,11 +108,11 @@ static void what_is_no_device_of_this_claim_is_none(void **state) {
                 if (rebuild(texts[i]) != 0)
                         fail_msg("case %zu", i);
         }
-        /* Said twice, it is one. */
+        /* A duplicate counts once. */
         assert_int_equal(rebuild("name: " UID "-channel-4\nname: " UID "-channel-4\n"), 1);
 }
 
-static void a_clique_that_is_no_name_is_none(void **state) {
+static void an_invalid_clique_id_is_ignored(void **state) {
         (void)state;
         assert_null(rebuild_clique(FILE_OF("domain " DOMAIN " clique ../etc", "channel-0"), a));
         assert_null(rebuild_clique(FILE_OF("domain " DOMAIN " clique ", "channel-0"), a));
@@ -122,9 +122,12 @@ static void a_clique_that_is_no_name_is_none(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(name_id_owner_and_fabric_come_from_the_comment), T(channel_1_is_not_in_channel_10),
-                T(files_of_those_who_share_channel_0_say_no_more), T(a_file_without_a_comment),
-                T(what_is_no_device_of_this_claim_is_none),        T(a_clique_that_is_no_name_is_none),
+                T(name_id_owner_and_partition_come_from_the_comment),
+                T(channel_1_does_not_match_channel_10),
+                T(files_with_the_shared_channel_need_no_channel_in_the_comment),
+                T(a_file_without_a_comment_is_read),
+                T(names_of_other_devices_are_ignored),
+                T(an_invalid_clique_id_is_ignored),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller may give a node's index to another node when the plugin reports that the daemon's claim is
- * unprepared. So the report must never be wrong, and must not be lost. */
+ * unprepared. So the report must never be wrong, and must not get lost. */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -44,10 +44,9 @@ static void a_claim_is_reported_once_it_is_unprepared(void **state) {
         reported(NEXT);
 }
 
-/* The mode was changed while the daemon served: its index becomes free as in the mode before. */
-/* Etcd was restored, and the Pod of the daemon before is back: the controller has to know that its claim is
- * used up, and not only that of the newest daemon. */
-static void a_claim_that_is_asked_for_again_is_the_newest(void **state) {
+/* Etcd was restored, and the Pod of the earlier daemon exists again: the controller must know that its claim
+ * has been unprepared, and not only that of the newest daemon. */
+static void a_claim_that_is_requested_again_is_the_newest(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         daemon_comes(DAEMON_1);
@@ -65,7 +64,7 @@ static void a_claim_that_is_asked_for_again_is_the_newest(void **state) {
 
 /* failure: a restore of etcd brings back the Pod of an earlier daemon -> the plugin refuses it and reports it
  * [etcd] */
-static void the_pod_whose_claim_is_refused_is_reported(void **state) {
+static void the_pod_of_a_refused_claim_is_reported(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         daemon_comes(DAEMON_1);
@@ -78,7 +77,7 @@ static void the_pod_whose_claim_is_refused_is_reported(void **state) {
         assert_string_equal(str_or(pod_annotation(IMEX_ANNOTATION_REFUSED), "nothing"), "p");
 }
 
-static void it_is_reported_where_the_hosts_run_IMEX_now(void **state) {
+static void it_is_reported_after_a_change_to_host_managed(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         world_stop(w.claims);
@@ -110,7 +109,7 @@ static void a_report_that_a_restore_has_removed_is_written_again(void **state) {
         reported(DAEMON_1);
 }
 
-static void it_is_written_when_the_API_server_answers_again(void **state) {
+static void a_report_is_written_when_the_API_server_answers_again(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         api.fails_for = "plugin-n0";
@@ -125,7 +124,7 @@ static void it_is_written_when_the_API_server_answers_again(void **state) {
         reported(DAEMON_1);
 }
 
-/* ---- what proves nothing ---- */
+/* ---- no proof ---- */
 
 /* failure: the checkpoint is lost -> a daemon claim that it lacks is not reported as unprepared */
 static void a_claim_that_a_lost_checkpoint_does_not_have_is_not_reported(void **state) {
@@ -163,8 +162,8 @@ static void a_claim_of_an_earlier_boot_is_not_reported(void **state) {
         reported("nothing");
 }
 
-/* The container of the same Pod, after somebody has removed the file. */
-static void a_report_that_nobody_remembers_is_removed(void **state) {
+/* A container of the same Pod, after the file was removed. */
+static void a_report_without_a_record_is_removed(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         daemon_goes(DAEMON_1);
@@ -175,7 +174,7 @@ static void a_report_that_nobody_remembers_is_removed(void **state) {
         reported("nothing");
 }
 
-static void a_file_that_is_no_list_of_claims_says_nothing(void **state) {
+static void an_invalid_list_of_claims_is_ignored(void **state) {
         (void)state;
         tree_put(w.plugin_dir, FILE_OF_CLAIMS, "\0\0\0");
         restart(BOOT);
@@ -188,7 +187,7 @@ static void a_file_that_is_no_list_of_claims_says_nothing(void **state) {
         reported(DAEMON_1);
 }
 
-/* Killed between the list and the checkpoint. */
+/* The plugin was killed between the writes of the list and the checkpoint. */
 /* failure: the plugin is killed while it unprepares a daemon claim -> a prepared claim is not reported */
 static void a_claim_that_is_still_prepared_is_not_reported(void **state) {
         (void)state;
@@ -202,10 +201,10 @@ static void a_claim_that_is_still_prepared_is_not_reported(void **state) {
         reported(DAEMON_1);
 }
 
-/* Its Pod was deleted by force, so the kubelet unprepares the claim while the container goes on. */
+/* Its Pod was force-deleted, so the kubelet unprepares the claim while the container still runs. */
 /* failure: a force-deleted or cut-off daemon still runs -> its claim is neither unprepared nor reported
  * [force-deleted] */
-static void a_claim_of_a_force_deleted_daemon_that_lives_is_neither_unprepared_nor_reported(void **state) {
+static void the_claim_of_a_running_force_deleted_daemon_is_neither_unprepared_nor_reported(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_comes(DAEMON_1);
@@ -232,7 +231,7 @@ static void a_daemon_of_the_Go_driver_has_no_assignment_and_is_not_reported(void
         reported("nothing");
 }
 
-/* ---- it stays true ---- */
+/* ---- afterwards ---- */
 
 static void refused(const char *uid) {
         struct dra_op op = { 0 };
@@ -254,7 +253,7 @@ static void a_claim_that_was_reported_is_never_prepared_again_in_this_boot(void 
         daemon_goes(DAEMON_1);
         refused(DAEMON_1);
         daemon_comes(NEXT);
-        refused(DAEMON_1); /* at once, though the device is taken */
+        refused(DAEMON_1); /* at once, although the device is taken */
         daemon_goes(NEXT);
         restart(BOOT);
         refused(DAEMON_1);
@@ -264,8 +263,8 @@ static void a_claim_that_was_reported_is_never_prepared_again_in_this_boot(void 
         daemon_comes(DAEMON_1);
 }
 
-/* failure: another plugin process unprepares a daemon claim -> this one refuses it and reports it, too */
-static void what_another_process_unprepared_is_refused_and_reported_by_this_one(void **state) {
+/* failure: another plugin process unprepares a daemon claim -> this process refuses it and reports it, too */
+static void a_claim_that_another_process_unprepared_is_refused_and_reported(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         daemon_comes(DAEMON_1);
@@ -305,7 +304,7 @@ static void the_oldest_are_dropped(void **state) {
         assert_true(has(RELEASED_MAX));
         assert_int_equal(released_newest(w.plugin_dir, BOOT, &table, newest, &e), 0);
         assert_string_equal(newest, uid_of(RELEASED_MAX));
-        /* One that is still prepared does not count. */
+        /* A claim that is still prepared does not count. */
         checkpoint_add(&table, uid_of(RELEASED_MAX));
         assert_int_equal(released_newest(w.plugin_dir, BOOT, &table, newest, &e), 0);
         assert_string_equal(newest, uid_of(RELEASED_MAX - 1));
@@ -318,23 +317,23 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_claim_is_reported_once_it_is_unprepared),
-                T(a_claim_that_is_asked_for_again_is_the_newest),
-                T(the_pod_whose_claim_is_refused_is_reported),
-                T(the_pod_whose_claim_is_refused_is_reported),
-                T(it_is_reported_where_the_hosts_run_IMEX_now),
+                T(a_claim_that_is_requested_again_is_the_newest),
+                T(the_pod_of_a_refused_claim_is_reported),
+                T(the_pod_of_a_refused_claim_is_reported),
+                T(it_is_reported_after_a_change_to_host_managed),
                 T(the_next_process_reports_it_again_on_its_own_Pod),
                 T(a_report_that_a_restore_has_removed_is_written_again),
-                T(it_is_written_when_the_API_server_answers_again),
+                T(a_report_is_written_when_the_API_server_answers_again),
                 T(a_claim_that_a_lost_checkpoint_does_not_have_is_not_reported),
                 T(a_claim_that_was_rebuilt_from_its_CDI_file_is_reported),
                 T(a_claim_of_an_earlier_boot_is_not_reported),
-                T(a_report_that_nobody_remembers_is_removed),
-                T(a_file_that_is_no_list_of_claims_says_nothing),
+                T(a_report_without_a_record_is_removed),
+                T(an_invalid_list_of_claims_is_ignored),
                 T(a_claim_that_is_still_prepared_is_not_reported),
-                T(a_claim_of_a_force_deleted_daemon_that_lives_is_neither_unprepared_nor_reported),
+                T(the_claim_of_a_running_force_deleted_daemon_is_neither_unprepared_nor_reported),
                 T(a_daemon_of_the_Go_driver_has_no_assignment_and_is_not_reported),
                 T(a_claim_that_was_reported_is_never_prepared_again_in_this_boot),
-                T(what_another_process_unprepared_is_refused_and_reported_by_this_one),
+                T(a_claim_that_another_process_unprepared_is_refused_and_reported),
                 T(the_oldest_are_dropped),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

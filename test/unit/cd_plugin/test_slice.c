@@ -46,7 +46,7 @@ static void rendered(const char *version, const struct own_slice *old, const str
         buf_done(&b);
 }
 
-static void new_slice_of_a_fabric_node(void **state) {
+static void a_new_slice_has_the_devices_with_the_clique_id(void **state) {
         (void)state;
         rendered("v1", NULL, &fabric,
                  "{\"apiVersion\":\"resource.k8s.io/"
@@ -80,7 +80,7 @@ static void v1beta1_wraps_the_attributes(void **state) {
                  "\"daemon\"}}}}]}}");
 }
 
-/* The slice of one channel whose attributes, but for those between, are `id` and `type`. */
+/* The slice of one channel with the attributes `id` and `type`, and those in `between`. */
 #define HOST_SLICE(between)                                                                                  \
         "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":"  \
         "\"00000-compute-domain.nvidia.com-n0-\",\"annotations\":{\"resource.nvidia.com/clique-id\":"        \
@@ -110,7 +110,7 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
                 const struct offered_device *d = &own_channels.devices[i];
                 _cleanup_(freep) char *name = xasprintf("channel-%u", i);
                 assert_string_equal(d->name, name);
-                /* The class asks for type and id 0. */
+                /* The DeviceClass selects type and id 0. */
                 assert_int_equal(d->n_attributes, 3);
                 assert_string_equal(d->attributes[0].name, "cliqueID");
                 assert_string_equal(d->attributes[0].text, CLIQUE);
@@ -122,14 +122,14 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
                 offer_content(&(struct offer){ .channels = true, .seats = 16, .clique_id = "" });
         assert_int_equal(none.n_devices, 0);
         arena_free(none.arena);
-        /* One that withholds them is of its fabric all the same. */
+        /* A node that withholds its devices still belongs to its partition. */
         struct slice_content withheld = offer_content(&(struct offer){ .seats = 16, .clique_id = CLIQUE });
         assert_int_equal(withheld.n_devices, 0);
         assert_string_equal(withheld.annotation.value, CLIQUE);
         arena_free(withheld.arena);
 }
 
-/* The node joins by the daemon, which needs its device for that. */
+/* The node joins through the daemon, which needs its device for that. */
 static void
 where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld(void **state) {
         (void)state;
@@ -146,7 +146,7 @@ where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withh
         arena_free(apart.arena);
 }
 
-/* As the server gives it back: what was written, with metadata of its own. */
+/* As the server returns it: the written content, with added metadata. */
 static void decode(const char *version, const struct slice_content *want, struct arena *a,
                    struct own_slice *ret) {
         struct buf b = BUF_INIT(8192), text = BUF_INIT(8192);
@@ -163,7 +163,7 @@ static void decode(const char *version, const struct slice_content *want, struct
         buf_done(&text);
 }
 
-static void what_was_written_matches_and_nothing_else_does(void **state) {
+static void a_written_slice_matches_and_no_other_does(void **state) {
         (void)state;
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
         const struct slice_content *contents[] = { &fabric, &no_fabric, &host_managed, &own_channels,
@@ -232,7 +232,7 @@ static void the_newer_generation_stays_then_the_older_slice(void **state) {
         assert_false(slice_outranks(&b, &a));
 }
 
-/* Two plugin processes that want another content each: whoever does not see his writes again. */
+/* Two plugin processes with different content: each writes again when it does not see its content. */
 static unsigned writes_of_two_in(uint64_t ms) {
         struct slice_floor f[2] = { 0 };
         uint64_t due[2] = { 0 };
@@ -259,7 +259,7 @@ static void two_processes_of_different_content_write_with_growing_delays(void **
         assert_in_range(hour, minute, 60);
 }
 
-/* failure: somebody changes a slice once -> it is restored at once */
+/* failure: another client changes a slice once -> the slice is restored at once */
 static void a_single_foreign_change_is_repaired_at_once(void **state) {
         struct slice_floor f = { 0 };
         assert_int_equal(slice_floor_wait(&f, 5), 0);
@@ -268,21 +268,21 @@ static void a_single_foreign_change_is_repaired_at_once(void **state) {
         slice_floor_wrote(&f, 1000);
         assert_in_range(slice_floor_wait(&f, 2000), 1, 2 * SLICE_FLOOR_MIN_MS);
         slice_floor_wrote(&f, 5000);
-        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_CALM_MS), 0); /* it has lasted */
+        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_CALM_MS), 0); /* the write has lasted */
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(two_processes_of_different_content_write_with_growing_delays),
                 cmocka_unit_test(a_single_foreign_change_is_repaired_at_once),
-                cmocka_unit_test(new_slice_of_a_fabric_node),
+                cmocka_unit_test(a_new_slice_has_the_devices_with_the_clique_id),
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
                 cmocka_unit_test(with_channel_isolation_a_node_has_sixteen_channel_devices),
                 cmocka_unit_test(
                         where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld),
-                cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
+                cmocka_unit_test(a_written_slice_matches_and_no_other_does),
                 cmocka_unit_test(a_difference_in_a_slice_is_noticed),
                 cmocka_unit_test(update_keeps_name_version_and_generation),
                 cmocka_unit_test(the_newer_generation_stays_then_the_older_slice),

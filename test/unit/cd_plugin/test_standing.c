@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One IMEX domain per fabric, which our daemons run for all ComputeDomains, and a channel of its own for each
- * (imex.isolation=channel). */
+/* A standing domain: one IMEX domain per partition, which our daemons run for all ComputeDomains, and an
+ * assigned channel for each ComputeDomain (imex.isolation=channel). */
 #include "world/cd_node.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void writes_state(bool ready, const char *status, int epoch) {
         daemon_writes_state(DAEMON_1, uid, ready, status, assignment);
 }
 
-/* What the daemon removes when it has left. */
+/* Removes the files that the daemon removes when it has left. */
 static void daemon_has_left(void) {
         _cleanup_(freep) char *path = xasprintf("%s/domains/%s/" IMEX_STATE_FILE, w.plugin_dir, uid);
         assert_int_equal(unlink(path), 0);
@@ -68,7 +68,7 @@ static void joined(void) {
         writes_state(true, "READY", 1);
 }
 
-/* Of a claim that is prepared. */
+/* The claim is prepared. */
 static bool noted(const char *domain, const char *claim) {
         const char *note = world_note(domain, claim);
         assert_true(streq(note, "") || streq(note, "granting"));
@@ -90,12 +90,12 @@ static void unprepared(const char *name, const char *claim) {
         world_turn();
 }
 
-static void two_ComputeDomains_have_channels_of_the_one_domain_that_stands(void **state) {
+static void two_ComputeDomains_have_channels_in_the_standing_domain(void **state) {
         (void)state;
         joined();
         prepared("c1", CLAIM_1, "channel7\"");
         prepared("c2", CLAIM_2, "channel8\"");
-        /* Whoever ends IMEX looks there, whatever ComputeDomain it is. */
+        /* The daemon looks there before it stops IMEX, for all ComputeDomains. */
         assert_true(noted(uid, CLAIM_1) && noted(uid, CLAIM_2));
         assert_false(noted(DOMAIN_A, CLAIM_1) || noted(DOMAIN_B, CLAIM_2));
         unprepared("c1", CLAIM_1);
@@ -111,17 +111,16 @@ static void a_claim_waits_for_daemon_assignment_and_READY(void **state) {
         waits_with("c1", CLAIM_1, "n0: no IMEX daemon runs on this node yet");
         daemon_comes(DAEMON_1);
         waits_with("c1", CLAIM_1,
-                   "n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet; if "
-                   "that lasts, "
-                   "look at the conditions of ComputeDomainFabric " CLIQUE
-                   ", and whether the node is cordoned");
+                   "n0: this node has no assignment in the IMEX domain of its NVLink partition on rack-7 "
+                   "yet; if that lasts, look at the conditions of ComputeDomainFabric " CLIQUE
+                   ", and check whether the node is cordoned");
         fabric_lists(2, ASSIGNED(""));
         waits_with("c1", CLAIM_1, "n0: the IMEX daemon of this node has not joined this IMEX domain yet");
         writes_state(true, "READY", 0);
         waits_with(
                 "c1", CLAIM_1,
                 "n0: the IMEX daemon of this node still has an earlier assignment to the IMEX domain of its "
-                "fabric (epoch 0, now 1)");
+                "NVLink partition (epoch 0, now 1)");
         writes_state(false, "STARTING", 1);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
@@ -130,18 +129,18 @@ static void a_claim_waits_for_daemon_assignment_and_READY(void **state) {
         world_wait(&op, PREPARED);
 }
 
-/* A claim may be allocated on a node that had a place, and has none any more. */
+/* A claim may be allocated on a node that had a slot, and no longer has one. */
 /* failure: the standing domain has no index for a node -> a waiting claim names the remedy */
 static void a_claim_on_a_node_without_an_index_names_the_remedy(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         domain_is_full();
         waits_with("c1", CLAIM_1,
-                   "n0: this node has no assignment in the IMEX domain of its fabric on rack-7 yet: It "
-                   "has room for 18 nodes. Set imex.maxNodesPerDomain");
+                   "n0: this node has no assignment in the IMEX domain of its NVLink partition on rack-7 "
+                   "yet: It has room for 18 nodes. Set imex.maxNodesPerDomain");
 }
 
-/* A new claim makes the controller take `Leaving` back. */
+/* A new claim makes the controller withdraw `Leaving`. */
 /* failure: a claim comes while its node is leaving -> it waits until the node stays or joins again */
 static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         struct dra_op op = { 0 };
@@ -149,10 +148,9 @@ static void a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         daemon_comes(DAEMON_1);
         writes_state(true, "READY", 1);
         fabric_lists(1, ASSIGNED("Leaving"));
-        waits_with(
-                "c1", CLAIM_1,
-                "n0: this node is leaving the IMEX domain of its fabric, because it is cordoned, and nobody "
-                "had a claim here; it stays, or joins again");
+        waits_with("c1", CLAIM_1,
+                   "n0: this node is leaving the IMEX domain of its NVLink partition, because it is "
+                   "cordoned, and no claim used it; it stays, or joins again");
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -193,7 +191,7 @@ static void state_fabric(const char *clique) {
         world_turn();
 }
 
-/* ret: what stands in the other fabric. */
+/* ret: the UID of the standing domain in the other partition. */
 static void moves_under_a_claim(char ret[static 37]) {
         joined();
         prepared("c1", CLAIM_1, "channel7\"");
@@ -201,7 +199,7 @@ static void moves_under_a_claim(char ret[static 37]) {
         fabric_standing_uid(ELSEWHERE, ret);
 }
 
-/* The claim is of the fabric that its channel is of. */
+/* The grant of a claim is in the domain of the channel's partition. */
 /* failure: a node gets another partition under a claim -> the grant stays in the old standing domain */
 static void a_moved_node_keeps_the_grants_of_its_old_partition(void **state) {
         char moved[37];
@@ -222,7 +220,7 @@ static bool has_folder(const char *domain) {
         return access(path, F_OK) == 0;
 }
 
-/* Its daemon stays where the claim is, and joins nothing there. */
+/* Its daemon stays in the partition of the claim, and joins no domain in the other one. */
 /* failure: a node has another partition for a while -> no folder of the other remains */
 static void a_node_that_returns_to_its_partition_leaves_no_folder_of_the_other(void **state) {
         char moved[37];
@@ -234,7 +232,7 @@ static void a_node_that_returns_to_its_partition_leaves_no_folder_of_the_other(v
         assert_true(noted(uid, CLAIM_1));
 }
 
-/* A daemon of before the change must not end what is in use, and must not wait for ever either. */
+/* A daemon from before the change must not stop an IMEX that is in use, and must not wait forever either. */
 /* failure: the mode is changed under prepared claims -> their grants stay until Unprepare */
 static void grants_stay_over_a_change_of_the_mode_until_unprepare(void **state) {
         void (*const modes[])(void) = { world_mode_own_channels, NULL };
@@ -285,13 +283,13 @@ static void a_node_offers_its_channels_while_it_is_in_the_domain(void **state) {
         writes_state(false, "STARTING", 1);
         withheld("IMEXNotJoined", "IMEX daemon is STARTING");
         writes_state(true, "READY", 1);
-        assert_true(offered().offered); /* at once */
+        assert_true(offered().offered); /* immediately */
         writes_state(false, "LEAVING", 1);
         withheld("IMEXNotJoined", "");
         daemon_has_left();
         withheld("IMEXNotJoined", "");
         writes_state(true, "READY", 2);
-        assert_true(offered().offered); /* at once, again */
+        assert_true(offered().offered); /* immediately again */
 }
 
 /* failure: the standing domain has no index for a node -> the node withholds its devices and reports why */
@@ -303,7 +301,7 @@ static void a_node_without_an_index_withholds_its_devices(void **state) {
         withheld("IMEXNoPlace", "(on the node: no IMEX daemon runs on this node yet");
         daemon_comes(DAEMON_1);
         world_turn();
-        withheld("IMEXNoPlace", "fabric: It has room for 18 nodes. Set imex.maxNodesPerDomain");
+        withheld("IMEXNoPlace", "partition: It has room for 18 nodes. Set imex.maxNodesPerDomain");
         withheld("IMEXNoPlace", "(on the node: the IMEX daemon of this node has not joined");
         fabric_lists(2, ASSIGNED(""));
         api_fabric_event();
@@ -326,7 +324,7 @@ static void the_next_daemon_comes(void) {
         daemon_writes_state(DAEMON_2, uid, true, "READY", assignment);
 }
 
-/* Or the folder would never be empty, and the daemon would never end. */
+/* Otherwise the folder would never be empty, and the daemon would never end. */
 /* failure: a daemon's Pod is deleted while pods keep coming -> new pods wait for the next daemon */
 static void a_terminating_daemon_gets_no_new_pods(void **state) {
         struct dra_op op = { .timeout_ms = 400 }, again = { 0 };
@@ -336,21 +334,22 @@ static void a_terminating_daemon_gets_no_new_pods(void **state) {
         assert_true(offered().offered);
         daemon_gets_SIGTERM();
         withheld("IMEXDaemonTerminating",
-                 "it serves the pods that have channels here, and ends after the last "
-                 "of them. Devices are offered again when the next daemon");
+                 "it serves the pods that have channels here, and ends after the last of them. Devices are "
+                 "offered again when the next daemon");
         /* A claim that was allocated here before. */
         prepare(&op, "c2", CLAIM_2);
         world_wait(&op, FAILED);
         assert_non_null(strstr(op.msg, "n0: the IMEX daemon of this node is terminating, because its Pod is "
                                        "being deleted"));
-        /* The pods that are here go on, and nobody is told that their channels are not served. */
+        /* The running pods continue, and no Event reports that their channels are not served. */
         prepare(&again, "c1", CLAIM_1);
         world_wait(&again, PREPARED);
         struct standing now;
         standing_get(world_cd(), &now);
         assert_int_equal(now.state, STANDING_READY);
         assert_true(noted(uid, CLAIM_1));
-        assert_string_not_equal(world_note(uid, CLAIM_2), "granting"); /* it does not hold the daemon */
+        assert_string_not_equal(world_note(uid, CLAIM_2),
+                                "granting"); /* it does not keep the daemon running */
 }
 
 /* failure: a terminating daemon has ended -> channels are withheld until the next one is READY */
@@ -377,7 +376,7 @@ static void after_a_terminated_daemon_nothing_is_offered_until_the_next_one_is_R
         world_wait(&op, PREPARED);
 }
 
-/* It was killed, and its Pod is still there. */
+/* It was killed, and its Pod still exists. */
 /* failure: a terminating daemon dies -> channels are withheld until the next container is READY */
 static void a_terminating_daemon_that_died_offers_nothing(void **state) {
         (void)state;
@@ -387,7 +386,7 @@ static void a_terminating_daemon_that_died_offers_nothing(void **state) {
         daemon_dies();
         world_turn();
         withheld("IMEXDaemonTerminating", "");
-        w.daemon_terminates = false; /* a new container of the same Pod, which was not deleted */
+        w.daemon_terminates = false; /* a new container of the same Pod, which is not deleted */
         writes_state(false, "STARTING", 1);
         withheld("", "");
         writes_state(true, "READY", 1);
@@ -409,7 +408,7 @@ static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void *
         withheld("IMEXDaemonTerminating", "");
 }
 
-/* What an earlier daemon wrote says nothing of the present one. */
+/* The file of an earlier daemon is no information about the present one. */
 /* failure: an earlier daemon was terminating -> that does not count for the present one */
 static void the_state_of_an_earlier_daemon_terminates_nothing(void **state) {
         (void)state;
@@ -418,11 +417,11 @@ static void the_state_of_an_earlier_daemon_terminates_nothing(void **state) {
         daemon_dies();
         daemon_goes(DAEMON_1);
         daemon_comes(DAEMON_2);
-        writes_state(true, "READY", 1); /* of claim DAEMON_1 */
+        writes_state(true, "READY", 1); /* for claim DAEMON_1 */
         withheld("IMEXNotJoined", "the state file is from another daemon");
 }
 
-/* What fails where it was well must fail for a while, so that a restart takes nothing from anybody. */
+/* After READY, a failure must last for a while before it counts, so that a restart has no effect. */
 /* failure: IMEX of a node restarts -> its channels are not withheld */
 static void an_IMEX_that_restarts_withholds_nothing(void **state) {
         (void)state;
@@ -453,7 +452,7 @@ static void nothing_is_decided_before_the_prepared_claims_are_known(void **state
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(two_ComputeDomains_have_channels_of_the_one_domain_that_stands),
+                T(two_ComputeDomains_have_channels_in_the_standing_domain),
                 T(a_claim_waits_for_daemon_assignment_and_READY),
                 T(a_claim_on_a_node_without_an_index_names_the_remedy),
                 T(a_pod_on_a_node_that_is_leaving_waits_until_it_stays),

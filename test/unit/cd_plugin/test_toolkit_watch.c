@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container toolkit's configuration as it comes, changes and goes, with folders that come and go too. */
+/* The container toolkit's configuration is created, changed and removed, and so are its folders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void each_change_of_a_toolkit_configuration_is_noticed(void **state) {
         assert_true(changes >= 6);
 }
 
-static void what_says_the_same_is_no_change(void **state) {
+static void the_same_setting_in_other_text_is_no_change(void **state) {
         (void)state;
         tree_put(root, PACKAGE, IGNORES);
         becomes(TOOLKIT_IGNORES);
@@ -112,7 +112,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(each_change_of_a_toolkit_configuration_is_noticed),
-                T(what_says_the_same_is_no_change),
+                T(the_same_setting_in_other_text_is_no_change),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a node offers no devices where each ComputeDomain has a channel of its own, and how long that lasts. */
+/* Why a node offers no devices with isolation by channel, and how long that lasts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,8 +47,7 @@ static void a_toolkit_that_gives_channels_withholds_them(void **state) {
         (void)state;
         withheld("", "");
         in.toolkit = TOOLKIT_GIVES;
-        withheld("ToolkitGivesChannels",
-                 "/etc/x does not say so, so that any container may have any channel");
+        withheld("ToolkitGivesChannels", "/etc/x does not say so, so any container can get any channel");
         in.trust_toolkit = true;
         withheld("", "");
 }
@@ -66,8 +65,8 @@ static void a_node_with_another_channel_count_than_its_partition_withholds(void 
         in.counts_differ = true;
         facts.channel_count = 4096;
         withheld("ChannelCountDiffers",
-                 "the driver has 4096 IMEX channels (NVreg_ImexChannelCount), but most "
-                 "nodes of its fabric have 2048");
+                 "the driver has 4096 IMEX channels (NVreg_ImexChannelCount), but most nodes of its NVLink "
+                 "partition have 2048");
 }
 
 /* failure: the host's nvidia-imex is not READY -> the reason is on the Node */
@@ -75,7 +74,7 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
         (void)state;
         in.imex_down = true;
         in.imex_why = "the host's nvidia-imex is UNAVAILABLE";
-        withheld("HostIMEXNotUp", "the host's nvidia-imex is UNAVAILABLE, so that pods could not use their "
+        withheld("HostIMEXNotUp", "the host's nvidia-imex is UNAVAILABLE, so pods could not use their "
                                   "channels here; the driver does not start it");
 }
 
@@ -90,14 +89,14 @@ static void a_node_whose_daemon_has_not_joined_withholds(void **state) {
         withheld("IMEXNotJoined",
                  "leaves while it is cordoned: the IMEX daemon of this node has not joined yet");
         in.no_place = "It has room for 18 nodes";
-        withheld("IMEXNoPlace", "this node has no place in the IMEX domain of its fabric: It has room for 18 "
-                                "nodes (on the node: the IMEX daemon of this node has not joined yet)");
-        in.apart = false; /* it is in it, and the fabric's object does not know it yet */
+        withheld("IMEXNoPlace",
+                 "this node has no index in the IMEX domain of its NVLink partition: It has room for 18 "
+                 "nodes (on the node: the IMEX daemon of this node has not joined yet)");
+        in.apart = false; /* it is in the domain, but not yet in the fabric object */
         in.imex_down = true;
         in.imex_why = "IMEX daemon is STARTING";
-        withheld("IMEXNotUp",
-                 "IMEX daemon is STARTING, so that pods could not use their channels here: see the "
-                 "log of the Pod of DaemonSet compute-domain-daemon");
+        withheld("IMEXNotUp", "IMEX daemon is STARTING, so pods could not use their channels here: see the "
+                              "log of the Pod of DaemonSet compute-domain-daemon");
 }
 
 /* failure: IMEX of a node has another version than most -> the reason names both versions */
@@ -107,8 +106,8 @@ static void a_node_whose_IMEX_has_another_version_withholds(void **state) {
         in.imex_version = "575.1";
         in.fabric_imex = "580.2";
         withheld("IMEXVersionDiffers",
-                 "nvidia-imex of this node is of version 575.1, but that of most nodes of "
-                 "its fabric of version 580.2");
+                 "nvidia-imex has version 575.1 on this node, but version 580.2 on most nodes of its NVLink "
+                 "partition");
 }
 
 /* failure: a node has no partition, or only channel 0 -> it withholds its channels with that reason */
@@ -120,7 +119,7 @@ static void without_a_partition_or_channels_a_node_withholds(void **state) {
         withheld("NoNVLinkClique", "no GPU reports a fabric");
 }
 
-static void where_all_share_channel_0_nothing_of_it_counts(void **state) {
+static void with_a_shared_channel_only_the_facts_count(void **state) {
         (void)state;
         in.own_channels = false;
         in.toolkit = TOOLKIT_GIVES;
@@ -130,7 +129,7 @@ static void where_all_share_channel_0_nothing_of_it_counts(void **state) {
         withheld("", "");
 }
 
-static void what_the_driver_lacks_comes_first(void **state) {
+static void problems_of_the_driver_come_first(void **state) {
         (void)state;
         facts.usable = false;
         facts.reason = "DriverNotFound";
@@ -139,23 +138,23 @@ static void what_the_driver_lacks_comes_first(void **state) {
 }
 
 /* failure: the majority of a partition flaps -> a change counts only when it has lasted */
-static void a_majority_that_turns_counts_when_it_has_lasted(void **state) {
+static void a_changed_majority_counts_when_it_has_lasted(void **state) {
         (void)state;
         struct withhold_steady s = { 0 };
         uint64_t due;
-        assert_true(withhold_steady(&s, true, 1000, &due)); /* the first at once */
+        assert_true(withhold_steady(&s, true, 1000, &due)); /* the first state counts at once */
         assert_int_equal(due, UINT64_MAX);
         assert_true(withhold_steady(&s, false, 2000, &due));
         assert_int_equal(due, 2000 + WITHHOLD_LASTS_MS);
         assert_true(withhold_steady(&s, false, 20000, &due));
         assert_int_equal(due, 2000 + WITHHOLD_LASTS_MS);
-        assert_true(withhold_steady(&s, true, 21000, &due)); /* and back: its time begins anew */
+        assert_true(withhold_steady(&s, true, 21000, &due)); /* and back: its time starts again */
         assert_int_equal(due, UINT64_MAX);
         assert_true(withhold_steady(&s, false, 30000, &due));
         assert_true(withhold_steady(&s, false, 30000 + WITHHOLD_LASTS_MS - 1, &due));
         assert_false(withhold_steady(&s, false, 30000 + WITHHOLD_LASTS_MS, &due));
         assert_int_equal(due, UINT64_MAX);
-        /* However often it turns, the devices come and go no more than once in that time. */
+        /* However often it changes, the devices change at most once in that time. */
         unsigned changes = 0;
         bool last = false;
         for (uint64_t now = 100000; now < 700000; now += 1000) {
@@ -184,7 +183,7 @@ static void an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable(vo
         assert_true(withhold_steady(&s, false, 41000, &due));
         assert_true(withhold_steady(&s, false, 41000 + WITHHOLD_LASTS_MS - 1, &due));
         assert_false(withhold_steady(&s, false, 41000 + WITHHOLD_LASTS_MS, &due));
-        /* One that comes and goes each second for five minutes changes nothing. */
+        /* A state that changes each second for five minutes has no effect. */
         for (uint64_t now = 100000; now < 400000; now += 1000)
                 assert_false(withhold_steady(&s, now / 1000 % 2, now, &due));
 }
@@ -200,9 +199,9 @@ int main(void) {
                 T(a_node_whose_IMEX_has_another_version_withholds),
                 T(an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable),
                 T(without_a_partition_or_channels_a_node_withholds),
-                T(where_all_share_channel_0_nothing_of_it_counts),
-                T(what_the_driver_lacks_comes_first),
-                T(a_majority_that_turns_counts_when_it_has_lasted),
+                T(with_a_shared_channel_only_the_facts_count),
+                T(problems_of_the_driver_come_first),
+                T(a_changed_majority_counts_when_it_has_lasted),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver that knows nothing of ComputeDomains, on the node half: its devices have a thing each, which is a
- * folder. */
+/* A driver without ComputeDomains on top of src/node: each of its devices has a thing, which is a folder. */
 #include "world/node.h"
 
 #include <stdio.h>
@@ -13,9 +12,9 @@
 #include "node/judge.h"
 #include "node/waits.h"
 
-static unsigned n_answered; /* news of prepared claims */
+static unsigned n_answered; /* calls of prepared() */
 
-/* ---- the driver: toy-0 and toy-1, of one thing ---- */
+/* ---- the driver: toy-0 and toy-1, each with one thing ---- */
 
 static void encode(struct jw *j, const struct node_device *devices, size_t n, int dialect) {
         (void)dialect;
@@ -75,7 +74,8 @@ static void gather(void *u, struct op *op) {
 
 static enum verdict is_free(void *u, struct op *op, struct node_want *want) {
         (void)u;
-        return judge_holder(op, want) ? judge_say(op, VERDICT_WAIT, "somebody plays with it") : VERDICT_GO;
+        return judge_holder(op, want) ? judge_say(op, VERDICT_WAIT, "another child plays with it")
+                                      : VERDICT_GO;
 }
 static node_step_fn *const steps[] = { is_free, NULL };
 
@@ -268,7 +268,7 @@ static void a_thing_of_two_claims_is_undone_with_the_last(void **state) {
         assert_false(there_is_the_box());
 }
 
-static void a_device_that_is_held_is_waited_for(void **state) {
+static void a_claim_waits_for_a_held_device(void **state) {
         struct dra_op one, two;
         (void)state;
         prepare_claim(&one, "toy-0");
@@ -280,7 +280,7 @@ static void a_device_that_is_held_is_waited_for(void **state) {
         until(&two, PREPARED);
 }
 
-static void what_its_codec_recorded_is_answered_by_the_next_process(void **state) {
+static void the_next_process_answers_with_the_recorded_devices(void **state) {
         struct dra_op op;
         (void)state;
         prepare_claim(&op, "toy-1");
@@ -293,7 +293,7 @@ static void what_its_codec_recorded_is_answered_by_the_next_process(void **state
         assert_int_equal(api.requests, 1);
 }
 
-static void what_it_refuses_fails_at_once(void **state) {
+static void a_refused_claim_fails_at_once(void **state) {
         struct dra_op op;
         (void)state;
         prepare_claim(&op, "no-toy");
@@ -303,7 +303,7 @@ static void what_it_refuses_fails_at_once(void **state) {
 
 /* ---- two Prepares of one claim ---- */
 
-static struct node_driver with_files; /* the same, and each device changes the container */
+static struct node_driver with_files; /* the same driver with edits for each device */
 
 static int plan_env(void *u, const struct op *op, const struct node_want *want, struct arena *a,
                     struct node_effect *ret, struct err *e) {
@@ -327,8 +327,8 @@ static void check_answer(const struct dra_op *op, const char *call, unsigned n) 
         assert_true(op->answer == PREPARED || (op->answer == FAILED && *op->msg));
 }
 
-/* Pods that share a claim, whose Prepares are in one batch. Whatever fails, each gets its devices or an
- * error, and the devices only by a record that stays. */
+/* Pods share a claim, and their Prepares are in one batch. Whatever fails, each gets its devices or an error,
+ * and the devices only with a record that stays. */
 /* failure: two Prepares of one claim meet and one fails -> each gets an error or a durable answer */
 static void two_prepares_of_one_claim_are_answered_by_a_durable_entry(void **state) {
         static const char *const calls[] = { "mkdir",   "open64", "write",   "fsync",  "rename",
@@ -369,7 +369,7 @@ static void a_superseded_prepare_stays_superseded(void **state) {
         struct dra_op one, un;
         api.hold = true;
         prepare_claim(&one, "toy-0");
-        faults_hold("unlink"); /* the CDI file's */
+        faults_hold("unlink"); /* of the CDI file */
         unprepare_claim(&un, "toy-0");
         while (!faults_held())
                 node_poll();
@@ -388,7 +388,7 @@ static void a_superseded_prepare_stays_superseded(void **state) {
         buf_done(&b);
 }
 
-/* By steps that are allowed. */
+/* By permitted transitions. */
 static void move(struct op *op, enum op_phase to) {
         static const enum op_phase way[N_OP_PHASES][4] = {
                 [OP_FETCHING] = { OP_FETCHING, OP_FETCHING }, [OP_QUEUED] = { OP_QUEUED, OP_QUEUED },
@@ -453,7 +453,7 @@ static void a_prepare_in_a_batch_is_moved_by_nothing_else(void **state) {
                         op_drop(op);
                 }
         }
-        /* And there is no other way into a batch or out of the driver's work. */
+        /* And there is no other transition into a batch or out of the driver's work. */
         for (enum op_phase from = 0; from <= OP_WAITING; from++)
                 assert_int_equal(op_may_become(OP_WORKING, from), from == OP_QUEUED);
         assert_false(op_may_become(OP_FETCHING, OP_WORKING));
@@ -467,9 +467,9 @@ int main(void) {
                 T(its_devices_are_prepared_and_unprepared),
                 T(a_claim_that_its_driver_keeps_is_not_unprepared),
                 T(a_thing_of_two_claims_is_undone_with_the_last),
-                T(a_device_that_is_held_is_waited_for),
-                T(what_its_codec_recorded_is_answered_by_the_next_process),
-                T(what_it_refuses_fails_at_once),
+                T(a_claim_waits_for_a_held_device),
+                T(the_next_process_answers_with_the_recorded_devices),
+                T(a_refused_claim_fails_at_once),
                 T(two_prepares_of_one_claim_are_answered_by_a_durable_entry),
                 cmocka_unit_test_setup_teardown(two_prepares_of_one_claim_are_answered_by_a_durable_entry,
                                                 setup_with_files, teardown),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin that is asked to end, against a scripted server: it stays for the pods that use it, but only where
- * its Node is not for it any more. */
+/* A plugin that is asked to end, against a scripted server: it stays for the pods that use it, but only if
+ * its Node no longer matches its selector. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +176,7 @@ static void a_stopping_plugin_ends_when_its_node_matches_again(void **state) {
         RUN_UNTIL(&w->loop, w->ends);
 }
 
-/* As after a rollback to a chart whose role does not have it: an upgrade must not wait for that. */
+/* As after a rollback to a chart with an older role: an upgrade must not wait for that. */
 /* failure: the role lacks the right to read the Node -> the plugin ends at once */
 static void a_stopping_plugin_ends_if_it_may_not_read_its_node(void **state) {
         struct world *w = *state;
@@ -186,7 +186,7 @@ static void a_stopping_plugin_ends_if_it_may_not_read_its_node(void **state) {
         assert_false(w->stays);
 }
 
-static void the_daemons_own_claim_is_no_workloads(void **state) {
+static void the_claim_of_a_daemon_is_not_that_of_a_workload(void **state) {
         struct world *w = *state;
         assert_true(leaving_is_used(&w->table, "daemon-0"));
         checkpoint_drop(&w->table, checkpoint_find(&w->table, "c-pod"));
@@ -194,7 +194,7 @@ static void the_daemons_own_claim_is_no_workloads(void **state) {
         assert_true(leaving_is_used(&w->table, NULL));
 }
 
-static void selectors(void **state) {
+static void selectors_match_as_in_kubernetes(void **state) {
 #define TERM(requirement) "{\"nodeSelectorTerms\":[{\"matchExpressions\":[" requirement "]}]}"
         static const struct {
                 const char *selector;
@@ -248,8 +248,8 @@ int main(void) {
                 T(a_replaced_plugin_ends_at_once),
                 T(a_stopping_plugin_ends_when_its_node_matches_again),
                 T(a_stopping_plugin_ends_if_it_may_not_read_its_node),
-                T(the_daemons_own_claim_is_no_workloads),
-                cmocka_unit_test(selectors),
+                T(the_claim_of_a_daemon_is_not_that_of_a_workload),
+                cmocka_unit_test(selectors_match_as_in_kubernetes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The init container, as a process of its own. */
+/* The init container, as a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,14 +49,14 @@ static int status_of(pid_t pid) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void driver_that_is_there(void **state) {
+static void an_installed_driver_is_found(void **state) {
         (void)state;
         put("driver/usr/bin/nvidia-smi");
         put("driver/usr/lib64/libnvidia-ml.so.1");
         assert_int_equal(status_of(run("/run/nvidia/driver")), 0);
 }
 
-static void driver_on_the_host_itself(void **state) {
+static void a_driver_on_the_host_itself_is_found(void **state) {
         (void)state;
         put("usr/bin/nvidia-smi");
         put("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
@@ -64,7 +64,7 @@ static void driver_on_the_host_itself(void **state) {
 }
 
 /* failure: the plugin starts before the NVIDIA driver is installed -> it waits for the driver */
-static void driver_that_comes_later(void **state) {
+static void a_driver_that_is_installed_later_is_found(void **state) {
         (void)state;
         int status;
         pid_t pid = run("/run/nvidia/driver");
@@ -74,9 +74,8 @@ static void driver_that_comes_later(void **state) {
         assert_int_equal(status_of(pid), 0);
 }
 
-/* The root is another folder than the one that was there at first, as a driver container's is after its
- * restart. */
-static void driver_in_a_root_that_is_replaced(void **state) {
+/* The root is replaced by another folder, as when a driver container restarts. */
+static void a_driver_in_a_replaced_root_is_found(void **state) {
         (void)state;
         int status;
         _cleanup_(freep) char *root = xasprintf("%s/driver", parent), *old = xasprintf("%s/old", parent);
@@ -89,7 +88,7 @@ static void driver_in_a_root_that_is_replaced(void **state) {
         assert_int_equal(status_of(pid), 0);
 }
 
-static void ended_while_it_waits(void **state) {
+static void it_ends_by_a_signal_while_it_waits(void **state) {
         (void)state;
         pid_t pid = run("/run/nvidia/driver");
         kill(pid, SIGTERM);
@@ -102,8 +101,10 @@ static void ended_while_it_waits(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself),
-                                            T(driver_that_comes_later), T(driver_in_a_root_that_is_replaced),
-                                            T(ended_while_it_waits) };
+        const struct CMUnitTest tests[] = { T(an_installed_driver_is_found),
+                                            T(a_driver_on_the_host_itself_is_found),
+                                            T(a_driver_that_is_installed_later_is_found),
+                                            T(a_driver_in_a_replaced_root_is_found),
+                                            T(it_ends_by_a_signal_while_it_waits) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

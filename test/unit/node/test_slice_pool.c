@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices over several slices: what is written, and what the scheduler sees meanwhile. */
+/* Devices in several slices: the writes, and what the scheduler sees between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 enum { SLICES_MAX = 8, DEVICES_MAX = 400 };
 
-/* What the server has. */
+/* The slices on the server. */
 static struct arena *arena;
 static const struct own_slice *have[SLICES_MAX];
 static size_t n_have;
@@ -99,21 +99,21 @@ static int64_t generation(void) {
         return have[0]->generation;
 }
 
-static void devices_are_spread_over_as_many_slices_as_it_takes(void **state) {
+static void devices_are_spread_over_the_necessary_slices(void **state) {
         want.n_devices = 0;
         settle();
-        assert_int_equal(writes, 1); /* a node without devices says so */
+        assert_int_equal(writes, 1); /* a node without devices has one empty slice */
         want.n_devices = 300;
         settle();
         assert_int_equal(n_have, 3);
-        assert_int_equal(generation(), 2); /* the one that was there is of another number of slices */
+        assert_int_equal(generation(), 2); /* the existing one has another number of slices */
         want.n_devices = SLICE_DEVICES_MAX;
         assert_int_equal(slice_pool_size(&want), 1);
         want.n_devices++;
         assert_int_equal(slice_pool_size(&want), 2);
 }
 
-static void one_slice_that_changes_is_written_over_as_it_is(void **state) {
+static void a_single_changed_slice_keeps_its_generation(void **state) {
         want.n_devices = 300;
         settle();
         assert_int_equal(generation(), 1);
@@ -121,7 +121,7 @@ static void one_slice_that_changes_is_written_over_as_it_is(void **state) {
         settle();
         assert_int_equal(writes, 1);
         assert_int_equal(generation(), 1);
-        drop(have[1]); /* somebody deletes one */
+        drop(have[1]); /* another client deletes one */
         settle();
         assert_int_equal(writes, 1);
         assert_int_equal(generation(), 1);
@@ -135,7 +135,7 @@ static void a_change_of_several_slices_gets_a_new_generation(void **state) {
         devices[299].name = "and-another";
         writes = 0;
         while (step()) {
-                /* Whoever takes the highest generation never has old and new devices in one. */
+                /* A reader of the highest generation never sees a mix of old and new devices. */
                 for (size_t i = 0; i < n_have; i++) {
                         struct slice_part part =
                                 slice_pool_part(&want, (size_t)(have[i]->o.meta.name[4] - '0'));
@@ -158,7 +158,7 @@ static void an_interrupted_update_of_slices_is_completed(void **state) {
         settle();
         assert_int_equal(generation(), 2);
         assert_int_equal(writes, 2);
-        /* And with another content: the half that was written is not it. */
+        /* And with other content: the written half does not have it. */
         devices[0].name = "one-more";
         devices[299].name = "and-one-more";
         assert_true(step());
@@ -198,8 +198,8 @@ static void unknown_and_duplicate_slices_are_deleted(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(devices_are_spread_over_as_many_slices_as_it_takes),
-                T(one_slice_that_changes_is_written_over_as_it_is),
+                T(devices_are_spread_over_the_necessary_slices),
+                T(a_single_changed_slice_keeps_its_generation),
                 T(a_change_of_several_slices_gets_a_new_generation),
                 T(an_interrupted_update_of_slices_is_completed),
                 T(fewer_devices_leave_no_slice_behind),

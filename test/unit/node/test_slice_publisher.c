@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The publisher of this node's ResourceSlice against a server on which somebody else writes as well, as the
+/* The publisher of this node's ResourceSlice against a server on which another client writes as well, as the
  * plugin of another version does during an update. In virtual time (world/clock.c): pauses are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { WRITES = 5, MINUTE_MS = 60000 };
 
-/* One device each, of which the clique is another. */
+/* One device each, with different clique IDs. */
 #define CONTENT(clique)                                                                                      \
         {                                                                                                    \
                 .driver = "compute-domain.nvidia.com",                                                       \
@@ -26,7 +26,8 @@ enum { WRITES = 5, MINUTE_MS = 60000 };
                 .n_devices = 1                                                                               \
         }
 static const struct slice_content ours = CONTENT("c.1"), other = CONTENT("c.2"), third = CONTENT("");
-/* Of a GPU that reports errors, and as a server has it that drops taints, or takes none of effect None. */
+/* A GPU that reports errors, as sent, and as a server has it that drops taints or refuses those with effect
+ * None. */
 static const struct offered_taint taints[] = { { "gpu.nvidia.com/unmonitored", "", "None" },
                                                { "gpu.nvidia.com/xid", "79", "NoSchedule" } };
 static const struct slice_content tainted = {
@@ -57,19 +58,19 @@ struct world {
         struct fake_conn *watch;
         struct kube_client *client;
         struct slice_publisher *publisher;
-        unsigned to_undo;                  /* so many writes are written over as soon as they are taken */
-        const char *refuses;               /* a device */
+        unsigned to_undo;                  /* this many writes are overwritten as soon as they are stored */
+        const char *refuses;               /* a device with this name */
         bool refuses_none;                 /* taints without an effect */
-        const struct slice_content *takes; /* whatever was sent; NULL: as sent */
-        unsigned n_told;
-        enum slice_taints told_taken;
-        char told[64];
+        const struct slice_content *takes; /* the content that is stored; NULL: as sent */
+        unsigned n_untainted;
+        enum slice_taints accepted_taints;
+        char refused[64];
         unsigned n_words;
         unsigned n_writes, rv;
         uint64_t wrote_ms[WRITES];
 };
 
-/* What the server answers, or tells a watch. */
+/* The answer of the server, or an event of the watch. */
 static void add_slice(struct world *w, const struct slice_content *content, struct buf *out) {
         struct buf b = BUF_INIT(8192);
         static const char meta[] = "\"metadata\":{", name[] = "\"generateName\"";
@@ -170,7 +171,7 @@ static void until_written(struct world *w, unsigned writes) {
         assert_int_equal(w->n_writes, writes);
 }
 
-/* From the answer to the write before to the write `n`. */
+/* The time from the answer to the previous write until write `n`. */
 static uint64_t pause_before(const struct world *w, unsigned n) {
         return w->wrote_ms[n] - w->wrote_ms[n - 1];
 }
@@ -181,7 +182,8 @@ static void a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_dela
         w->to_undo = WRITES - 1;
         slice_set(w->publisher, &ours);
         until_written(w, WRITES);
-        assert_in_range(pause_before(w, 1), 0, SLICE_FLOOR_MIN_MS / 2); /* a person: at once */
+        assert_in_range(pause_before(w, 1), 0,
+                        SLICE_FLOOR_MIN_MS / 2); /* a change by a person is undone at once */
         for (unsigned n = 2, ms = SLICE_FLOOR_MIN_MS; n < WRITES; n++, ms *= 2)
                 assert_in_range(pause_before(w, n), ms * 3 / 4, ms * 3 / 2);
         run_for(&w->loop, MINUTE_MS);
@@ -189,7 +191,7 @@ static void a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_dela
         assert_true(slice_published(w->publisher));
 }
 
-/* What was undone before was other content. */
+/* The writes that were undone had other content. */
 /* failure: the content of a slice changes during such a delay -> it is written at once */
 static void new_content_is_written_without_delay(void **state) {
         struct world *w = *state;
@@ -207,7 +209,7 @@ static void new_content_is_written_without_delay(void **state) {
 
 static void on_refused(void *u, const char *device, const struct err *e) {
         struct world *w = u;
-        snprintf(w->told, sizeof w->told, "%s", device);
+        snprintf(w->refused, sizeof w->refused, "%s", device);
         assert_non_null(strstr(e->msg, "Too long"));
 }
 
@@ -228,15 +230,15 @@ static void a_device_that_the_server_refuses_hides_no_other(void **state) {
                 until_written(w, 1);
                 run_for(&w->loop, 500);
                 assert_int_equal(w->n_writes, 1);
-                assert_string_equal(w->told, "gpu-1");
+                assert_string_equal(w->refused, "gpu-1");
                 assert_true(slice_published(w->publisher));
         }
 }
 
 static void on_untainted(void *u, enum slice_taints taken) {
         struct world *w = u;
-        w->n_told++;
-        w->told_taken = taken;
+        w->n_untainted++;
+        w->accepted_taints = taken;
 }
 
 /* failure: the API server drops device taints -> the devices are published, and that is reported */
@@ -249,18 +251,18 @@ static void a_server_that_drops_taints_gets_the_devices_and_is_reported(void **s
         run_for(&w->loop, MINUTE_MS);
         assert_int_equal(w->n_writes, 1);
         assert_true(slice_published(w->publisher));
-        assert_int_equal(w->n_told, 1);
-        assert_int_equal(w->told_taken, SLICE_TAINTS_NONE);
-        /* Its gate may have been switched on since: other content is tried with them. */
+        assert_int_equal(w->n_untainted, 1);
+        assert_int_equal(w->accepted_taints, SLICE_TAINTS_NONE);
+        /* The feature gate may have been enabled since: other content is tried with taints. */
         w->takes = &with_effect;
         slice_set(w->publisher, &with_effect);
         until_written(w, 2);
         run_for(&w->loop, 500);
-        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->n_untainted, 1);
         assert_true(slice_published(w->publisher));
 }
 
-/* The device is not left out for it, though a refusal of it comes. */
+/* The device is not left out because of such a refusal. */
 /* failure: the API server knows no taint without effect -> the other taints are published */
 static void a_server_without_taints_of_effect_none_gets_the_others(void **state) {
         struct world *w = *state;
@@ -272,9 +274,9 @@ static void a_server_without_taints_of_effect_none_gets_the_others(void **state)
         until_written(w, 1);
         run_for(&w->loop, 500);
         assert_int_equal(w->n_writes, 1);
-        assert_string_equal(w->told, "");
-        assert_int_equal(w->n_told, 1);
-        assert_int_equal(w->told_taken, SLICE_TAINTS_EFFECTIVE);
+        assert_string_equal(w->refused, "");
+        assert_int_equal(w->n_untainted, 1);
+        assert_int_equal(w->accepted_taints, SLICE_TAINTS_EFFECTIVE);
         assert_true(slice_published(w->publisher));
 }
 
@@ -285,7 +287,7 @@ static void on_word(void *u) {
         w->n_words++;
 }
 
-/* It is told once, though the slice is seen with it again, and it is taken away. */
+/* It is reported once, although the slice is seen with it again, and it is removed. */
 /* failure: an administrator annotates a slice to clear XIDs -> that counts once, and the annotation is
  * removed */
 static void an_annotation_of_a_slice_is_handled_once_and_removed(void **state) {
@@ -311,7 +313,7 @@ static void an_annotation_of_a_slice_is_handled_once_and_removed(void **state) {
         assert_true(slice_published(w->publisher));
 }
 
-/* A pod that the scheduler places before is refused by its kubelet, which looks again a minute later. */
+/* The kubelet refuses a pod that the scheduler places earlier, and retries a minute later. */
 /* failure: a node boots -> devices are published only after the kubelet has registered the plugin */
 static void nothing_is_published_before_the_kubelet_has_registered_the_plugin(void **state) {
         struct world *w = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taints of devices in ResourceSlices, in each version of the API, and on servers that take few or none. */
+/* Taints of devices in ResourceSlices, in each version of the API, and on servers that accept few or none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static struct own_slice decoded(const char *text) {
         return s;
 }
 
-/* As the server has it: with the time that it adds to each taint. */
+/* As the server has it: with a time for each taint. */
 static struct own_slice stored(const char *version) {
         const struct own_slice created = { .o.meta = { .name = "s", .rv = "1" } };
         const char *text = rendered(version, &created), *at;
@@ -64,7 +64,7 @@ static struct own_slice stored(const char *version) {
         return s;
 }
 
-static void each_version_has_them_in_its_place(void **state) {
+static void each_api_version_has_the_taints_in_its_place(void **state) {
         static const char taints[] =
                 "\"taints\":[{\"key\":\"gpu.nvidia.com/unmonitored\",\"effect\":\"None\"},"
                 "{\"key\":\"gpu.nvidia.com/xid\",\"value\":\"79\",\"effect\":\"NoSchedule\"}]}";
@@ -77,7 +77,7 @@ static void each_version_has_them_in_its_place(void **state) {
         assert_null(strstr(rendered("v1", NULL), "taints"));
 }
 
-static void what_the_server_adds_is_no_difference(void **state) {
+static void times_that_the_server_adds_are_no_difference(void **state) {
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
         (void)state;
         for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
@@ -86,14 +86,14 @@ static void what_the_server_adds_is_no_difference(void **state) {
         }
 }
 
-static void a_taint_more_or_less_or_another_is_a_difference(void **state) {
+static void a_missing_additional_or_other_taint_is_a_difference(void **state) {
         const struct offered_taint other[] = { both[0], { "gpu.nvidia.com/xid", "48", "NoSchedule" } },
                                    weaker[] = { both[0], { "gpu.nvidia.com/xid", "79", "None" } };
         (void)state;
         struct own_slice s = stored("v1");
         device.n_taints = 1;
         assert_false(slice_matches(&s, "n0", &want));
-        device.n_taints = 0; /* one that another driver has left */
+        device.n_taints = 0; /* a taint of another driver */
         assert_false(slice_matches(&s, "n0", &want));
         device.n_taints = 2;
         device.taints = other;
@@ -130,7 +130,7 @@ static void unsupported_taints_are_neither_sent_nor_compared(void **state) {
         assert_false(slice_matches(&s, "n0", &want));
 }
 
-static void where_devices_may_have_taints_a_slice_has_half_as_many(void **state) {
+static void slices_with_taints_have_half_as_many_devices(void **state) {
         struct slice_content many = { .n_devices = 100 };
         (void)state;
         assert_int_equal(slice_pool_size(&many), 1);
@@ -143,12 +143,12 @@ static void where_devices_may_have_taints_a_slice_has_half_as_many(void **state)
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(each_version_has_them_in_its_place),
-                T(what_the_server_adds_is_no_difference),
-                T(a_taint_more_or_less_or_another_is_a_difference),
+                T(each_api_version_has_the_taints_in_its_place),
+                T(times_that_the_server_adds_are_no_difference),
+                T(a_missing_additional_or_other_taint_is_a_difference),
                 T(a_taint_that_stays_keeps_its_time),
                 T(unsupported_taints_are_neither_sent_nor_compared),
-                T(where_devices_may_have_taints_a_slice_has_half_as_many),
+                T(slices_with_taints_have_half_as_many_devices),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
