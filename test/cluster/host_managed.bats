@@ -91,7 +91,7 @@ restart_plugin() {
 	others=$(daemons_of 0 2 3)
 	"$cluster/host-imex" 1 stop
 	eventually 20 host_state_is 1 DOWN
-	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	eventually 20 node_event 1 "does not start nvidia-imex on hosts" HostIMEXDown
 	eventually 20 annotated 1 DOWN
 	eventually 20 condition_is train HostIMEXHealthy False
 	# The other nodes of the IMEX domain report a missing peer.
@@ -121,12 +121,12 @@ restart_plugin() {
 
 @test "host IMEX is down when the plugin starts: the slice is published, a pod with a channel runs, DOWN is reported, and nothing starts IMEX" {
 	"$cluster/host-imex" 1 stop
-	# The Event of the plugin that saw IMEX stop must not count as the Event of the plugin that starts now.
-	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	# What the plugin that saw it stop has told must not pass for the word of the one that finds it so.
+	eventually 20 node_event 1 "does not start nvidia-imex on hosts" HostIMEXDown
 	k -n default delete events --all >/dev/null
 	restart_plugin 1
 	eventually 20 host_state_is 1 DOWN
-	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	eventually 20 node_event 1 "does not start nvidia-imex on hosts" HostIMEXDown
 	eventually 20 annotated 1 DOWN
 	# The slice of the former plugin is deleted, so that the test sees the new one.
 	k delete "$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | "resourceslice/" + .metadata.name')" >/dev/null

@@ -120,8 +120,7 @@ static void allocation_mode_All_prepares_all_channels(void **state) {
 }
 
 /* failure: a node has no partition -> the pod starts without a CDI file, and an Event reports it [host] */
-static void
-on_a_node_without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
+static void without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
         (void)state;
         struct dra_op op = { 0 };
         w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
@@ -730,7 +729,7 @@ int main(void) {
                 T(a_daemon_claim_mounts_the_hosts_programs_and_the_folder_of_the_domains),
                 T(a_waiting_channel_does_not_block_its_daemon),
                 T(allocation_mode_All_prepares_all_channels),
-                T(on_a_node_without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it),
+                T(without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it),
                 T(a_claim_that_no_pod_owns_is_reported_as_bound_to_one_node),
                 T(a_claim_of_one_pod_causes_no_event_about_sharing),
                 T(a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again),

@@ -130,8 +130,7 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
 }
 
 /* The node joins through the daemon, which needs its device for that. */
-static void
-where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld(void **state) {
+static void with_a_standing_domain_the_daemon_device_stays_when_channels_are_withheld(void **state) {
         (void)state;
         struct slice_content joined = offer_content(
                 &(struct offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
@@ -280,8 +279,7 @@ int main(void) {
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
                 cmocka_unit_test(with_channel_isolation_a_node_has_sixteen_channel_devices),
-                cmocka_unit_test(
-                        where_one_imex_domain_stands_the_daemon_device_stays_when_the_channels_are_withheld),
+                cmocka_unit_test(with_a_standing_domain_the_daemon_device_stays_when_channels_are_withheld),
                 cmocka_unit_test(a_written_slice_matches_and_no_other_does),
                 cmocka_unit_test(a_difference_in_a_slice_is_noticed),
                 cmocka_unit_test(update_keeps_name_version_and_generation),

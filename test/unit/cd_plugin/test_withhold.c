@@ -75,7 +75,7 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
         in.imex_down = true;
         in.imex_why = "the host's nvidia-imex is UNAVAILABLE";
         withheld("HostIMEXNotUp", "the host's nvidia-imex is UNAVAILABLE, so pods could not use their "
-                                  "channels here; the driver does not start it");
+                                  "channels here; the driver does not start nvidia-imex on hosts");
 }
 
 /* failure: a node's daemon has not joined the standing domain -> the channels are withheld with that reason
