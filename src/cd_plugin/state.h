@@ -21,8 +21,8 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
-        /* With isolation by channel; otherwise NULL. With isolation by domain the driver makes it itself, and
-         * follows the fabric object while our daemon runs here. */
+        /* With isolation by channel; otherwise NULL. If our daemons run IMEX with isolation by domain, the
+         * driver makes it itself, and follows the fabric object while our daemon runs here. */
         struct fabric_watch *fabric;
         struct holdings *holdings;
         struct own_pod *own_pod; /* where the plugin reports */

@@ -18,7 +18,7 @@
 
 struct journal {
         char *path;
-        struct checkpoint table; /* valid after the first sync or write */
+        struct checkpoint table; /* as of the last sync or write */
         char boot_id[37];        /* of this boot */
         struct stat seen;        /* the file with the content of `table`; st_ino 0: none */
         bool stale;              /* the table differs from the file, or may differ */

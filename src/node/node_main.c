@@ -155,7 +155,7 @@ static void on_claims(void *u) {
 
 /* True: the plugin does not end yet. */
 static bool may_stay(struct node_main *m) {
-        if (m->leaving) /* a repeated signal */
+        if (m->leaving) /* a restarted kubelet repeats the signal */
                 return true;
         if (!*m->flags->selector || !m->dra || !leaving_is_used(claims_table(m->claims), m->own_device))
                 return false;

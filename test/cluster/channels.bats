@@ -162,7 +162,7 @@ END
 @test "allocationMode All, a claim without isolation, and a claim with a channel ID are refused" {
 	domain d
 	claimed_by_hand all "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), allocationMode: All")"
-	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has a channel of its own'
+	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has an assigned channel'
 	claimed_by_hand shared "$(config "$(domain_uid d)")" '' 1
 	refused_with shared 'isolation is missing: the claim is for the shared channel 0'
 	claimed_by_hand named "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), channel: 7")" '' 2

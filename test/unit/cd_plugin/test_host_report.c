@@ -69,11 +69,11 @@ static void an_imex_that_does_not_answer_is_not_reported_as_stopped(void **state
         answers(HOST_IMEX_UP, "READY", "");
         answers(HOST_IMEX_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXInTheWay ");
-        answers(HOST_IMEX_DOWN, "", "it cannot be asked");
+        answers(HOST_IMEX_DOWN, "", "it cannot be queried");
         assert_string_equal(reported, "HostIMEXInTheWay ");
         answers(HOST_IMEX_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXInTheWay "); /* no change */
-        answers(HOST_IMEX_DOWN, "", "it cannot be asked");
+        answers(HOST_IMEX_DOWN, "", "it cannot be queried");
         answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
         assert_string_equal(reported, "HostIMEXInTheWay HostIMEXGone ");
         answers(HOST_IMEX_DOWN, "INITIALIZING", "it is INITIALIZING");
@@ -90,7 +90,7 @@ static void each_change_of_state_is_reported_once(void **state) {
         answers(HOST_IMEX_DOWN, "INITIALIZING", "it is INITIALIZING");
         answers(HOST_IMEX_DEGRADED, "READY", "1 of 2 nodes");
         answers(HOST_IMEX_DEGRADED, "READY", "0 of 2 nodes");
-        answers(HOST_IMEX_UNKNOWN, "READY", "its domain cannot be asked for");
+        answers(HOST_IMEX_UNKNOWN, "READY", "the state of its domain is not known");
         answers(HOST_IMEX_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXDown HostIMEXDegraded HostIMEXUnknown HostIMEXUp ");
 }

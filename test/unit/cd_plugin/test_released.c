@@ -77,6 +77,7 @@ static void the_pod_of_a_refused_claim_is_reported(void **state) {
         assert_string_equal(str_or(pod_annotation(IMEX_ANNOTATION_REFUSED), "nothing"), "p");
 }
 
+/* The mode was changed while the daemon served: its index becomes free as in the earlier mode. */
 static void it_is_reported_after_a_change_to_host_managed(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
