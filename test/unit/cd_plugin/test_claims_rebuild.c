@@ -201,15 +201,15 @@ static void each_call_fails(void (*how)(void)) {
 }
 
 /* failure: any system call fails while a checkpoint is rebuilt -> no claim is lost */
-static void each_call_of_a_start_on_a_corrupt_checkpoint_fails(void **state) {
+static void no_failing_call_on_a_corrupt_checkpoint_loses_a_claim(void **state) {
         each_call_fails(is_garbage);
 }
 
-static void each_call_of_a_start_on_a_folder_fails(void **state) {
+static void no_failing_call_on_a_folder_in_its_place_loses_a_claim(void **state) {
         each_call_fails(is_a_folder);
 }
 
-static void each_call_of_a_start_without_a_checkpoint_fails(void **state) {
+static void no_failing_call_without_a_checkpoint_loses_a_claim(void **state) {
         each_call_fails(is_removed);
 }
 
@@ -242,15 +242,15 @@ static void killed_at_each_call(void (*how)(void)) {
 }
 
 /* failure: the plugin is killed at any call while it rebuilds a checkpoint -> no claim is lost */
-static void the_plugin_is_killed_at_each_call_of_a_start_on_a_corrupt_checkpoint(void **state) {
+static void no_kill_on_a_corrupt_checkpoint_loses_a_claim(void **state) {
         killed_at_each_call(is_garbage);
 }
 
-static void killed_at_each_call_of_a_start_on_a_folder(void **state) {
+static void no_kill_on_a_folder_in_its_place_loses_a_claim(void **state) {
         killed_at_each_call(is_a_folder);
 }
 
-static void killed_at_each_call_of_a_start_without_a_checkpoint(void **state) {
+static void no_kill_without_a_checkpoint_loses_a_claim(void **state) {
         killed_at_each_call(is_removed);
 }
 
@@ -312,12 +312,12 @@ int main(void) {
                 T(checkpoint_that_was_removed_is_rebuilt),
                 T(cdi_files_of_unknown_age_create_no_claim_without_a_checkpoint),
                 T(a_damaged_checkpoint_is_repaired_while_the_plugin_runs),
-                T(each_call_of_a_start_on_a_corrupt_checkpoint_fails),
-                T(each_call_of_a_start_on_a_folder_fails),
-                T(each_call_of_a_start_without_a_checkpoint_fails),
-                T(the_plugin_is_killed_at_each_call_of_a_start_on_a_corrupt_checkpoint),
-                T(killed_at_each_call_of_a_start_on_a_folder),
-                T(killed_at_each_call_of_a_start_without_a_checkpoint),
+                T(no_failing_call_on_a_corrupt_checkpoint_loses_a_claim),
+                T(no_failing_call_on_a_folder_in_its_place_loses_a_claim),
+                T(no_failing_call_without_a_checkpoint_loses_a_claim),
+                T(no_kill_on_a_corrupt_checkpoint_loses_a_claim),
+                T(no_kill_on_a_folder_in_its_place_loses_a_claim),
+                T(no_kill_without_a_checkpoint_loses_a_claim),
                 T(full_disk_loses_no_claim),
                 T(an_unreadable_disk_is_reported_with_the_remedy),
         };

@@ -122,7 +122,7 @@ static void a_claim_allocated_on_another_node_is_unprepared(void **state) {
 }
 
 /* failure: one device of a claim is still allocated on this node -> the claim stays prepared */
-static void claim_that_has_one_of_its_devices_left_stays_prepared(void **state) {
+static void a_claim_with_one_of_its_devices_left_stays_prepared(void **state) {
         prepared_channel();
         api_claim_json("user", "c1",
                        "{\"metadata\":{\"uid\":\"" CLAIM_1 "\"},\"status\":{\"allocation\":{\"devices\":"
@@ -299,7 +299,7 @@ int main(void) {
                 T(claim_that_is_missing_for_a_period_is_unprepared),
                 T(a_claim_recreated_under_its_name_is_unprepared),
                 T(a_claim_allocated_on_another_node_is_unprepared),
-                T(claim_that_has_one_of_its_devices_left_stays_prepared),
+                T(a_claim_with_one_of_its_devices_left_stays_prepared),
                 T(a_deleted_holder_is_unprepared_while_a_prepare_waits),
                 T(a_holder_that_exists_or_returns_keeps_its_device),
                 T(an_api_server_in_trouble_proves_no_claim_missing),

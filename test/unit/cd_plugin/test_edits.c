@@ -113,7 +113,7 @@ static void device(const char *path, unsigned minor_number) {
                 skip(); /* not possible as root */
 }
 
-static void devices_of_the_driver_and_no_others(void **state) {
+static void only_devices_of_the_driver_are_added(void **state) {
         (void)state;
         static const char *const want[] = { "/dev/nvidia-caps/nvidia-cap5", "/dev/nvidia0",
                                             "/dev/nvidiactl" };
@@ -181,7 +181,7 @@ int main(void) {
                 T(programs_are_mounted_in_usr_bin_from_any_folder_of_the_driver),
                 T(a_node_without_a_partition_needs_nothing_from_the_driver),
                 T(missing_files_are_named),
-                T(devices_of_the_driver_and_no_others),
+                T(only_devices_of_the_driver_are_added),
                 T(channel_count_comes_from_the_driver),
                 T(an_unreadable_folder_does_not_count_as_empty),
         };

@@ -48,7 +48,7 @@ static void add_cdi(const char *owner, const char *uid) {
         add(what, cdi);
 }
 
-static void a_daemon_and_a_channel(void **state) {
+static void the_files_of_a_daemon_and_a_channel_are_unchanged(void **state) {
         struct dra_op channel = { 0 }, daemon = { 0 };
         prepare(&channel, "c1", CLAIM_1);
         world_turn();
@@ -69,7 +69,7 @@ static void a_daemon_and_a_channel(void **state) {
         golden_compare("node-daemon-and-channel.txt", buf_str(&text));
 }
 
-static void a_daemon_of_the_go_driver_and_a_channel(void **state) {
+static void the_files_of_a_daemon_of_the_go_driver_and_a_channel_are_unchanged(void **state) {
         struct dra_op channel = { 0 };
         go_comes();
         api_clique(DOMAIN_A, "Ready");
@@ -81,7 +81,7 @@ static void a_daemon_of_the_go_driver_and_a_channel(void **state) {
         golden_compare("node-go-daemon-and-channel.txt", buf_str(&text));
 }
 
-static void a_channel_on_a_host(void **state) {
+static void the_files_of_a_channel_on_a_host_are_unchanged(void **state) {
         struct dra_op op = { 0 };
         world_stop(w.claims);
         world_mode("HostManagedIMEX=true", NULL);
@@ -95,7 +95,7 @@ static void a_channel_on_a_host(void **state) {
         golden_compare("node-channel-on-a-host.txt", buf_str(&text));
 }
 
-static void an_assigned_channel(void **state) {
+static void the_files_of_an_assigned_channel_are_unchanged(void **state) {
         struct dra_op op = { 0 };
         world_stop(w.claims);
         world_mode_own_channels();
@@ -122,7 +122,7 @@ static void refuse(const char *what, const char *device, const char *extra) {
         add(what, op.msg);
 }
 
-static void refusals(void **state) {
+static void the_messages_of_refusals_are_unchanged(void **state) {
         struct dra_op op = { 0 };
         refuse("of an unknown member", "channel-0", ",\"isolation\":\"Channel\"");
         refuse("of an unknown device", "channel-7", "");
@@ -136,11 +136,15 @@ static void refusals(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_daemon_and_a_channel, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_daemon_of_the_go_driver_and_a_channel, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_channel_on_a_host, setup, teardown),
-                cmocka_unit_test_setup_teardown(an_assigned_channel, setup, teardown),
-                cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_files_of_a_daemon_and_a_channel_are_unchanged, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(
+                        the_files_of_a_daemon_of_the_go_driver_and_a_channel_are_unchanged, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_files_of_a_channel_on_a_host_are_unchanged, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(the_files_of_an_assigned_channel_are_unchanged, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(the_messages_of_refusals_are_unchanged, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -410,7 +410,7 @@ static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void *
 
 /* The file of an earlier daemon is no information about the present one. */
 /* failure: an earlier daemon was terminating -> that does not count for the present one */
-static void the_state_of_an_earlier_daemon_terminates_nothing(void **state) {
+static void the_state_of_an_earlier_daemon_does_not_count(void **state) {
         (void)state;
         joined();
         daemon_gets_SIGTERM();
@@ -467,7 +467,7 @@ int main(void) {
                 T(after_a_terminated_daemon_nothing_is_offered_until_the_next_one_is_READY),
                 T(a_terminating_daemon_that_died_offers_nothing),
                 T(a_plugin_that_restarts_still_knows_that_the_daemon_terminates),
-                T(the_state_of_an_earlier_daemon_terminates_nothing),
+                T(the_state_of_an_earlier_daemon_does_not_count),
                 T(an_IMEX_that_restarts_withholds_nothing),
                 T(nothing_is_decided_before_the_prepared_claims_are_known),
         };
