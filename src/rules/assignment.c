@@ -28,8 +28,8 @@ static int64_t seen_epoch(const struct assignment_node *n) {
         return n->report.seen > n->report.epoch ? n->report.seen : n->report.epoch;
 }
 
-/* The highest epoch that two nodes have seen, or the only one that reports. To an object that has given none,
- * nodes that have seen none are no witnesses: they are as new as the object. */
+/* The highest epoch that at least two nodes have seen, or that the only reporting node has seen. If the
+ * object has given no epoch, nodes that have seen none do not count: they are as new as the object. */
 static int64_t witnessed_epoch(const struct assignment_input *in) {
         int64_t first = 0, second = 0;
         size_t n = 0;
@@ -48,13 +48,13 @@ static int64_t witnessed_epoch(const struct assignment_input *in) {
         return n == 1 && first <= ASSIGNMENT_EPOCH_ALONE ? first : second;
 }
 
-/* The highest epoch that a report may name. */
 static int64_t max_epoch(const struct assignment_input *in) {
         int64_t witnessed = witnessed_epoch(in), base = witnessed > in->epoch ? witnessed : in->epoch;
         return base < INT64_MAX - DAEMON_REPORT_EPOCHS_AHEAD ? base + DAEMON_REPORT_EPOCHS_AHEAD : INT64_MAX;
 }
 
-/* The input without epochs that do not count. A daemon that has seen one takes no lower one. */
+/* The input without epochs that do not count. A daemon that has seen a later epoch accepts no lower one, so
+ * its node gets no assignment. */
 static struct assignment_input within_bounds(const struct assignment_input *in, struct arena *a) {
         struct assignment_input ret = *in;
         struct assignment_node *nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
@@ -95,7 +95,6 @@ static bool is_set(const char *s) {
         return s && *s;
 }
 
-/* Both are known, and they differ. */
 static bool differ(const char *a, const char *b) {
         return is_set(a) && is_set(b) && !streq(a, b);
 }
@@ -112,14 +111,14 @@ static bool has_left(const struct assignment_node *n, int64_t epoch) {
                                                      has_epoch(n->more_left, n->n_more_left, epoch));
 }
 
-/* There is proof that nothing runs with the epoch, and never will. */
+/* There is proof that nothing runs with the epoch now or later. */
 static bool has_ended(const struct assignment_node *n, const char *claim, const char *boot_id,
                       int64_t epoch) {
         return n->dead || n->moved || differ(n->boot_id, boot_id) || has_left(n, epoch) ||
                (is_set(claim) && streq(n->unprepared, claim));
 }
 
-/* The domain that the node runs IMEX for, by a report that counts; NULL: none. */
+/* The UID of the owner of the IMEX domain that the node runs, from a report that counts; NULL: none. */
 static const char *running(const struct assignment_input *in, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         if (!counts(n) || !r->domain || r->index < 0 || r->index >= FABRIC_SLOTS_MOST)
@@ -127,8 +126,9 @@ static const char *running(const struct assignment_input *in, const struct assig
         return has_ended(n, r->claim, r->boot_id, r->epoch) ? NULL : r->domain;
 }
 
-/* The same, where it counts though the object does not list it. What is over must not be entered again as
- * soon as the object has another version, for which nobody has confirmed it yet. */
+/* The same for an assignment that the object does not list. It does not count while the node is doubtful.
+ * Otherwise, an ended assignment would be entered again as soon as the object has another version, for which
+ * the API server has not confirmed the end yet. */
 static const char *running_news(const struct assignment_input *in, const struct assignment_node *n) {
         return n->doubtful ? NULL : running(in, n);
 }
@@ -146,7 +146,7 @@ static const struct fabric_removal *find_removal(const struct fabric_removal *li
         return NULL;
 }
 
-/* The object lists an assignment in another domain that the daemon may still have. */
+/* The object lists an assignment in another IMEX domain that the daemon may still have. */
 static bool may_have_another(const struct assignment_input *in, const struct assignment_node *n,
                              const char *uid) {
         for (size_t i = 0; i < in->n_old; i++)
@@ -159,14 +159,14 @@ static bool may_have_another(const struct assignment_input *in, const struct ass
         return false;
 }
 
-/* The Pod of the daemon serves no other domain. A report may be late: with an assignment the daemon may have
- * served since, until it reports that it has left. */
+/* The Pod of the daemon has served no other IMEX domain. A report may be late: a daemon with an assignment
+ * may have served it since then, until it reports that it has left. */
 static bool is_fresh(const struct assignment_input *in, const struct assignment_node *n, const char *uid) {
         const struct assignment_report *r = &n->report;
         return (!r->served || streq(r->domain, uid)) && !may_have_another(in, n, uid);
 }
 
-/* A daemon is there that may get an assignment. */
+/* The node has a daemon that may get an assignment. */
 static bool can_take(const struct assignment_input *in, const struct assignment_node *n, const char *uid) {
         const struct assignment_report *r = &n->report;
         const struct fabric_removal *x = find_removal(in->removals, in->n_removals, n->name);
@@ -178,20 +178,20 @@ static bool can_take(const struct assignment_input *in, const struct assignment_
         return !in->fresh_pod_per_domain || is_fresh(in, n, uid);
 }
 
-/* ---- one domain ---- */
+/* ---- one IMEX domain ---- */
 
 struct entry {
         struct fabric_assignment a;
         bool reported;     /* the node runs it */
-        bool was_reserved; /* so it runs nowhere, also where it has lost its index */
+        bool was_reserved; /* so it runs nowhere, even if it has lost its index */
 };
 
 struct work {
         const struct assignment_input *in;
         struct arena *arena;
         struct assignment *out;
-        const struct fabric_domain *old;        /* NULL: the domain is new */
-        const struct assignment_domain *domain; /* NULL: nothing is known of it */
+        const struct fabric_domain *old;        /* NULL: the IMEX domain is new */
+        const struct assignment_domain *domain; /* NULL: nothing is known of its owner */
         const char *uid;
         int64_t slots;
         struct entry *entries;
@@ -213,18 +213,20 @@ static bool is_wanted(const struct work *w, const struct assignment_node *n) {
         return streq(n->wanted, w->uid) && !is_ending(w);
 }
 
-/* No claim of the domain is on the node. What a cache does not show may be there. */
+/* No claim for the IMEX domain is on the node. A cache that shows none is not enough. */
 static bool is_released(const struct work *w, const struct assignment_node *n) {
         return is_ending(w) || (!is_wanted(w, n) && (n->released || n->wanted));
 }
 
-/* What runs wins: an object that was put back may list the node in an earlier domain as active. */
+/* The node runs another IMEX domain. Its report counts more than the object: a restored object may list the
+ * node as active in an earlier IMEX domain. */
 static bool runs_another(const struct work *w, const struct assignment_node *n) {
         const char *uid = running_news(w->in, n);
         return uid && !streq(uid, w->uid);
 }
 
-/* One that is Leaving stays so until its claims return: the daemon may be stopping IMEX. */
+/* An assignment that is Leaving stays Leaving until claims return, because the daemon may be stopping
+ * IMEX. */
 static const char *state_of(const struct work *w, const struct assignment_node *n, bool was_leaving) {
         if (is_ending(w))
                 return FABRIC_ENDING;
@@ -237,7 +239,7 @@ static bool has_room(const struct work *w, int64_t index) {
         return index >= 0 && index < w->slots;
 }
 
-/* The node runs a later epoch in the same domain, so this one has ended. */
+/* The node runs a later epoch in the same IMEX domain, so this epoch has ended. */
 static bool is_overtaken(const struct work *w, const struct assignment_node *n, int64_t epoch) {
         return streq(running_news(w->in, n), w->uid) && n->report.epoch > epoch;
 }
@@ -265,8 +267,8 @@ static void keep(struct work *w, const struct fabric_assignment *a) {
         w->entries[w->n++] = e;
 }
 
-/* What a node runs counts more than what the object says, which may have been deleted or restored. A node
- * that has no room in the domain leaves it. */
+/* A node's report counts more than the object, which may have been deleted or restored. So an assignment that
+ * the node runs is added to the object. It is Leaving if its index is beyond the slots. */
 static void adopt(struct work *w, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         if (!streq(running_news(w->in, n), w->uid) || find_entry(w, n->name))
@@ -283,8 +285,9 @@ static void adopt(struct work *w, const struct assignment_node *n) {
         };
 }
 
-/* Of two nodes with one index: does x give it up? One that runs with it keeps it, and of two that do or may,
- * the first. A reservation runs nowhere. */
+/* Two entries have the same index: does x give it up? An entry that was reserved gives it up first, because
+ * nothing runs with it. A node that reports that it runs with the index keeps it. Otherwise the first entry
+ * keeps it. */
 static bool yields(const struct entry *x, const struct entry *y, bool x_is_first) {
         if (x->was_reserved != y->was_reserved)
                 return x->was_reserved;
@@ -298,7 +301,7 @@ static void resolve_conflicts(struct work *w) {
                         if (i != j && w->entries[i].a.index == w->entries[j].a.index &&
                             yields(&w->entries[i], &w->entries[j], i < j))
                                 w->entries[i].a.state = FABRIC_LEAVING;
-        /* A reservation that is given up ends at once. */
+        /* A reservation that gives up its index ends at once. */
         for (size_t i = 0; i < w->n; i++)
                 if (!w->entries[i].was_reserved || fabric_is_reserved(&w->entries[i].a))
                         w->entries[n++] = w->entries[i];
@@ -313,7 +316,7 @@ static struct fabric_assignment given(const struct work *w, const struct assignm
                                            .boot_id = n->report.boot_id };
 }
 
-/* The nodes that come: wanted, with a daemon that can take an assignment, and without an entry. */
+/* The nodes that join: wanted, with a daemon that can take an assignment, and without an entry. */
 static size_t find_coming(struct work *w, const struct assignment_node **ret) {
         const struct assignment_input *in = w->in;
         size_t n = 0;
@@ -324,8 +327,9 @@ static size_t find_coming(struct work *w, const struct assignment_node **ret) {
         return n;
 }
 
-/* Reserved indices go to the same nodes again; nodes that come get the index that has been free for longest.
- * Returns the list of free indices that were used before. */
+/* Gives epochs to nodes. A node with a reserved index gets the same index again. A node that joins gets an
+ * index that was never used, or the one that has been free for longest. Returns the list of free indices that
+ * were used before. */
 static const char *assign(struct work *w) {
         size_t n_old = w->old ? w->old->n_assignments : 0, n_held = 0, n_members = 0;
         struct rules_index *held = arena_alloc(w->arena, (n_old + w->n + 1) * sizeof *held),
@@ -341,7 +345,7 @@ static const char *assign(struct work *w) {
         for (size_t i = 0; i < n_kept; i++)
                 held[n_held++] = (struct rules_index){ .node = members[n_members++] = w->entries[i].a.node,
                                                        .index = w->entries[i].a.index };
-        /* An index that is freed now is the last to be used again, also by the node that had it. */
+        /* An index that is freed now is reused last, even by the node that had it. */
         for (size_t i = 0; i < n_old; i++)
                 if (!find_entry(w, w->old->assignments[i].node))
                         held[n_held++] =
@@ -382,8 +386,8 @@ static void write_entries(const struct work *w, struct fabric_domain *ret) {
                 qsort(ret->assignments, w->n, sizeof *ret->assignments, by_index);
 }
 
-/* A domain that the object does not have. Its names and its port follow from its UID alone: no report has a
- * say in what other nodes use. */
+/* An IMEX domain that the object does not list. Its infix and port depend on its UID only: no report can
+ * influence them for other nodes. */
 static struct fabric_domain new_domain(const struct work *w) {
         char *infix = arena_alloc(w->arena, IMEX_INFIX_SIZE);
         imex_infix(w->uid, infix);
@@ -393,7 +397,7 @@ static struct fabric_domain new_domain(const struct work *w) {
                                        .port = assignment_port(infix) };
 }
 
-/* False: nothing of it is left. */
+/* False: the IMEX domain is removed from the object. */
 static bool make_domain(struct work *w, struct fabric_domain *ret) {
         const struct assignment_input *in = w->in;
         size_t n_old = w->old ? w->old->n_assignments : 0;
@@ -414,8 +418,8 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
 
 /* ---- is the object complete? ---- */
 
-/* The object lists what the node runs, if it runs anything, or a later epoch of it: that was given after the
- * earlier one had ended, whatever a report that is older says. */
+/* The object lists the assignment that the node runs, or a later epoch of it, or the node runs none. A later
+ * epoch was given after the earlier one had ended, so a report of the earlier one is old. */
 static bool is_known(const struct assignment_input *in, const struct assignment_node *n) {
         const char *uid = running(in, n);
         for (size_t i = 0; i < in->n_old && uid; i++)
@@ -427,7 +431,7 @@ static bool is_known(const struct assignment_input *in, const struct assignment_
         return !uid;
 }
 
-/* The highest epoch that a node has seen; 0: none. */
+/* The highest epoch that any node has seen; 0: none. */
 static int64_t reported_epoch(const struct assignment_input *in) {
         int64_t last = 0;
         for (size_t i = 0; i < in->n_nodes; i++)
@@ -436,7 +440,7 @@ static int64_t reported_epoch(const struct assignment_input *in) {
         return last;
 }
 
-/* A report shows that the object may lack assignments that daemons have. */
+/* The report of this node shows that the object may lack assignments that daemons have. */
 static bool has_sign(const struct assignment_input *in, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         if (n->trust != ASSIGNMENT_TRUST_FULL || !r->pod_uid || n->dead || n->doubtful)
@@ -450,10 +454,11 @@ static bool has_answered(const struct assignment_node *n, const char *object, in
         return counts(n) && streq(n->report.object, object) && n->report.recount >= recount;
 }
 
-/* Until each daemon that may have an assignment has reported again, no assignment is given. */
+/* Begins and ends a recount. During a recount no assignment is given, until each daemon that may have an
+ * assignment has reported again. */
 static void count_again(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
-        /* A later epoch than the object's becomes the object's, and is a sign only now: so it counts on
-         * whatever node it was seen. */
+        /* A reported epoch above the object's is a sign that assignments are missing, on any node where it
+         * was seen. The object takes it over in this write, so it is a sign only once. */
         bool sign = in->copy || reported_epoch(in) > in->epoch;
         ret->unsure = in->vanished;
         ret->silent = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->silent);
@@ -472,7 +477,7 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
                 ret->recount = 0;
 }
 
-/* The highest epoch that anybody knows: a restored object must not give one again. */
+/* The highest epoch that any node or the object knows. A restored object must not give it again. */
 static int64_t last_epoch(const struct assignment_input *in) {
         int64_t reported = reported_epoch(in), last = reported > in->epoch ? reported : in->epoch;
         for (size_t i = 0; i < in->n_old; i++)
@@ -492,13 +497,13 @@ static bool has_assignment(const struct assignment *out, const char *claim) {
         return false;
 }
 
-/* Nobody uses it: it has no assignment, or its IMEX has never been READY in it. */
+/* The daemon is idle: it has no assignment, or its IMEX has never been READY in it. */
 static bool is_idle(const struct assignment *out, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         return !streq(r->pod_uid, n->remove) || !r->ready || !has_assignment(out, r->claim);
 }
 
-/* A mark stays as long as its Pod may be there: it forbids assignments to that Pod. */
+/* A mark stays as long as its Pod may exist, because it forbids assignments to that Pod. */
 static void mark_removals(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
         ret->removals = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->removals);
         for (size_t i = 0; i < in->n_nodes; i++) {
@@ -511,7 +516,7 @@ static void mark_removals(const struct assignment_input *in, struct arena *a, st
         }
 }
 
-/* ---- all domains ---- */
+/* ---- all IMEX domains ---- */
 
 static bool is_listed(const struct assignment_input *in, const char *uid) {
         for (size_t i = 0; i < in->n_old; i++)
@@ -520,7 +525,8 @@ static bool is_listed(const struct assignment_input *in, const char *uid) {
         return false;
 }
 
-/* Domains that the object does not have yet: those that nodes run, and those that they are wanted in. */
+/* The IMEX domains that the object does not list yet: those that nodes run, and those that nodes are wanted
+ * in. */
 static size_t find_new(const struct assignment_input *in, const char **ret) {
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
@@ -541,7 +547,7 @@ static bool is_run(const struct assignment_input *in, const char *uid) {
         return false;
 }
 
-/* Where there is no room for n_more, domains without assignments are dropped, the oldest first. */
+/* If there is no room for n_more, IMEX domains without assignments are dropped, the oldest first. */
 static void make_room(struct assignment *r, size_t n_more) {
         size_t n = 0;
         for (size_t i = 0; i < r->n_domains; i++)
@@ -578,8 +584,8 @@ static bool is_elsewhere(const struct assignment *r, const struct fabric_domain 
         return false;
 }
 
-/* An address is in one domain at a time: nvidia-imex never reconnects two nodes that met with different
- * lists. */
+/* Shows the address of a node in one IMEX domain at a time: nvidia-imex never reconnects two nodes that first
+ * connected with different node lists. */
 static void show_addresses(const struct assignment_input *in, struct assignment *r) {
         for (size_t i = 0; i < r->n_domains; i++)
                 for (size_t j = 0; j < r->domains[i].n_assignments; j++) {
@@ -654,7 +660,7 @@ void assignment_make(const struct assignment_input *in, struct arena *a, struct 
 
 /* ---- what must hold ---- */
 
-/* Was it there before, or does the node run it? */
+/* Did the object list this epoch before, or does the node run it? */
 static bool is_old(const struct assignment_input *in, const char *uid, const struct fabric_assignment *x) {
         const struct assignment_node *n = find_node(in, x->node);
         if (n && runs(in, n, uid, x->epoch))

@@ -13,8 +13,8 @@ struct work {
         const struct assignment_source *s;
         struct arena *a;
         struct assignment_facts *out;
-        char standing_uid[37]; /* of the domain that stands, or would */
-        const char *standing;  /* the same; NULL: none stands */
+        char standing_uid[37]; /* of the standing domain, even if there is none */
+        const char *standing;  /* the same; NULL: there is no standing domain */
         struct assignment_node *nodes;
         struct assignment_domain *domains;
         size_t n_domains;
@@ -29,8 +29,8 @@ static bool is_set(const char *s) {
 struct daemons {
         struct work *w;
         struct assignment_node *n;
-        const struct daemon_pod *newest, *reported; /* of all; of those that have reported */
-        int64_t *left;                              /* of the others */
+        const struct daemon_pod *newest, *reported; /* of all daemons; of those with a report */
+        int64_t *left;                              /* left epochs of the other daemons */
         size_t n_left;
 };
 
@@ -72,12 +72,12 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
                 x->index = r->assignment.index;
                 x->epoch = r->assignment.epoch;
         }
-        /* It leaves another partition first. */
+        /* The daemon must leave another partition first. */
         d->n->ending = r->has_assignment && !here;
         d->n->ip = p->pod.n_ips ? p->pod.ips[0].ip : "";
 }
 
-static void look_at_daemon(void *v, const struct daemon_pod *p) {
+static void add_daemon(void *v, const struct daemon_pod *p) {
         struct daemons *d = v;
         struct daemon_report r;
         struct err e;
@@ -87,7 +87,7 @@ static void look_at_daemon(void *v, const struct daemon_pod *p) {
         if (!p->report)
                 return;
         if (daemon_report_decode(str_from(p->report), d->w->a, &r, &e) < 0)
-                log_warn("the report of a daemon cannot be read, so its node may run anything",
+                log_warn("the report of a daemon is not readable, so its node may run any IMEX domain",
                          kv_str("pod", p->pod.o.meta.name), kv_err(&e));
         else if (is_newer(p, d->reported))
                 take_report(d, p, &r);
@@ -107,10 +107,11 @@ static bool is_listed(const struct compute_domain_fabric *f, const char *node) {
         return false;
 }
 
-/* How far the daemon's report counts. Its token may be in the hands of anybody on its node, so the node's
- * ResourceSlice has to confirm the partition. A node that has come into another partition while its pods run
- * keeps its assignment in this one until they end: the object confirms that. There is no slice while the
- * plugin is away, and after a restore of etcd: then the object confirms it, or what we wrote on the Node. */
+/* How far the daemon's report counts. Any process on the node may have the daemon's token, so the node's
+ * ResourceSlice has to confirm the partition. A node that comes into another partition while its pods run
+ * keeps its assignment in this partition until they end: then the fabric object confirms it. There is no
+ * slice while the plugin does not run, and after a restore of etcd. Then the fabric object confirms the
+ * partition, or the annotation that the controller wrote on the Node. */
 static enum assignment_trust trust_of(const struct work *w, const char *name, const struct node *node) {
         const char *slice = w->s->slice(w->s->u, name);
         if (slice && streq(slice, w->s->clique))
@@ -121,7 +122,8 @@ static enum assignment_trust trust_of(const struct work *w, const char *name, co
         return ASSIGNMENT_TRUST_NONE;
 }
 
-/* Its daemon watches the object of another partition, which it does only after it has left this one. */
+/* Its daemon watches the fabric object of another partition. It does this only after it has left this
+ * partition. */
 static bool has_moved(const struct work *w, const char *name, const struct assignment_report *r) {
         const char *slice = w->s->slice(w->s->u, name);
         return is_set(slice) && !streq(slice, w->s->clique) && r->pod_uid && !r->domain &&
@@ -132,13 +134,14 @@ struct plugins {
         const struct plugin_pod *newest;
 };
 
-static void look_at_plugin(void *v, const struct plugin_pod *p) {
+static void add_plugin(void *v, const struct plugin_pod *p) {
         struct plugins *k = v;
         if (p->unprepared && (!k->newest || p->o.meta.created >= k->newest->o.meta.created))
                 k->newest = p;
 }
 
-/* What the daemon has seen of the object of another partition says nothing about this one's. */
+/* Epochs and recounts that the daemon has seen in the fabric object of another partition say nothing about
+ * this partition. */
 static void forget_other_object(const struct work *w, const struct daemon_pod *p,
                                 struct assignment_report *r) {
         if (!p || !is_set(p->pod.clique_id) || streq(p->pod.clique_id, w->s->clique))
@@ -147,11 +150,11 @@ static void forget_other_object(const struct work *w, const struct daemon_pod *p
         r->seen = r->recount = 0;
 }
 
-static void look_at_daemons(struct work *w, struct assignment_node *n, const struct node *node) {
+static void collect_daemons(struct work *w, struct assignment_node *n, const struct node *node) {
         struct daemons d = { .w = w, .n = n };
         struct plugins k = { 0 };
-        w->s->daemons(w->s->u, n->name, look_at_daemon, &d);
-        w->s->plugins(w->s->u, n->name, look_at_plugin, &k);
+        w->s->daemons(w->s->u, n->name, add_daemon, &d);
+        w->s->plugins(w->s->u, n->name, add_plugin, &k);
         n->more_left = d.left;
         n->n_more_left = d.n_left;
         n->trust = trust_of(w, n->name, node);
@@ -159,8 +162,8 @@ static void look_at_daemons(struct work *w, struct assignment_node *n, const str
         n->moved = has_moved(w, n->name, &n->report);
         forget_other_object(w, d.reported, &n->report);
         n->remove = w->s->removes(w->s->u, n->name);
-        /* It takes an assignment with it that it has not seen yet: its Pod is deleted, or a newer one is
-         * there, or the DaemonSet does not select the node any more. */
+        /* A daemon that ends gets no new assignment, because it may end before it has seen it: its Pod is
+         * being deleted, or a newer Pod exists, or the DaemonSet no longer selects the node. */
         n->ending = n->ending || (d.reported && (d.reported->pod.o.meta.deleted || d.newest != d.reported)) ||
                     !node || !node->imex_daemon;
         n->expected = n->expected || (node && node->imex_daemon);
@@ -168,17 +171,18 @@ static void look_at_daemons(struct work *w, struct assignment_node *n, const str
 
 /* ---- proof that nothing runs ---- */
 
-/* As far as the cache shows. */
+/* By the cache only. */
 static bool seems_dead(const struct work *w, const char *name, const struct node *node) {
         return node ? node_out_of_service(node) : !w->s->stale && w->s->node_gone(w->s->u, name);
 }
 
-/* Nothing runs any more that ran in that boot, which is not the node's. */
+/* The API server confirms that the node no longer runs that boot, so nothing of it runs. */
 static bool is_boot_over(const struct work *w, const char *node, const char *boot_id) {
         return w->s->absent(w->s->u, ASSIGNMENT_ASK_BOOT, node, boot_id);
 }
 
-/* The node's boot ID, where the API server confirms that all that is written for another boot is over. */
+/* The node's boot ID, if the API server confirms that every other boot ID has ended that the object or the
+ * report names for this node. Otherwise NULL. */
 static const char *confirmed_boot(const struct work *w, const struct assignment_node *n,
                                   const struct node *node) {
         const struct compute_domain_fabric *f = w->s->object;
@@ -195,20 +199,20 @@ static const char *confirmed_boot(const struct work *w, const struct assignment_
         return all ? now : NULL;
 }
 
-/* Its daemon has not reported since the node was started again, or the cache has yet to show that it was. */
+/* Its daemon has not reported since the node rebooted, or the cache does not show the reboot yet. */
 static bool reports_other_boot(const struct assignment_node *n, const struct node *node) {
         const char *now = node ? node_boot_id(node) : "";
         return !n->boot_id && is_set(now) && n->report.pod_uid && !streq(n->report.boot_id, now);
 }
 
-/* ---- which domain a node is wanted in ---- */
+/* ---- which IMEX domain a node is wanted in ---- */
 
 struct wanting {
         const struct work *w;
-        const char *current; /* the domain that it is in, as far as is known */
+        const char *current; /* the IMEX domain that it is in, as far as is known */
         struct grant *list;
         size_t n;
-        bool any; /* a claim is there, of whatever domain */
+        bool any; /* the node has a claim, of any ComputeDomain */
 };
 
 static void count_grant(void *v, const struct grant *x) {
@@ -222,7 +226,7 @@ static void add_grant(void *v, const struct grant *x) {
         const struct assignment_source *s = g->w->s;
         const struct compute_domain *cd = s->domain(s->u, x->domain_uid);
         g->any = true;
-        /* A claim of another namespace counts for nothing. */
+        /* A claim in another namespace than its ComputeDomain does not count. */
         if (cd && streq(cd->o.meta.ns, x->ns) && s->takes(s->u, cd, g->current))
                 g->list[g->n++] = *x;
 }
@@ -235,7 +239,8 @@ static void find_grants(struct wanting *g, const char *node) {
         s->grants(s->u, node, add_grant, g);
 }
 
-/* The domain that lists the node; one that it need not leave before one that it must. */
+/* The owner of the IMEX domain that lists the node. One that the node need not leave comes before one that it
+ * must leave. */
 static const char *listed_in(const struct work *w, const char *node) {
         const struct compute_domain_fabric *f = w->s->object;
         const char *leaving = NULL;
@@ -249,8 +254,8 @@ static const char *listed_in(const struct work *w, const char *node) {
         return leaving;
 }
 
-/* Does the node belong into the domain that stands: from its join until it is cordoned, and longer while
- * claims with channels are there? A node of which no slice is there stays as it is. */
+/* Does the node belong in the standing domain? It does from its first assignment until it is cordoned, and
+ * longer while it has claims with channels. A node without a ResourceSlice stays as it is. */
 static bool is_standing(const struct work *w, const char *name, const struct node *node, bool is_in,
                         bool used) {
         const char *slice = w->s->slice(w->s->u, name);
@@ -259,9 +264,9 @@ static bool is_standing(const struct work *w, const char *name, const struct nod
         return !node->unschedulable || used;
 }
 
-/* The API server confirms that no claim of the domain is on the node. For the domain that stands nobody needs
- * to ask: that a node is cordoned, or that none is to stand any more, is known, and a claim that comes later
- * brings it back. */
+/* The API server confirms that no claim for the IMEX domain is on the node. For the standing domain, nobody
+ * needs to ask the API server. The controller knows that a node is cordoned, or that there is no standing
+ * domain any more, and a later claim brings the node back. */
 static bool is_released(struct work *w, const char *uid, const char *node) {
         const struct assignment_source *s = w->s;
         if (streq(uid, w->standing_uid))
@@ -273,14 +278,14 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
         return s->absent(s->u, ASSIGNMENT_ASK_CLAIM, uid, node);
 }
 
-/* Its claims bring it into a domain of the partition that its slice names. What it may still run here is
- * listed as Leaving until there is proof. */
+/* The node's slice names another partition, so its claims count there. Assignments that it may still run here
+ * are listed as Leaving until there is proof. */
 static bool is_of_another_partition(const struct work *w, const char *node) {
         const char *slice = w->s->slice(w->s->u, node);
         return is_set(slice) && !streq(slice, w->s->clique);
 }
 
-static void look_at_wishes(struct work *w, struct assignment_node *n, const struct node *node) {
+static void collect_wanted(struct work *w, struct assignment_node *n, const struct node *node) {
         const char *listed = listed_in(w, n->name);
         if (is_of_another_partition(w, n->name)) {
                 n->released = listed != NULL;
@@ -289,25 +294,26 @@ static void look_at_wishes(struct work *w, struct assignment_node *n, const stru
         struct wanting g = { .w = w, .current = listed ? listed : n->report.domain };
         find_grants(&g, n->name);
         n->wanted = rules_label(g.current, g.list, g.n);
-        /* An assignment to a ComputeDomain's own domain, of before the isolation changed, ends first. */
+        /* An assignment in the IMEX domain of a ComputeDomain, from before the isolation was changed, ends
+         * first. */
         if (!n->wanted && is_standing(w, n->name, node, streq(g.current, w->standing), g.any) &&
             (!listed || streq(listed, w->standing) || is_released(w, listed, n->name)))
                 n->wanted = w->standing;
         n->released = !n->wanted && listed && is_released(w, listed, n->name);
 }
 
-static void look_at_node(struct work *w, struct assignment_node *n) {
+static void collect_node(struct work *w, struct assignment_node *n) {
         const struct node *node = w->s->node(w->s->u, n->name);
         n->ip = "";
-        look_at_daemons(w, n, node);
+        collect_daemons(w, n, node);
         n->boot_id = confirmed_boot(w, n, node);
         bool dead = seems_dead(w, n->name, node);
         n->dead = dead && w->s->absent(w->s->u, ASSIGNMENT_ASK_NODE, n->name, NULL);
         n->doubtful = (dead && !n->dead) || reports_other_boot(n, node);
-        look_at_wishes(w, n, node);
+        collect_wanted(w, n, node);
 }
 
-/* ---- the domains ---- */
+/* ---- the IMEX domains ---- */
 
 static void add_domain(struct work *w, const char *uid, const struct fabric_domain *old) {
         const struct assignment_source *s = w->s;
@@ -348,7 +354,7 @@ static void find_domains(struct work *w) {
         }
 }
 
-/* What a copy of another object lists is no fact. */
+/* The entries of a copy of another object do not count. */
 static bool is_copy(const struct compute_domain_fabric *f) {
         return f->table_of && !streq(f->table_of, f->o.meta.uid);
 }
@@ -362,7 +368,7 @@ void assignment_facts_make(const struct assignment_source *s, struct arena *a, s
         w.nodes = arena_alloc(a, (s->n_names + 1) * sizeof *w.nodes);
         for (size_t i = 0; i < s->n_names; i++) {
                 w.nodes[i] = (struct assignment_node){ .name = s->names[i] };
-                look_at_node(&w, &w.nodes[i]);
+                collect_node(&w, &w.nodes[i]);
         }
         find_domains(&w);
         ret->input = (struct assignment_input){ .nodes = w.nodes,

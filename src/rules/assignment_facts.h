@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment_facts: what rules/assignment has to know of a partition, made from cached objects and from what
- * the API server confirms. Pure: all that it knows comes from its source, which the controller implements
- * over its caches, and which the search for broken promises implements over its own world. */
+/* assignment_facts: collects the input of rules/assignment for one partition, from cached objects and from
+ * the answers of the API server. Pure: it knows only what its source returns. The controller implements a
+ * source over its caches, and the search for broken promises over its own simulated world. */
 #pragma once
 
 #include "api/kinds.h"
@@ -9,14 +9,14 @@
 #include "model/grant.h"
 #include "rules/assignment.h"
 
-/* A Node object may be missing for so long before its daemon counts as gone: kubelets recreate it. */
+/* The time that a Node object may be missing before its daemon counts as gone: kubelets recreate it. */
 enum { ASSIGNMENT_NODE_GONE_S = 60 };
 
-/* What the API server itself is asked, because a cache may be stale. */
+/* Questions to the API server itself, because a cache may be stale. */
 enum assignment_question {
-        ASSIGNMENT_ASK_NODE,   /* is there a Node of this name that is not out of service? */
-        ASSIGNMENT_ASK_BOOT,   /* is there a Node of this name with this boot ID? */
-        ASSIGNMENT_ASK_CLAIM,  /* is a claim of this domain allocated on this node? */
+        ASSIGNMENT_ASK_NODE,   /* does a Node with this name exist that is not out of service? */
+        ASSIGNMENT_ASK_BOOT,   /* does a Node with this name and this boot ID exist? */
+        ASSIGNMENT_ASK_CLAIM,  /* is a claim of this ComputeDomain allocated on this node? */
         ASSIGNMENT_ASK_DOMAIN, /* does this ComputeDomain exist? */
 };
 
@@ -24,49 +24,50 @@ typedef void(assignment_daemon_fn)(void *v, const struct daemon_pod *p);
 typedef void(assignment_plugin_fn)(void *v, const struct plugin_pod *p);
 typedef void(assignment_grant_fn)(void *v, const struct grant *x);
 
-/* What is returned is borrowed, and lives as long as the source does not change. */
+/* All that the functions return is borrowed, and valid as long as the source does not change. */
 struct assignment_source {
-        const char *clique;                         /* id of the partition */
-        const struct compute_domain_fabric *object; /* NULL: it has none */
-        const char *const *names;                   /* of Nodes that may belong to it; sorted, each once */
+        const char *clique;                         /* clique ID of the partition */
+        const struct compute_domain_fabric *object; /* NULL: the partition has none */
+        const char *const *names;                   /* names of Nodes that may belong to the partition;
+                                                       sorted, each once */
         size_t n_names;
-        bool stands; /* isolation: one domain stands in the partition, for all ComputeDomains */
+        bool stands; /* isolation `channel`: the partition has one standing domain for all ComputeDomains */
         bool fresh_pod_per_domain;
-        bool stale;     /* a cache may miss something: nothing is concluded from absence */
-        bool went_back; /* the version of the object went back, and no recount has begun since */
-        bool settling;  /* what ran on Nodes that are gone may still run */
-        bool vanished;  /* the same, and the object is so new that it may not list what ran there */
-        int64_t slots;  /* of a new domain */
+        bool stale;     /* a cache may be stale: absence proves nothing */
+        bool went_back; /* the resource version of the object decreased, and no recount has begun since */
+        bool settling;  /* IMEX may still run on nodes whose Node object was deleted */
+        bool vanished;  /* as `settling`, and the object is so new that it may not list what ran there */
+        int64_t slots;  /* slots of a new IMEX domain */
 
-        const struct node *(*node)(void *u, const char *name); /* NULL: there is no such object */
+        const struct node *(*node)(void *u, const char *name); /* NULL: the Node does not exist */
         /* The Node object has been missing for ASSIGNMENT_NODE_GONE_S. */
         bool (*node_gone)(void *u, const char *name);
-        /* The partition that the node's ResourceSlice names: "" without NVLink, NULL: there is no slice. */
+        /* The clique ID in the node's ResourceSlice. "": without NVLink; NULL: there is no slice. */
         const char *(*slice)(void *u, const char *node);
-        /* UID of the ComputeDomainFabric of another partition, NULL: it has none. */
+        /* UID of the fabric object of another partition; NULL: it has none. */
         const char *(*fabric)(void *u, const char *clique);
         void (*daemons)(void *u, const char *node, assignment_daemon_fn *fn, void *v);
         void (*plugins)(void *u, const char *node, assignment_plugin_fn *fn, void *v);
-        /* Claims with channels that are allocated on the node. */
+        /* Calls `fn` for each claim with a channel that is allocated on the node. */
         void (*grants)(void *u, const char *node, assignment_grant_fn *fn, void *v);
         const struct compute_domain *(*domain)(void *u, const char *uid);
-        /* Do daemons serve the ComputeDomain, and may the node join it, which is in `current` now (NULL: in
-         * none)? */
+        /* Do daemons serve the ComputeDomain, and may the node join it? `current`: UID of the owner of the
+         * IMEX domain that the node is in now; NULL: none. */
         bool (*takes)(void *u, const struct compute_domain *cd, const char *current);
-        /* No node has been assigned to the listed domain for ASSIGNMENT_IDLE_S. */
+        /* No node has been assigned to the listed IMEX domain for ASSIGNMENT_IDLE_S. */
         bool (*idle)(void *u, const struct fabric_domain *d);
-        /* The daemon Pod that the controller wants to remove from the node: its UID, NULL: none. */
+        /* UID of the daemon Pod that the controller wants to remove from the node; NULL: none. */
         const char *(*removes)(void *u, const char *node);
-        /* True: the API server has answered no since `object` had this version. False: it has answered yes,
-         * or has yet to answer. `other`: boot ID or node, where the question has one. */
+        /* True: the API server has answered "no" since `object` had this version. False: it has answered
+         * "yes", or has not answered yet. `other`: the boot ID or the node, if the question has one. */
         bool (*absent)(void *u, enum assignment_question q, const char *name, const char *other);
         void *u;
 };
 
 struct assignment_facts {
         struct assignment_input input;
-        bool hold; /* something should end, and is kept because a cache is stale */
+        bool hold; /* something should end, but stays because a cache is stale */
 };
 
-/* All is in the arena, or borrowed from the source. */
+/* Collects the facts. They are in the arena, or borrowed from the source. */
 void assignment_facts_make(const struct assignment_source *s, struct arena *a, struct assignment_facts *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* census: how many nodes of a domain are in which state, for those who watch many domains. Pure. */
+/* census: counts the nodes of a ComputeDomain by their state, for people who watch many ComputeDomains.
+ * Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -9,21 +10,22 @@
 
 enum census_state {
         CENSUS_READY,
-        CENSUS_STARTING, /* nothing wrong so far */
-        CENSUS_FAILING,  /* somebody should look: the daemon fails, another domain has the node, no index is
-                            left */
-        CENSUS_LOST,     /* the node, or what runs for us on it, does not answer */
-        CENSUS_LEAVING,  /* nobody uses the domain there any more, and its daemon is ending */
+        CENSUS_STARTING, /* no problem so far */
+        CENSUS_FAILING,  /* a person should look: the daemon fails, another ComputeDomain uses the node, or no
+                            index is free */
+        CENSUS_LOST,     /* the node, or the driver's Pod on it, does not answer */
+        CENSUS_LEAVING,  /* no claim needs the node any more, and its daemon is stopping IMEX */
         CENSUS_STATES
 };
 extern const char *const census_names[CENSUS_STATES]; /* "ready", ... */
 
 struct census {
         size_t nodes[CENSUS_STATES];
-        size_t peers_missing; /* nodes that have not found all of their peers; those that do not tell apart */
+        size_t peers_missing; /* nodes that are not connected to all peers; 0 if the nodes do not report it */
 };
 
-/* Of a domain whose IMEX daemons we run; `peers_missing` is the verdict's. */
+/* For a ComputeDomain with its own IMEX domain. `peers_missing` is the verdict's. */
 struct census census_daemons(const struct membership *all, size_t peers_missing);
-/* Of one that uses the IMEX of its hosts: DEGRADED and DOWN are failing, who says nothing is lost. */
+/* For a ComputeDomain that uses the IMEX of its hosts. DEGRADED and DOWN count as failing. A host without a
+ * report counts as lost. */
 struct census census_hosts(const struct host *hosts, size_t n);

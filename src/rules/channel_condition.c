@@ -13,8 +13,8 @@ static void add(struct buf *b, const struct own_channel *x) {
                 buf_addf(b, "%schannel %" PRId64 " on %s", b->n ? "; " : "", x->id, where);
         else if (!*x->fabric)
                 buf_addf(b,
-                         "%sa node with a claim of it states no NVLink clique, where no channel can be its "
-                         "own",
+                         "%sa node with a claim of it has no NVLink partition, so no channel can be assigned "
+                         "there",
                          b->n ? "; " : "");
         else
                 buf_addf(b, "%snone on %s yet: %s", b->n ? "; " : "", where,
@@ -23,24 +23,24 @@ static void add(struct buf *b, const struct own_channel *x) {
 
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-        size_t lacking = 0, told = 0;
+        size_t lacking = 0, named = 0;
         *ret = (struct cd_condition){ .type = CONDITION_CHANNEL_ASSIGNED, .status = "Unknown" };
         for (size_t i = 0; i < n; i++)
                 lacking += list[i].id < 0;
         if (!n) {
                 ret->reason = REASON_NO_NODES;
-                ret->message = "No pod uses this domain yet";
+                ret->message = "No pod uses this ComputeDomain yet";
                 return;
         }
-        /* What is missing is said first. */
+        /* Missing channels are listed first. */
         for (int have = 0; have < 2; have++)
-                for (size_t i = 0; i < n && told < NAMED_AT_MOST; i++)
+                for (size_t i = 0; i < n && named < NAMED_AT_MOST; i++)
                         if ((list[i].id >= 0) == have) {
                                 add(&b, &list[i]);
-                                told++;
+                                named++;
                         }
-        if (told < n)
-                buf_addf(&b, "; and %zu more", n - told);
+        if (named < n)
+                buf_addf(&b, "; and %zu more", n - named);
         ret->status = lacking ? "False" : "True";
         ret->reason = lacking ? REASON_WAITING : REASON_ASSIGNED;
         ret->message = arena_strdup(a, buf_str(&b));

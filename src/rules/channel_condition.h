@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_condition: which IMEX channels a ComputeDomain has, or why it has none, as one condition. Pure. */
+/* channel_condition: makes the condition that shows which assigned channels a ComputeDomain has, or why it
+ * has none. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -8,14 +9,14 @@
 #include "base/mem.h"
 #include "model/domain.h"
 
-/* A fabric on whose nodes claims of the domain are allocated. */
+/* A partition with allocated claims of the ComputeDomain on its nodes. */
 struct own_channel {
-        const char *fabric; /* clique id, "": the node states none */
+        const char *fabric; /* clique ID; "": the node has none */
         const char *rack;   /* NULL: none */
-        int64_t id;         /* -1: none is assigned */
-        const char *why;    /* it has none, a sentence of the fabric's; NULL: nothing known */
+        int64_t id;         /* channel ID; -1: none is assigned */
+        const char *why;    /* why none is assigned, a sentence from the fabric object; NULL: unknown */
 };
 
-/* Fills type, status, reason and message of condition ChannelAssigned. `list` is sorted by fabric, each once.
- * It changes with the fabrics, not with the nodes. */
+/* Fills type, status, reason and message of the condition ChannelAssigned. `list` is sorted by `fabric`, each
+ * once. The message changes with the partitions, not with the nodes. */
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret);

@@ -21,7 +21,7 @@ struct work {
         const struct channels_node **members;
         size_t n_members;
         bool lost;
-        bool begins; /* the object has no table of its own yet */
+        bool begins; /* the object has no table yet */
 };
 
 static const struct channels_owner *owner_of(const struct work *w, const char *uid) {
@@ -46,7 +46,7 @@ static void recheck(struct work *w, int64_t s) {
                 w->d->recheck_s = s;
 }
 
-/* ---- what is taken ---- */
+/* ---- taken IDs ---- */
 
 static bool has_entry(const struct work *w, int64_t id, const char *owner) {
         for (size_t i = 0; i < w->n; i++)
@@ -62,8 +62,8 @@ static struct fabric_channel *enter(struct work *w, int64_t id, const char *uid)
         return x;
 }
 
-/* Another owner has this id, too: a report of before a node was off has come back with it. It stays taken as
- * long as it is reported, and is given to nobody's pods before the other one has let go. */
+/* Another owner has this ID, too, because an old report has returned with a node that was off. The ID stays
+ * taken as long as it is reported. No pod gets it before the other owner has released it. */
 static bool is_contested(const struct work *w, const struct fabric_channel *e) {
         for (size_t i = 0; i < w->n; i++)
                 if (w->entries[i].id == e->id && !streq(w->entries[i].owner.uid, e->owner.uid))
@@ -79,26 +79,26 @@ static void enter_held(struct work *w, const struct report_hold *h, size_t equal
                         w->entries[i].releasing = w->f->now;
 }
 
-/* Of two that have an id, the one is right that has told since the table is what it is, and of others the one
- * whose plugin runs: what the other has told is of before it was off. */
+/* If two owners have the same ID, the report that was made for the present table counts most, and then the
+ * report of a running plugin. Other reports are from before the node was off. */
 static int trust(const struct work *w, const struct channels_node *x) {
         const char *object = w->f->old ? w->f->old->o.meta.uid : "";
         return !x->settled ? 0 : streq(x->uid, object) ? 2 : 1;
 }
 
-/* What those nodes hold whose word is worth so much. Of two of them neither is right before the other. */
-static void enter_all_held(struct work *w, int worth) {
+/* Enters the channels that nodes with this trust hold. Two of these nodes have equal rights. */
+static void enter_all_held(struct work *w, int level) {
         size_t equals = w->n;
         for (size_t i = 0; i < w->f->n_nodes; i++) {
                 const struct channels_node *x = &w->f->nodes[i];
-                for (size_t k = 0; !x->gone && trust(w, x) == worth && k < x->n_held; k++)
+                for (size_t k = 0; !x->gone && trust(w, x) == level && k < x->n_held; k++)
                         if (!has_entry(w, x->held[k].id, x->held[k].owner))
                                 enter_held(w, &x->held[k], equals);
         }
 }
 
-/* Whatever is in the table, was in the one that somebody has deleted, or is held. What is in a copy was true
- * at another time: what is still true of it is held. */
+/* Collects all entries: of the table, of a table that somebody has deleted, and of held channels. The entries
+ * of a copy may be out of date: those that still apply are held. */
 static void gather(struct work *w) {
         const struct channels_facts *f = w->f;
         size_t n = f->n_remembered + f->n_owners;
@@ -108,23 +108,24 @@ static void gather(struct work *w) {
         w->entries = arena_alloc(w->a, (n + 1) * sizeof *w->entries);
         for (size_t i = 0; f->old && !w->begins && i < f->old->n_channels; i++)
                 w->entries[w->n++] = f->old->channels[i];
-        /* Another leader may have begun a table without them, and given their ids away. */
+        /* Not if the object has a table: another leader may have begun it without these entries, and assigned
+         * their IDs to others. */
         for (size_t i = 0; (!f->old || w->begins) && i < f->n_remembered; i++)
                 if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
                         w->entries[w->n++] = f->remembered[i];
-        for (int worth = 2; worth >= 0; worth--)
-                enter_all_held(w, worth);
+        for (int level = 2; level >= 0; level--)
+                enter_all_held(w, level);
 }
 
-/* ---- whose nodes they are ---- */
+/* ---- the nodes of the partition ---- */
 
 static bool was_member(const struct work *w, const char *name) {
         return w->f->old && has_string((const char *const *)w->f->old->members, w->f->old->n_members, name);
 }
 
-/* A node whose slice is not there may have one of the fabric's channels all the same: kubelets delete the
- * slices of plugins that are down, and etcd may have been restored. It is in the fabric until it reports that
- * it holds nothing there, or is gone. */
+/* A node without a ResourceSlice may still have one of the partition's channels: kubelets delete the slices
+ * of plugins that do not run, and etcd may have been restored. The node belongs to the partition until it
+ * reports that it holds nothing there, or is gone. */
 static void find_members(struct work *w) {
         const struct channels_facts *f = w->f;
         w->members = arena_alloc(w->a, (f->n_nodes + 1) * sizeof *w->members);
@@ -152,17 +153,17 @@ static void add_condition(struct work *w, const char *type, const char *reason, 
 
 /* ---- a table that may have been lost ---- */
 
-/* Its plugin was here long before the object, so there may have been another one. */
+/* Its plugin published the slice long before the object was created, so there may have been an earlier
+ * object. */
 static bool is_older(const struct channels_node *x, const struct compute_domain_fabric *old) {
         return x->states && x->stated && old->o.meta.created - x->stated > CHANNELS_NEW_S;
 }
 
-/* And the node was cut off before that was deleted: what it holds nobody tells. */
+/* And the node may have been cut off before that object was deleted, so no report shows what it holds. */
 static bool may_know_another(const struct channels_node *x, const struct compute_domain_fabric *old) {
         return !x->gone && !x->reported && is_older(x, old);
 }
 
-/* The object has no table of its own yet. */
 static bool table_begins(const struct channels_facts *f) {
         return f->old && !streq(f->old->table_of, f->old->o.meta.uid);
 }
@@ -173,11 +174,11 @@ static bool is_lost(const struct compute_domain_fabric *f) {
 
 int64_t channels_untold_s(const struct channels_facts *f) {
         int64_t left = f->old ? f->known_since + CHANNELS_QUARANTINE_S - f->now : 0;
-        int64_t untold = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
-        for (size_t i = 0; left > untold && !f->remembers && i < f->n_nodes; i++)
+        int64_t wait_s = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
+        for (size_t i = 0; left > wait_s && !f->remembers && i < f->n_nodes; i++)
                 if (is_older(&f->nodes[i], f->old))
-                        untold = left;
-        return untold;
+                        wait_s = left;
+        return wait_s;
 }
 
 static void find_loss(struct work *w) {
@@ -186,11 +187,11 @@ static void find_loss(struct work *w) {
         if (!old)
                 return;
         w->d->fabric.table_of = old->o.meta.uid;
-        /* While it is said to be lost, nothing that vanishes takes that back. */
+        /* While the condition reports that the table is lost, signs that disappear do not end it. */
         bool signs = is_lost(old) || (w->begins && old->table_of);
-        /* Plugins that report to the new table before anybody looks take their signs away. */
-        int64_t untold_s = channels_untold_s(w->f);
-        signs = signs || (w->begins && untold_s);
+        /* Plugins may report to the new table before the controller sees their signs. */
+        int64_t wait_s = channels_untold_s(w->f);
+        signs = signs || (w->begins && wait_s);
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
         for (size_t i = 0; i < w->f->n_nodes; i++) {
@@ -205,33 +206,33 @@ static void find_loss(struct work *w) {
                         message_add(&waits, "%s", w->members[i]->name);
         bool any = waits.n;
         const char *silent = message_end(&waits, w->a);
-        if (untold_s)
-                recheck(w, untold_s);
-        w->lost = any || untold_s || w->f->stale;
+        if (wait_s)
+                recheck(w, wait_s);
+        w->lost = any || wait_s || w->f->stale;
         w->d->hold = w->d->hold || (w->f->stale && !any);
         if (!w->lost)
                 return;
         add_condition(
                 w, FABRIC_TABLE_LOST, REASON_NOT_ALL_REPORTED,
-                any ? message_of(w->a,
-                                 "The table of channels may have been lost or restored, so no ComputeDomain "
-                                 "gets a new channel until each Node has reported which it holds. Still to "
-                                 "report: %s. Check the kubelet plugin there; delete a Node that is off for "
-                                 "good, or taint it node.kubernetes.io/out-of-service",
-                                 silent)
-                : untold_s
-                        ? "The table of channels is new or restored, and containers may still run on Nodes "
-                          "that were "
-                          "deleted. No ComputeDomain gets a new channel until they have ended, which "
-                          "takes at most a minute"
+                any ? message_of(
+                              w->a,
+                              "The table of channels may have been lost or restored. No ComputeDomain gets a "
+                              "new channel until each Node has reported the channels that it holds. Still to "
+                              "report: %s. Check the kubelet plugin there. If a Node is off permanently, "
+                              "delete it, or taint it with node.kubernetes.io/out-of-service",
+                              silent)
+                : wait_s
+                        ? "The table of channels is new or restored, and containers may still run on deleted "
+                          "Nodes. No ComputeDomain gets a new channel until they have ended, which takes at "
+                          "most a minute"
                         : "The table of channels may have been lost or restored, and the controller's "
                           "caches may be stale. No ComputeDomain gets a new channel until they are current");
 }
 
-/* ---- what is given back ---- */
+/* ---- channels that are released ---- */
 
-/* By our clock: another controller may have marked it. What this decision marks, or another table had, begins
- * now. */
+/* When the release of the entry began, by this controller's clock, because another controller may have marked
+ * it. For an entry that this decision marks, or that comes from another table, it begins now. */
 static int64_t released_since(const struct work *w, const struct fabric_channel *e) {
         for (size_t i = 0; w->f->old && i < w->f->old->n_channels; i++) {
                 const struct fabric_channel *x = &w->f->old->channels[i];
@@ -250,7 +251,7 @@ static bool holds(const struct channels_node *x, const struct fabric_channel *e)
 
 enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
 
-/* `since`: when the entry began to be released, by our clock. */
+/* `since`: when the release of the entry began, by this controller's clock. */
 static enum keeps keeps(const struct channels_node *x, const struct fabric_channel *e, int64_t since) {
         if (x->gone)
                 return KEEPS_NOT;
@@ -261,17 +262,18 @@ static enum keeps keeps(const struct channels_node *x, const struct fabric_chann
         return x->alive_after > since + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
 }
 
-/* A node shows life if its Lease was renewed between two lists that both began after the release. */
 static bool leases_are_asked(const struct work *w, int64_t since) {
         return w->f->leases_before > since + CHANNELS_LIFE_S;
 }
 
-/* True: no node can hold it any more. */
-static bool let_go(struct work *w, const struct fabric_channel *e, int64_t since, struct message_list *h) {
-        static const char *const why[] = { [KEEPS_HOLDS] = "holds it",
-                                           [KEEPS_SILENT] = "has no plugin that runs well and reports",
-                                           [KEEPS_LIFELESS] =
-                                                   "has shown no life since it was to be given back" };
+/* True: no node can hold the channel any more. Otherwise `h` lists the nodes that may. */
+static bool is_held_nowhere(struct work *w, const struct fabric_channel *e, int64_t since,
+                            struct message_list *h) {
+        static const char *const why[] = {
+                [KEEPS_HOLDS] = "holds it",
+                [KEEPS_SILENT] = "has no plugin that is Ready and reports",
+                [KEEPS_LIFELESS] = "has not renewed its Lease since the channel was released"
+        };
         bool free = true, asked = leases_are_asked(w, since);
         for (size_t i = 0; i < w->n_members; i++) {
                 const struct channels_node *x = w->members[i];
@@ -300,8 +302,8 @@ static bool is_assigned_by_rule(const struct fabric_channel *e) {
         return !e->owner.kind || streq(e->owner.kind, CD_KIND);
 }
 
-/* Whether the entry goes. An id that another owner has, too, is of no use to this one, whatever he claims:
- * he gets another, and it only has to be sure that no node holds it for him. */
+/* Can the entry be removed? If another owner has the same ID, this owner cannot use it even if it has claims:
+ * it gets another ID. Then it is only required that no node holds the ID for this owner. */
 static bool is_free(struct work *w, const struct fabric_channel *e, struct message_list *h) {
         const struct channels_owner *o = owner_of(w, e->owner.uid);
         int64_t since = released_since(w, e), left = since + CHANNELS_QUARANTINE_S - w->f->now;
@@ -314,7 +316,7 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
                 w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, since));
                 return false;
         }
-        if (!let_go(w, e, since, h))
+        if (!is_held_nowhere(w, e, since, h))
                 return false;
         if (w->f->stale) {
                 w->d->hold = true;
@@ -325,7 +327,8 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
         return o->confirmed || contested;
 }
 
-/* Whose owner has gone; and takes back whose owner came back. */
+/* Marks entries whose owner no longer exists as releasing, and withdraws the mark if the owner has claims
+ * again. */
 static void mark(struct work *w) {
         for (size_t i = 0; i < w->n; i++) {
                 struct fabric_channel *e = &w->entries[i];
@@ -344,7 +347,7 @@ static void mark(struct work *w) {
         }
 }
 
-/* ---- what is given ---- */
+/* ---- channels that are assigned ---- */
 
 static bool is_taken(const struct work *w, int64_t id) {
         for (size_t i = 0; i < w->n; i++)
@@ -359,8 +362,9 @@ static int by_age(const void *x, const void *y) {
         return a->oldest < b->oldest ? -1 : a->oldest > b->oldest ? 1 : strcmp(a->uid, b->uid);
 }
 
-/* One namespace has at most half of what the others leave free, so that nobody can take a rack from all. */
-static bool is_modest(const struct work *w, const char *ns, int64_t ids) {
+/* A namespace may have at most half of the channels that the others leave free, so that no tenant can use up
+ * all channels of a partition. */
+static bool may_have_more(const struct work *w, const char *ns, int64_t ids) {
         int64_t own = 0, others = 0;
         for (size_t i = 0; i < w->n; i++) {
                 bool is = ns && streq(w->entries[i].owner.ns, ns);
@@ -370,8 +374,8 @@ static bool is_modest(const struct work *w, const char *ns, int64_t ids) {
         return own < (ids - others + 1) / 2;
 }
 
-/* Of living owners that need none now, as many as are waited for, those first that were given first. `ns`:
- * only of that namespace. */
+/* Begins to release as many entries as ComputeDomains wait for, of owners that live but need no channel now.
+ * The channels that were assigned first are released first. `ns`: only of that namespace; NULL: of all. */
 static void reclaim(struct work *w, size_t wanted, const char *ns) {
         int64_t next = w->d->fabric.next;
         for (size_t i = 0; i < w->n; i++)
@@ -389,7 +393,7 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
                         bool held = false;
                         for (size_t k = 0; k < w->n_members; k++)
                                 held = held || holds(w->members[k], e);
-                        /* In the order of the ring, from `next` on. */
+                        /* The order of assignment is a ring that begins at `next`. */
                         if (!held && (!oldest || (e->id < next) < (oldest->id < next) ||
                                       ((e->id < next) == (oldest->id < next) && e->id < oldest->id)))
                                 oldest = e;
@@ -402,7 +406,8 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
         }
 }
 
-/* For those whose namespace has its half: in each of these namespaces as many as wait there. */
+/* For ComputeDomains whose namespace has its half of the channels: releases in each of these namespaces as
+ * many entries as wait there. */
 static void reclaim_of_each(struct work *w, const struct channels_owner *const *waiting, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 size_t first = n, wanted = 0;
@@ -416,11 +421,11 @@ static void reclaim_of_each(struct work *w, const struct channels_owner *const *
         }
 }
 
-static bool is_count_told(const struct work *w) {
-        bool told = w->d->fabric.channel_count > 0;
+static bool is_count_reported(const struct work *w) {
+        bool reported = w->d->fabric.channel_count > 0;
         for (size_t i = 0; i < w->n_members; i++)
-                told = told || w->members[i]->count >= 0;
-        return told;
+                reported = reported || w->members[i]->count >= 0;
+        return reported;
 }
 
 static void assign(struct work *w) {
@@ -439,15 +444,17 @@ static void assign(struct work *w) {
                         wants[n++] = o;
         }
         w->d->waiting = n;
-        /* The object comes first: a claim that is older than it might have had a channel by another one. */
+        /* The object must exist first: a claim that is older than the object might have had a channel from an
+         * earlier object. */
         if (!n || w->lost || !w->f->old)
                 return;
         if (end < 2) {
-                bool told = is_count_told(w);
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, told ? REASON_NO_CHANNELS : REASON_COUNT_UNKNOWN,
-                              told ? "The driver of most nodes has no IMEX channels but channel 0, which "
-                                     "belongs to no ComputeDomain: set NVreg_ImexChannelCount on all nodes"
-                                   : "No kubelet plugin has told yet how many IMEX channels its node has");
+                bool reported = is_count_reported(w);
+                add_condition(
+                        w, FABRIC_CHANNELS_EXHAUSTED, reported ? REASON_NO_CHANNELS : REASON_COUNT_UNKNOWN,
+                        reported ? "The driver of most nodes has only IMEX channel 0, which cannot be "
+                                   "assigned. Set NVreg_ImexChannelCount on all nodes"
+                                 : "No kubelet plugin has reported yet how many IMEX channels its node has");
                 return;
         }
         qsort(wants, n, sizeof *wants, by_age);
@@ -461,7 +468,7 @@ static void assign(struct work *w) {
                         n_full = n - i;
                         break;
                 }
-                if (!is_modest(w, wants[i]->ns, end - 1)) {
+                if (!may_have_more(w, wants[i]->ns, end - 1)) {
                         greedy[n_greedy++] = wants[i];
                         continue;
                 }
@@ -475,30 +482,31 @@ static void assign(struct work *w) {
                 add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_NONE_FREE,
                               message_of(w->a,
                                          "All %" PRId64
-                                         " channels of this fabric are taken, and %zu ComputeDomains "
-                                         "wait for one: delete ComputeDomains that nobody needs, or raise "
+                                         " channels of this partition are assigned, and %zu ComputeDomains "
+                                         "wait for one. Delete ComputeDomains that are not needed, or raise "
                                          "NVreg_ImexChannelCount on all nodes",
                                          end - 1, n_full));
         } else if (n_greedy) {
                 reclaim_of_each(w, greedy, n_greedy);
-                /* The ComputeDomains that wait repeat it, and no tenant is to read of another one. */
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_HAS_HALF,
-                              message_of(w->a,
-                                         "%zu ComputeDomains wait because their namespace has half of the "
-                                         "channels that others leave free: delete ComputeDomains there that "
-                                         "nobody needs",
-                                         n_greedy));
+                /* The waiting ComputeDomains repeat this message, and a tenant must not see the
+                 * ComputeDomains of another one. */
+                add_condition(
+                        w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_HAS_HALF,
+                        message_of(w->a,
+                                   "%zu ComputeDomains wait because their namespace has half of the channels "
+                                   "that others leave free. Delete ComputeDomains there that are not needed",
+                                   n_greedy));
         }
 }
 
-/* ---- what it comes to ---- */
+/* ---- the decision ---- */
 
-static void tell_differing(struct work *w, const struct majority *m) {
-        struct majority_words told;
-        if (majority_differ(m, w->a, &told))
-                add_condition(w, FABRIC_NODES_DIFFER, told.reason, told.message);
-        if (majority_withhold(m, w->a, &told))
-                add_condition(w, FABRIC_NODES_WITHHOLD, told.reason, told.message);
+static void report_differing(struct work *w, const struct majority *m) {
+        struct majority_words words;
+        if (majority_differ(m, w->a, &words))
+                add_condition(w, FABRIC_NODES_DIFFER, words.reason, words.message);
+        if (majority_withhold(m, w->a, &words))
+                add_condition(w, FABRIC_NODES_WITHHOLD, words.reason, words.message);
 }
 
 static int by_id(const void *x, const void *y) {
@@ -560,16 +568,16 @@ static void note_members(struct work *w) {
         g->nodes = (int64_t)g->n_members;
 }
 
-/* Without Node, entry or holder, for how long? True: for a day. */
+/* Records since when the object has had no node, entry or IMEX domain. True: for a day. */
 static bool is_over(struct work *w) {
         struct compute_domain_fabric *g = &w->d->fabric;
         int64_t since = 0, now = w->f->now;
         if (!w->f->old || w->n_members || w->n || g->n_domains)
                 return false;
-        /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
-        const char *told = w->f->old->empty_since;
-        if (told && jd_time(told, &since) && since > 0 && since <= now) {
-                g->empty_since = told;
+        /* A text that is no time, or a time in the future, is wrong: the day begins now. */
+        const char *recorded = w->f->old->empty_since;
+        if (recorded && jd_time(recorded, &since) && since > 0 && since <= now) {
+                g->empty_since = recorded;
         } else {
                 struct buf b = BUF_INIT(64);
                 struct jw t = JW(&b);
@@ -604,13 +612,12 @@ static void take_assignments(struct work *w) {
         if (w->f->full_why)
                 add_condition(w, FABRIC_DOMAIN_FULL, REASON_NO_INDEX_LEFT, w->f->full_why);
         if (r->n_refused)
-                add_condition(
-                        w, FABRIC_DOMAINS_EXHAUSTED, REASON_TOO_MANY_DOMAINS,
-                        message_of(w->a,
-                                   "%d ComputeDomains have nodes of this partition, which is as many as "
-                                   "its object has room for, and %zu wait: delete ComputeDomains or "
-                                   "pods that nobody needs",
-                                   ASSIGNMENT_DOMAINS_MAX, r->n_refused));
+                add_condition(w, FABRIC_DOMAINS_EXHAUSTED, REASON_TOO_MANY_DOMAINS,
+                              message_of(w->a,
+                                         "%d ComputeDomains have nodes of this partition. Its fabric object "
+                                         "has no room for more, and %zu wait. Delete ComputeDomains or pods "
+                                         "that are not needed",
+                                         ASSIGNMENT_DOMAINS_MAX, r->n_refused));
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
@@ -637,7 +644,7 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         g->imex_version = m.imex_version;
         mark(&w);
         find_loss(&w);
-        assign(&w); /* before anything is freed: what is freed now is given by a later write */
+        assign(&w); /* before anything is freed: a channel that is freed now is assigned by a later write */
         size_t kept = 0;
         for (size_t i = 0; i < w.n; i++) {
                 bool releasing = w.entries[i].releasing;
@@ -648,16 +655,15 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         }
         w.n = kept;
         bool is_held = held.n;
-        const char *who = message_end(&held, a);
+        const char *nodes = message_end(&held, a);
         if (is_held)
-                add_condition(
-                        &w, FABRIC_CHANNELS_HELD, REASON_NODES_HOLD_CHANNELS,
-                        message_of(a,
-                                   "Channels that nobody needs any more are given to nobody else: %s. A Node "
-                                   "that is off for good can be deleted, or tainted "
-                                   "node.kubernetes.io/out-of-service",
-                                   who));
-        tell_differing(&w, &m);
+                add_condition(&w, FABRIC_CHANNELS_HELD, REASON_NODES_HOLD_CHANNELS,
+                              message_of(a,
+                                         "Some channels are no longer needed, but cannot be assigned again "
+                                         "yet: %s. If a Node is off permanently, delete it, or taint it with "
+                                         "node.kubernetes.io/out-of-service",
+                                         nodes));
+        report_differing(&w, &m);
         if (w.n)
                 qsort(w.entries, w.n, sizeof *w.entries, by_id);
         g->channels = w.entries;

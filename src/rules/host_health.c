@@ -28,18 +28,17 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
 void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
                  struct cd_condition *ret) {
         static const struct words {
-                const char *type, *down, *degraded, *up, *all_up, *untold;
+                const char *type, *down, *degraded, *up, *all_up, *unknown;
         } words[] = {
                 { CONDITION_HOST_IMEX_HEALTHY, REASON_DOMAIN_HOST_IMEX_DOWN, REASON_DOMAIN_HOST_IMEX_DEGRADED,
                   REASON_DOMAIN_HOST_IMEX_UP,
-                  "The IMEX of the host is up on every node that a pod of this domain is on",
-                  "Not every kubelet plugin on the nodes of this domain has told how the IMEX of its host "
-                  "is: see "
-                  "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
+                  "The IMEX of the host is up on every node with a pod of this ComputeDomain",
+                  "Not every kubelet plugin on the nodes of this ComputeDomain has reported the state of its "
+                  "host's IMEX: see annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
                 { CONDITION_IMEX_HEALTHY, REASON_IMEX_DOWN, REASON_IMEX_DOWN, REASON_IMEX_UP,
-                  "The IMEX daemon is ready on every node that a pod of this domain is on",
-                  "Not every daemon on the nodes of this domain has reported how its IMEX is: see the Pods "
-                  "of DaemonSet " CD_DAEMON_OBJECT },
+                  "IMEX is READY on every node with a pod of this ComputeDomain",
+                  "Not every daemon on the nodes of this ComputeDomain has reported the state of its IMEX: "
+                  "see the Pods of DaemonSet " CD_DAEMON_OBJECT },
         };
         const struct words *w = &words[of_daemons];
         size_t down = 0, degraded = 0, up = 0;
@@ -51,7 +50,7 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
         *ret = (struct cd_condition){ .type = w->type, .status = "Unknown" };
         if (!n) {
                 ret->reason = REASON_NO_NODES;
-                ret->message = "No pod uses this domain yet";
+                ret->message = "No pod uses this ComputeDomain yet";
         } else if (down || degraded) {
                 ret->status = "False";
                 ret->reason = down ? w->down : w->degraded;
@@ -62,6 +61,6 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
                 ret->message = w->all_up;
         } else {
                 ret->reason = REASON_NOT_PROBED;
-                ret->message = w->untold;
+                ret->message = w->unknown;
         }
 }

@@ -7,7 +7,7 @@
 #include "api/reasons.h"
 #include "rules/message.h"
 
-/* How one node's value compares with another's; one that has told nothing sorts last. */
+/* How one node's value compares with another's. A node that has reported nothing sorts last. */
 typedef int order_fn(const struct channels_node *x, const struct channels_node *y);
 
 static int by_count(const struct channels_node *x, const struct channels_node *y) {
@@ -22,7 +22,7 @@ static int by_imex(const struct channels_node *x, const struct channels_node *y)
         return strcmp(str_or(x->imex, ""), str_or(y->imex, ""));
 }
 
-/* A node that says what most say, or `was`, which stands for what is said already. */
+/* A node that reports the same as most nodes, or `was`, which has the values of the object so far. */
 static const struct channels_node *usual(const struct majority *m, order_fn *order,
                                          const struct channels_node *was) {
         static const struct channels_node nothing = { .count = -1 };
@@ -65,15 +65,14 @@ bool majority_differ(const struct majority *m, struct arena *a, struct majority_
         }
         if (counts.n)
                 of_counts = message_of(a,
-                                       "The driver of most nodes has %" PRId64
-                                       " IMEX channels, that of %s another "
-                                       "number: those nodes offer none until NVreg_ImexChannelCount is the "
-                                       "same",
+                                       "Most nodes have %" PRId64
+                                       " IMEX channels, but %s have another number. Those nodes offer no "
+                                       "channels until NVreg_ImexChannelCount is the same",
                                        m->channel_count, message_end(&counts, a));
         if (versions.n)
                 of_versions = message_of(a,
-                                         "nvidia-imex of most nodes is of version %s, that of %s of another: "
-                                         "those nodes offer no channels until it is the same",
+                                         "Most nodes have nvidia-imex %s, but %s have another version. Those "
+                                         "nodes offer no channels until the version is the same",
                                          m->imex_version, message_end(&versions, a));
         *ret = (struct majority_words){ *of_counts ? REASON_CHANNEL_COUNT : REASON_IMEX_VERSION,
                                         message_of(a, "%s%s%s", of_counts,
@@ -90,8 +89,8 @@ bool majority_withhold(const struct majority *m, struct arena *a, struct majorit
         *ret = (struct majority_words){
                 REASON_DEVICES_WITHHELD,
                 any ? message_of(a,
-                                 "These nodes offer no channels to new pods, and the Event "
-                                 "ComputeDomainDevicesWithheld of each says why: %s",
+                                 "These nodes offer no channels to new pods. The Event "
+                                 "ComputeDomainDevicesWithheld of each Node explains why: %s",
                                  message_end(&list, a))
                     : ""
         };

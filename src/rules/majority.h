@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* majority: what most nodes of a fabric say of themselves, and who says otherwise. Pure.
+/* majority: finds the values that most nodes of a partition report, and the nodes that report other values.
+ * Pure.
  *
- * No single node decides for the others: of two values that as many nodes state, the one that is said already
- * stays, else the smaller one counts, and who has told nothing counts for none. */
+ * A single node never decides for the others. If two values are reported by equally many nodes, the value
+ * that the fabric object already has stays; otherwise the smaller value counts. A node without a report does
+ * not count. */
 #pragma once
 
 #include "rules/channels.h"
 
 struct majority {
-        const struct channels_node *const *nodes; /* of the fabric */
+        const struct channels_node *const *nodes; /* of the partition */
         size_t n;
-        int64_t channel_count;           /* 0: nobody has told */
-        const char *rack, *imex_version; /* NULL: nobody has told */
+        int64_t channel_count;           /* 0: no node has reported it */
+        const char *rack, *imex_version; /* NULL: no node has reported it */
 };
-/* `old` is the fabric's object, which stands for what is said already; NULL: there is none. */
+/* `old` is the fabric object with the values so far; NULL: there is none. */
 void majority_find(const struct channels_node *const *nodes, size_t n,
                    const struct compute_domain_fabric *old, struct majority *ret);
 
-/* What a person should know of the nodes that say otherwise, and of those that offer no devices, as a
- * condition of the fabric: its reason and message, in the arena. False: there are none. */
+/* Reason and message of a condition of the fabric object, in the arena: about nodes that report other values,
+ * and about nodes that offer no devices. False: there are no such nodes. */
 struct majority_words {
         const char *reason, *message;
 };

@@ -7,7 +7,7 @@
 #include "api/states.h"
 #include "rules/message.h"
 
-static void say(struct member *m, enum member_why why, const char *message) {
+static void set_why(struct member *m, enum member_why why, const char *message) {
         m->why = why;
         m->message = message;
         m->entry.status = why == MEMBER_READY ? "Ready" : "NotReady";
@@ -17,18 +17,18 @@ static const char *with_reason(struct arena *a, const char *what, const char *re
         return reason && *reason ? message_of(a, "%s: %.300s", what, reason) : what;
 }
 
-/* Why a container does not run, or NULL. ContainerCreating and PodInitializing are the way up, not down. */
+/* Why a container does not run, or NULL. ContainerCreating and PodInitializing mean that it starts. */
 static const char *container_down(const struct pod *p, struct arena *a) {
         for (size_t i = 0; i < p->n_containers; i++) {
                 const struct pod_container *c = &p->containers[i];
                 const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
                 if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
                         continue;
-                /* Its message is how long the pause is now. */
+                /* Its message contains the present back-off, which changes. */
                 if (streq(w->reason, "CrashLoopBackOff"))
                         return message_of(a,
                                           "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
-                                          "says why it ends",
+                                          "shows why it exits",
                                           p->o.meta.name, p->o.meta.ns, p->o.meta.name);
                 return with_reason(a,
                                    message_of(a, "daemon Pod %s: %s", p->o.meta.name,
@@ -38,81 +38,86 @@ static const char *container_down(const struct pod *p, struct arena *a) {
         return NULL;
 }
 
-/* A daemon that has joined. One that terminates keeps serving while claims are prepared. */
+/* Judges a daemon that has joined. A daemon that terminates keeps serving while claims are prepared. */
 static void judge_joined(struct member *m, const struct member_facts *f, struct arena *a) {
         const struct pod *p = f->pod;
         const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
         const char *down = container_down(p, a);
         if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
-                say(m, MEMBER_LOST, message_of(a, "daemon Pod %s is out of reach", p->o.meta.name));
+                set_why(m, MEMBER_LOST, message_of(a, "daemon Pod %s is not reachable", p->o.meta.name));
         else if (down)
-                say(m, MEMBER_FAILING, down);
+                set_why(m, MEMBER_FAILING, down);
         else if (p->clique_id && *p->clique_id && f->clique && !streq(p->clique_id, f->clique))
-                say(m, MEMBER_FAILING,
-                    message_of(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
-                               p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
+                set_why(m, MEMBER_FAILING,
+                        message_of(
+                                a,
+                                "daemon Pod %s reports clique ID %.63s, but the node's ResourceSlice has %s",
+                                p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
         else if (!streq(p->ready, "true"))
-                say(m, streq(p->state, IMEX_STATE_BACKOFF) || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
-                    with_reason(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
-                                p->reason));
+                set_why(m,
+                        streq(p->state, IMEX_STATE_BACKOFF) || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
+                        with_reason(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
+                                    p->reason));
         else if (!*m->entry.ip)
-                say(m, MEMBER_STARTING, message_of(a, "daemon Pod %s is starting", p->o.meta.name));
+                set_why(m, MEMBER_STARTING, message_of(a, "daemon Pod %s is starting", p->o.meta.name));
         else
-                say(m, MEMBER_READY, "");
+                set_why(m, MEMBER_READY, "");
 }
 
-/* What its daemon waits for, or does instead. */
+/* Judges a member whose daemon has not joined: what the daemon waits for or does. */
 static void judge_absent(struct member *m, const struct member_facts *f, struct membership *all,
                          struct arena *a) {
         const struct pod *p = f->pod;
         const char *down = p ? container_down(p, a) : NULL;
         if (f->full && !f->assignment)
-                say(m, MEMBER_FULL, "no index is left in its clique");
+                set_why(m, MEMBER_FULL, "no index is free in its NVLink partition");
         else if (f->held)
-                say(m, MEMBER_HELD,
-                    "the node is held by the daemon of another ComputeDomain until its last pod there is "
-                    "gone");
+                set_why(m, MEMBER_HELD,
+                        "the daemon of another ComputeDomain uses the node until the last pod of that "
+                        "ComputeDomain there has ended");
         else if (!p) {
-                say(m, MEMBER_STARTING, "no daemon Pod on the node yet");
+                set_why(m, MEMBER_STARTING, "no daemon Pod on the node yet");
                 all->no_daemon = true;
         } else if (down)
-                say(m, MEMBER_FAILING, down);
+                set_why(m, MEMBER_FAILING, down);
         else if (f->busy)
-                say(m, MEMBER_STARTING,
-                    message_of(a, "daemon Pod %s leaves another ComputeDomain first", p->o.meta.name));
-        else /* what it reported before it has seen the assignment is about something else */
-                say(m, MEMBER_STARTING,
-                    with_reason(a, message_of(a, "daemon Pod %s has not joined yet", p->o.meta.name),
-                                f->seen ? p->reason : NULL));
+                set_why(m, MEMBER_STARTING,
+                        message_of(a, "daemon Pod %s must leave another ComputeDomain first",
+                                   p->o.meta.name));
+        else /* a report from before the daemon saw the assignment concerns something else */
+                set_why(m, MEMBER_STARTING,
+                        with_reason(a, message_of(a, "daemon Pod %s has not joined yet", p->o.meta.name),
+                                    f->seen ? p->reason : NULL));
 }
 
-/* What it reported is over. That is so for a moment after each boot. */
+/* Judges a member whose daemon reports an earlier boot. This is normal for a moment after each boot. */
 static void judge_rebooted(struct member *m, const struct member_facts *f, struct arena *a) {
         const char *down = container_down(f->pod, a);
         if (down)
-                say(m, MEMBER_FAILING, down);
+                set_why(m, MEMBER_FAILING, down);
         else
-                say(m, MEMBER_STARTING,
-                    message_of(a,
-                               "daemon Pod %s has not reported since the Node booted (it reports boot %.36s, "
-                               "the Node boot %.36s). If that lasts, delete the Pod; if the next one reports "
-                               "the same, its container does not see the host's "
-                               "/proc/sys/kernel/random/boot_id",
-                               f->pod->o.meta.name, f->other_boot, node_boot_id(f->node)));
+                set_why(m, MEMBER_STARTING,
+                        message_of(a,
+                                   "daemon Pod %s has not reported since the Node booted (it reports boot ID "
+                                   "%.36s, and the Node %.36s). If this persists, delete the Pod. If the "
+                                   "next Pod reports the same, its container does not see the host's "
+                                   "/proc/sys/kernel/random/boot_id",
+                                   f->pod->o.meta.name, f->other_boot, node_boot_id(f->node)));
 }
 
 static void judge(struct member *m, const struct member_facts *f, struct membership *all, struct arena *a) {
         const char *clique = m->entry.clique_id;
         m->listed = clique && (!*clique || m->entry.index >= 0);
         if (!f->node)
-                say(m, MEMBER_LOST,
-                    "its Node object is gone; its index is kept for a minute, in case its daemon still runs");
+                set_why(m, MEMBER_LOST,
+                        "its Node object does not exist; its index is kept for a minute, in case its daemon "
+                        "still runs");
         else if (!node_ready(f->node))
-                say(m, MEMBER_LOST, "the Node is not ready");
+                set_why(m, MEMBER_LOST, "the Node is not ready");
         else if (!clique)
-                say(m, MEMBER_STARTING, "its ResourceSlice does not state a clique yet");
+                set_why(m, MEMBER_STARTING, "its ResourceSlice does not state a clique ID yet");
         else if (!*clique)
-                say(m, MEMBER_READY, ""); /* without a fabric there is nothing to run */
+                set_why(m, MEMBER_READY, ""); /* without an NVLink partition there is nothing to run */
         else if (f->other_boot && f->pod)
                 judge_rebooted(m, f, a);
         else if (f->joined && f->pod)
@@ -120,7 +125,7 @@ static void judge(struct member *m, const struct member_facts *f, struct members
         else
                 judge_absent(m, f, all, a);
         if (f->assignment && fabric_is_leaving(f->assignment) && !f->wanted)
-                say(m, MEMBER_LEAVING, "its daemon is leaving");
+                set_why(m, MEMBER_LEAVING, "its daemon is leaving");
         m->listed = m->listed && m->why != MEMBER_HELD && m->why != MEMBER_LEAVING;
 }
 
@@ -168,7 +173,7 @@ void membership_make(const struct member_facts *list, size_t n, struct arena *a,
         }
 }
 
-/* ---- a domain that the Go driver formed ---- */
+/* ---- a ComputeDomain that the Go driver formed ---- */
 
 static const char *explain_go(const struct go_facts *f, struct arena *a) {
         struct message_list names = { 0 };
@@ -190,8 +195,8 @@ static void add_go_nodes(const struct domain_node *nodes, size_t n, struct membe
                 };
                 m->entry.ip = str_or(m->entry.ip, "");
                 m->entry.clique_id = str_or(m->entry.clique_id, "");
-                say(m, ready ? MEMBER_READY : MEMBER_STARTING,
-                    ready ? "" : "its daemon of the Go driver is not ready");
+                set_why(m, ready ? MEMBER_READY : MEMBER_STARTING,
+                        ready ? "" : "the daemon of the Go driver on it is not ready");
         }
 }
 

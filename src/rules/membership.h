@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* membership: how the nodes of a ComputeDomain are, for its status. Nothing is decided here: which node has
- * which assignment is in the objects of the partitions (rules/assignment). Pure. */
+/* membership: describes the nodes of a ComputeDomain for its status. Nothing is decided here: the fabric
+ * objects of the partitions have the assignments (rules/assignment). Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,44 +12,47 @@
 #include "model/domain.h"
 #include "model/fabric.h"
 
-/* A node that a claim brings into the domain, or that has an assignment in it. */
+/* A node with an allocated claim of the ComputeDomain, or with an assignment in it. */
 struct member_facts {
         const char *name;
         const struct node *node; /* NULL: there is no such Node */
-        bool wanted;             /* a channel claim of the domain is allocated here */
-        const char *clique;      /* what the node's ResourceSlice states: "" without fabric, NULL: nothing */
-        const struct pod *pod;   /* of the node's daemon, whatever domain it is in; NULL: none */
-        bool held;               /* the node has no daemon of ours, and the label of another domain */
-        const char *fabric;      /* clique id of the partition whose object lists the node; NULL: none does */
-        const struct fabric_assignment *assignment; /* there; NULL: none */
-        bool joined;                                /* its daemon reports this very assignment */
-        bool seen;                                  /* its daemon has seen this assignment, at least */
-        bool busy;                                  /* its daemon is still in another domain */
-        const char *other_boot; /* the boot ID that its daemon has reported, where the Node has another one:
-                                   it gets no assignment (rules/assignment); NULL: they agree */
-        bool full;              /* the domain has no free index in the partition */
+        bool wanted;             /* a channel claim of the ComputeDomain is allocated here */
+        const char *clique;      /* clique ID in the node's ResourceSlice; "": without a partition, NULL:
+                                    there is no slice */
+        const struct pod *pod;   /* of the node's daemon, in any IMEX domain; NULL: none */
+        bool held;               /* the node has no daemon of this driver, and the label of another
+                                    ComputeDomain */
+        const char *fabric;      /* clique ID of the partition whose fabric object lists the node; NULL: none
+                                    does */
+        const struct fabric_assignment *assignment; /* the node's assignment in that object; NULL: none */
+        bool joined;                                /* its daemon reports exactly this assignment */
+        bool seen;                                  /* its daemon has at least seen this assignment */
+        bool busy;                                  /* its daemon is still in another IMEX domain */
+        const char *other_boot; /* the boot ID in its daemon's report, if the Node has another one. Then the
+                                   node gets no assignment (rules/assignment). NULL: they agree */
+        bool full;              /* the IMEX domain has no free index in the partition */
 };
 
 enum member_why {
         MEMBER_READY,
-        MEMBER_STARTING, /* on its way; nothing wrong so far */
-        MEMBER_FAILING,  /* something a person should look at */
-        MEMBER_LOST,     /* the node or its pod does not answer */
-        MEMBER_HELD,     /* the daemon of another domain has the node */
-        MEMBER_FULL,     /* no index is left */
-        MEMBER_LEAVING,  /* no claim wants it here any more, and its daemon has yet to leave */
+        MEMBER_STARTING, /* not ready yet; no problem so far */
+        MEMBER_FAILING,  /* a person should look at it */
+        MEMBER_LOST,     /* the Node or its daemon does not answer */
+        MEMBER_HELD,     /* the daemon of another ComputeDomain uses the node */
+        MEMBER_FULL,     /* no index is free */
+        MEMBER_LEAVING,  /* no claim needs the node any more, and its daemon has not left yet */
 };
 
 struct member {
         struct domain_node entry; /* as status.nodes shows it */
-        bool listed;              /* status.nodes shows it: it has an assignment, or needs none */
+        bool listed;              /* status.nodes shows it, because it has an assignment, or needs none */
         bool wanted;
         enum member_why why;
         const char *message;     /* for people, "" when ready */
-        int64_t peers_connected; /* as its daemon reports them, -1: unknown */
+        int64_t peers_connected; /* from its daemon's report; -1: unknown */
 };
 
-/* The members of a domain in one partition. */
+/* The members of a ComputeDomain in one partition. */
 struct member_clique {
         const char *id;
         size_t n_listed;
@@ -60,22 +63,22 @@ struct membership {
         size_t n_members;
         struct member_clique *cliques;
         size_t n_cliques;
-        bool no_daemon; /* a member waits for a daemon Pod */
-        const char *go; /* the Go driver formed the domain, whose daemons serve it: what people should know;
-                           NULL: it did not */
+        bool no_daemon; /* a member has no daemon Pod yet */
+        const char *go; /* an explanation for people if the Go driver formed the ComputeDomain and its daemons
+                           serve it; NULL: it did not */
 };
 
-/* What is known of a domain that the Go driver formed. */
+/* What is known of a ComputeDomain that the Go driver formed. */
 struct go_facts {
         const struct compute_domain *cd;
         const struct clique *const *cliques; /* none: its daemons write status.nodes themselves */
         size_t n_cliques;
-        const struct pod *const *pods; /* of its daemons, that have not ended */
+        const struct pod *const *pods; /* of its daemons, without those that have ended */
         size_t n_pods;
 };
 
-/* `list` sorted by name, each once. All is in the arena, or borrowed from the facts. */
+/* `list` is sorted by name, each once. The result is in the arena, or borrowed from the facts. */
 void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret);
 void membership_make_go(const struct go_facts *f, struct arena *a, struct membership *ret);
-/* NULL: the domain has no members in this clique. */
+/* Returns NULL if the ComputeDomain has no members in this partition. */
 const struct member_clique *membership_clique(const struct membership *m, const char *id);

@@ -14,8 +14,9 @@ bool racks_is_domain(const struct compute_domain *cd) {
                streq(template + n, cd->o.meta.name);
 }
 
-/* A Node that is gone, or is elsewhere now, belongs to the rack no more; what a stale cache does not show
- * still may. *ret_doubted: one is in the text for that reason alone. */
+/* The names of the rack's Nodes. A Node that does not exist, or states another rack, no longer belongs to the
+ * rack. While a cache is stale, it stays in the text. *ret_doubted: a Node is in the text only for that
+ * reason. */
 static const char *nodes_text(const struct racks_facts *f, struct arena *a, size_t *ret_n,
                               bool *ret_doubted) {
         size_t bytes = 1;
@@ -43,17 +44,19 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
         bool ours = streq(cd->rack_uid, cd->o.meta.uid);
         if (cd->o.meta.deleted || (!ours && !f->wanted))
                 return;
-        /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
+        /* A text that is no time, or a time in the future, is wrong: the day begins now. */
         int64_t since = 0;
-        bool told = cd->rack_empty && jd_time(cd->rack_empty, &since) && since > 0 && since <= f->now;
-        /* A rack that no Node states may be down. One that was empty before the list was lost stays empty. */
-        if (!n && f->lost && f->wanted && !told)
+        bool recorded = cd->rack_empty && jd_time(cd->rack_empty, &since) && since > 0 && since <= f->now;
+        /* A rack that no Node states may be down. If it was empty before the list was lost, it stays
+         * empty. */
+        if (!n && f->lost && f->wanted && !recorded)
                 return;
         if (!n)
-                ret->empty_since = told ? since : f->now;
+                ret->empty_since = recorded ? since : f->now;
         int64_t left = n ? 0 : ret->empty_since + RACKS_EMPTY_S - f->now;
         bool over = !f->wanted || (!n && left <= 0);
-        if (!ours || !streq(str_or(cd->rack_nodes, ""), ret->nodes) || (n ? cd->rack_empty != NULL : !told)) {
+        if (!ours || !streq(str_or(cd->rack_nodes, ""), ret->nodes) ||
+            (n ? cd->rack_empty != NULL : !recorded)) {
                 ret->step = RACKS_NOTE;
         } else if (doubted || (over && f->stale)) {
                 ret->step = RACKS_HOLD;

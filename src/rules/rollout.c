@@ -4,9 +4,10 @@
 #include "base/diag.h"
 
 struct count {
-        size_t idle;    /* nodes whose daemon is idle: those that the template may reach */
+        size_t idle;    /* nodes with an idle daemon, which the template may reach */
         size_t healthy; /* daemons with the newest template */
-        size_t coming;  /* daemons that are replaced, or have the newest template and are not healthy */
+        size_t coming;  /* daemons that are being replaced, or that have the newest template and are not
+                           healthy yet */
 };
 
 static int64_t healthy_in_s(const struct rollout_daemon *d, int64_t now) {
@@ -21,33 +22,34 @@ static bool is_healthy(const struct rollout_daemon *d, int64_t now) {
         return may_become_healthy(d) && healthy_in_s(d, now) <= 0;
 }
 
-/* An earlier template that crashes serves nobody, so nothing is lost. Such a daemon is replaced at once, and
- * is the one on which the newest template is tried. */
+/* A daemon with an earlier template that crashes serves no claim, so it is replaced at once. The newest
+ * template is tried on it first. */
 static bool is_broken(const struct rollout_daemon *d) {
         return d->outdated && d->crashing && d->idle;
 }
 
-/* One that terminates and serves is not being replaced yet: a pod may hold it for weeks. */
-static bool is_going(const struct rollout_daemon *d) {
+/* The daemon is being replaced. A daemon that terminates and still serves does not count yet, because a pod
+ * may use it for weeks. */
+static bool is_being_replaced(const struct rollout_daemon *d) {
         return d->spent || (d->removed && d->idle);
 }
 
 static void count_one(const struct rollout_daemon *d, int64_t now, struct count *c, struct rollout *ret) {
-        bool healthy = !d->outdated && !is_going(d) && is_healthy(d, now);
+        bool healthy = !d->outdated && !is_being_replaced(d) && is_healthy(d, now);
         c->idle += d->idle;
         c->healthy += healthy;
-        c->coming += is_going(d) || is_broken(d) || (!d->outdated && !healthy);
+        c->coming += is_being_replaced(d) || is_broken(d) || (!d->outdated && !healthy);
         ret->n_outdated += d->outdated;
         ret->n_busy += d->outdated && !d->idle && !d->removed;
         ret->n_crashing += !d->outdated && !d->removed && d->crashing;
-        if (d->outdated || is_going(d) || healthy || !may_become_healthy(d))
+        if (d->outdated || is_being_replaced(d) || healthy || !may_become_healthy(d))
                 return;
         if (!ret->recheck_s || healthy_in_s(d, now) < ret->recheck_s)
                 ret->recheck_s = healthy_in_s(d, now);
 }
 
-/* How many more daemons may be replaced now. Until one is healthy they are tried one by one; one that crashes
- * is not waited for, because the fault may be its node's, but it counts. */
+/* How many more daemons may be replaced now. Until one is healthy, they are tried one by one. A daemon that
+ * crashes is not waited for, because the node may be the cause, but it counts. */
 static size_t room_left(const struct count *c, size_t crashing, size_t tenth, bool proven) {
         size_t reached = c->coming + c->healthy;
         if (proven)
@@ -86,7 +88,7 @@ void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum
         size_t tenth = c.idle / 10 > 1 ? c.idle / 10 : 1;
         ret->proven = c.healthy >= tenth && ret->n_crashing <= tenth;
         size_t room = room_left(&c, ret->n_crashing, tenth, ret->proven);
-        /* A mark that is on its way is not withdrawn. */
+        /* Daemons with a requested mark come first, because the mark may be under way. */
         for (int pass = 0; pass < 2; pass++)
                 for (size_t i = 0; i < n; i++)
                         if (list[i].asked == (pass == 0))

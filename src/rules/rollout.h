@@ -1,51 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rollout: which daemons are replaced so that they run the newest template. Pure.
+/* rollout: decides which daemons are replaced so that they run the newest template. Pure.
  *
- * Only idle daemons are replaced. A new template is tried on one node first, then on a tenth of the idle
- * nodes, and reaches the rest when these are healthy, so that an image that crashes reaches at most a tenth
- * of the idle nodes (at least one). Every daemon with the newest template counts, also one that the DaemonSet
- * controller created for another reason. Nothing is remembered: a controller that has just started decides
- * the same. Daemons on nodes that are not ready are left alone, and nothing waits for them. */
+ * Only idle daemons are replaced. A new template is first tried on one node, then on a tenth of the idle
+ * nodes. It reaches the rest when these daemons are healthy. So an image that crashes reaches at most a tenth
+ * of the idle nodes (at least one). Every daemon with the newest template counts, even if the DaemonSet
+ * controller created it for another reason. Nothing is remembered: a controller that has just started decides
+ * the same. Daemons on nodes that are not ready are not replaced, and nothing waits for them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A daemon is healthy after this time without a restart. */
+/* A daemon is healthy when it has run for this time without a restart. */
 enum { ROLLOUT_HEALTHY_S = 60 };
 
 struct rollout_daemon {
         bool outdated;     /* it does not run the newest template */
-        bool node_ready;   /* its Node is there and ready */
-        bool spent;        /* its claim was unprepared, so that no container of it can start again */
-        bool removed;      /* its Pod is being deleted, or its removal is granted */
-        bool asked;        /* its mark was asked for, and may be on its way */
+        bool node_ready;   /* its Node exists and is Ready */
+        bool spent;        /* its claim was unprepared, so none of its containers can start again */
+        bool removed;      /* its Pod is being deleted, or its removal is granted (marked) */
+        bool asked;        /* the controller has requested its mark; the write may be under way */
         bool idle;         /* it has no assignment, or IMEX has never been READY in it */
         bool reported;     /* it has reported in this Pod */
         bool crashing;     /* its container has ended, and waits or was restarted before the first report */
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
-        bool fresh_wanted; /* it has served a domain, and is to be replaced before the node joins another */
-        int64_t started;   /* when its container was first seen to run; 0: it does not run */
+        bool fresh_wanted; /* it has served an IMEX domain, and must be replaced before the node joins
+                              another */
+        int64_t started;   /* when its container was first seen running; 0: it does not run */
 };
 
 enum rollout_choice {
         ROLLOUT_KEEP,    /* it runs the newest template, or is being removed */
-        ROLLOUT_REPLACE, /* now */
-        ROLLOUT_WAIT,    /* for the daemons with the newest template to become healthy */
-        ROLLOUT_BUSY,    /* until it is idle */
+        ROLLOUT_REPLACE, /* replace it now */
+        ROLLOUT_WAIT,    /* wait until the daemons with the newest template are healthy */
+        ROLLOUT_BUSY,    /* wait until it is idle */
         ROLLOUT_SKIP     /* its node is not ready */
 };
 
 struct rollout {
-        bool proven;       /* enough daemons are healthy: the template may reach every node */
-        size_t n_outdated; /* on ready nodes, being removed or not */
-        size_t n_busy;     /* of these, not idle */
-        size_t n_crashing; /* of those with the newest template */
-        int64_t recheck_s; /* a daemon may be healthy by then; 0: no need */
+        bool proven;       /* enough daemons are healthy, so the template may reach every node */
+        size_t n_outdated; /* on ready nodes, including those that are being removed */
+        size_t n_busy;     /* those of them that are not idle */
+        size_t n_crashing; /* daemons with the newest template that crash */
+        int64_t recheck_s; /* decide again after this time, when a daemon may be healthy; 0: no need */
 };
 
-/* choices[i] is that of list[i]; of equal ones those that were asked for, then the first are replaced first.
- */
+/* Sets choices[i] for list[i]. Among equal daemons, those with a requested mark are replaced first, then in
+ * the order of the list. */
 void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum rollout_choice *choices,
                   struct rollout *ret);

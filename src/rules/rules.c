@@ -48,7 +48,8 @@ bool rules_gpu_label(bool enabled, const char *current, const char *ours, const 
         *ret_label = current;
         *ret_ours = ours;
         if (current && !is_ours) {
-                *ret_ours = NULL; /* another owner took over: what we wrote once means nothing any more */
+                *ret_ours = NULL; /* another writer changed the label, so the value that the controller wrote
+                                     no longer matters */
         } else if (!enabled || (clique && !*clique)) {
                 *ret_label = *ret_ours = NULL;
         } else if (clique) {
@@ -61,8 +62,7 @@ bool rules_gpu_label(bool enabled, const char *current, const char *ours, const 
 
 enum { NOWHERE = -1 };
 
-/* What is known of a node, and of an index, while they are given out: a clique without names may have ten
- * thousand of them. */
+/* Hash tables of nodes and indices: a ComputeDomain without a partition may have ten thousand nodes. */
 struct node_known {
         UT_hash_handle hh;
         const char *node;
@@ -73,8 +73,8 @@ struct node_known {
 struct index_known {
         UT_hash_handle hh;
         int64_t index;
-        ptrdiff_t first_held; /* as above; NOWHERE: nobody held it */
-        bool freed, taken;    /* in the list of those used before; by a member */
+        ptrdiff_t first_held; /* as above; NOWHERE: no node held it */
+        bool freed, taken;    /* in the list of freed indices; used by a member */
 };
 
 struct known {
@@ -128,18 +128,18 @@ static int64_t keep(struct known *k, const struct rules_index *held, const char 
                 return -1;
         struct index_known *index = find_index(k, held[node->first_held].index);
         if (index->first_held != node->first_held)
-                return -1; /* two hold it, and the other comes first */
+                return -1; /* another node holds it, too, and comes first */
         index->taken = true;
         return index->index;
 }
 
-/* Where the search for a free index goes on: what it has passed does not become free again. */
+/* Where the search for a free index continues. Indices that it has passed do not become free again. */
 struct search {
-        int64_t unused; /* the lowest that may never have been used */
-        size_t freed;   /* the first of the list that may be free */
+        int64_t unused; /* the lowest index that may never have been used */
+        size_t freed;   /* the first index in the list that may be free */
 };
 
-/* The lowest index that was never used, else the one that has been free for longest, else -1. */
+/* The lowest index that was never used, or else the index that has been free for longest, or else -1. */
 static int64_t take_free(struct known *k, struct search *s, const int64_t *freed, size_t n_freed,
                          int64_t max_nodes) {
         struct index_known *x;
@@ -163,8 +163,7 @@ static int64_t take_free(struct known *k, struct search *s, const int64_t *freed
 void rules_indices(const struct rules_index *held, size_t n_held, const int64_t *freed, size_t n_freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
                    struct rules_index *ret_indices, const int64_t **ret_freed, size_t *ret_n_freed) {
-        /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
-         * to be given again. */
+        /* An index that is freed in this step is appended to the list, so it is reused last. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
         size_t n_list = 0, n = 0;
         struct known k = { .a = a };

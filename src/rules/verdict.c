@@ -10,7 +10,7 @@
 
 enum { NAMED_AT_MOST = 5 };
 
-/* What the object lists, sorted by name, because domains may have thousands of nodes. */
+/* The nodes that the object lists, sorted by name, because ComputeDomains may have thousands of nodes. */
 struct listed {
         const struct domain_node **list;
         size_t n;
@@ -48,7 +48,7 @@ static const struct domain_node *node_at(const struct listed *l, const char *nam
         return NULL;
 }
 
-/* The same for names that come in their order: *at is where the search goes on. */
+/* The same for names in sorted order: *at is where the search continues. */
 static const struct domain_node *next_node_at(const struct listed *l, const char *name, size_t *at) {
         int order = -1;
         while (*at < l->n && (order = strcmp(l->list[*at]->node, name)) < 0)
@@ -63,7 +63,7 @@ static const struct cd_condition *condition_at(const struct compute_domain *cd, 
         return NULL;
 }
 
-/* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`. */
+/* "node-1: why; node-2: why; and 3 more", of all members in the state `why`. */
 static const char *name_them(const struct membership *all, enum member_why why, struct arena *a) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
         size_t n = 0;
@@ -92,7 +92,7 @@ static size_t count_staying(const struct membership *all) {
         return n;
 }
 
-/* A node that is lost often is why another one fails, and neither hides the other. */
+/* A lost node is often the reason why another one fails, so both are named. */
 static const char *name_lost(const struct membership *all, struct arena *a) {
         const char *lost = name_them(all, MEMBER_LOST, a);
         return any(all, MEMBER_FAILING) ? message_of(a, "%s; %s", lost, name_them(all, MEMBER_FAILING, a))
@@ -126,20 +126,20 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                 }
         if (any(all, MEMBER_STARTING)) {
                 c->reason = REASON_NODES_NOT_READY;
-                c->message =
-                        message_of(a, "%lld of %zu nodes are ready. %s%s", (long long)v->nodes_ready,
-                                   count_staying(all), name_them(all, MEMBER_STARTING, a),
-                                   all->no_daemon ? ". If no daemon Pod comes: kubectl describe daemonset -A "
-                                                    "-l " CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
-                                                  : "");
+                c->message = message_of(
+                        a, "%lld of %zu nodes are ready. %s%s", (long long)v->nodes_ready, count_staying(all),
+                        name_them(all, MEMBER_STARTING, a),
+                        all->no_daemon ? ". If no daemon Pod is created: kubectl describe daemonset -A "
+                                         "-l " CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
+                                       : "");
         } else if ((int64_t)v->n_joined < cd->num_nodes) {
                 c->reason = REASON_NODES_MISSING;
-                c->message = message_of(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_joined,
+                c->message = message_of(a, "%zu nodes have joined, but spec.numNodes is %lld", v->n_joined,
                                         (long long)cd->num_nodes);
         } else if (!v->n_joined) {
                 c->status = "True";
                 c->reason = REASON_NO_NODES;
-                c->message = "No pod uses this domain yet";
+                c->message = "No pod uses this ComputeDomain yet";
         } else {
                 c->status = "True";
                 c->reason = REASON_ALL_NODES_READY;
@@ -148,14 +148,14 @@ static void condition_ready(const struct compute_domain *cd, const struct member
         }
 }
 
-/* Its daemons are the Go driver's, and so is who joins. */
+/* The Go driver's daemons serve the ComputeDomain and decide which nodes join. */
 static void add_go(const struct membership *all, struct arena *a, struct verdict *v) {
         struct cd_condition *c = &v->conditions[0];
         c->message = message_of(a, "%s. %s", c->message, all->go);
         c->reason = REASON_FORMED_BY_GO_DRIVER;
 }
 
-/* Nodes of which the same is to be said. */
+/* Nodes with the same problem. */
 struct names {
         struct buf text;
         size_t n;
@@ -174,8 +174,8 @@ static const char *end_names(struct names *w, struct arena *a) {
         return s;
 }
 
-/* How many peers a daemon has found is in its Pod's annotation: it moves with each that comes, and would be a
- * write each time. */
+/* The number of connected peers is in the annotation of the daemon's Pod. In the status, each peer that
+ * connects would cause a write. */
 static void condition_peers(const struct membership *all, struct arena *a, struct verdict *v) {
         struct cd_condition *c = &v->conditions[1];
         struct names missing = { BUF_INIT(8192), 0 };
@@ -200,7 +200,7 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
         const char *missing_text = end_names(&missing, a);
         if (!n) {
                 c->reason = REASON_NO_FABRIC_NODES;
-                c->message = "No node with a fabric has joined";
+                c->message = "No node with an NVLink partition has joined";
         } else if (missing.n) {
                 c->status = "False";
                 c->reason = REASON_PEERS_MISSING;
@@ -208,7 +208,7 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
         } else {
                 c->status = "True";
                 c->reason = REASON_ALL_CONNECTED;
-                c->message = "All IMEX daemons have found each other";
+                c->message = "All IMEX peers are connected";
         }
 }
 
@@ -241,7 +241,7 @@ static bool same_conditions(const struct compute_domain *cd, const struct verdic
                cd->cliques == v->cliques;
 }
 
-/* What follows from the conditions and from what the object says. */
+/* Derives the rest of the verdict from the conditions and the object. */
 static void conclude(const struct compute_domain *cd, const struct listed *l, bool conditions, int64_t now,
                      struct verdict *v) {
         v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
@@ -257,8 +257,8 @@ static void conclude(const struct compute_domain *cd, const struct listed *l, bo
                      (conditions && !same_conditions(cd, v));
 }
 
-/* Leaves as many nodes as a status may list; who is listed stays, so that a node that leaves moves nobody but
- * the one that takes its place. */
+/* Limits the nodes to those that a status may list. Nodes that are already listed stay, so when a node
+ * leaves, only its place changes. */
 static void cut(const struct listed *l, struct verdict *v) {
         size_t old = 0, room = VERDICT_NODES, kept = 0;
         v->n_nodes = v->n_joined;
@@ -314,12 +314,11 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY, problem->reason ? "False" : "True", .reason = REASON_ADMITTED,
-                .message =
-                        of_daemons
-                                ? "Admitted, and the claim template for its pods exists. This says nothing "
-                                  "about IMEX, which the daemons run for all ComputeDomains"
-                                : "Admitted, and the claim template for its pods exists. This says nothing "
-                                  "about the IMEX of the hosts"
+                .message = of_daemons
+                                   ? "Admitted, and the claim template for its pods exists. This does not "
+                                     "include the state of IMEX, which the daemons run for all ComputeDomains"
+                                   : "Admitted, and the claim template for its pods exists. This does not "
+                                     "include the state of IMEX on the hosts"
         };
         if (problem->reason) {
                 ret->conditions[0].reason = problem->reason;
@@ -339,9 +338,8 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                 "False",
                 REASON_OTHER_MODE,
                 message_of(a,
-                           "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
-                           "for this ComputeDomain but "
-                           "delete it: delete it when its pods are gone, and create it again",
+                           "Formed in IMEX mode %s, but the driver runs in %s now (%s) and can only delete "
+                           "this ComputeDomain. Delete it when its pods have ended, and create it again",
                            formed_in, mode->name, mode->chosen_by),
         };
         conclude(cd, NULL, conditions, now, ret);
@@ -352,12 +350,12 @@ static void add(struct verdict_event *list, size_t *n, bool warning, const char 
         list[(*n)++] = (struct verdict_event){ warning, reason, message };
 }
 
-/* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two
- * thousand while it forms. */
+/* An Event about all nodes that changed in the same way in one step. Otherwise a ComputeDomain of a thousand
+ * nodes would cause two thousand Events while it forms. */
 struct news {
-        const char *reason, *one, *many; /* "Node %s <one>", "%zu nodes <many>: ..." */
+        const char *reason, *one, *many; /* texts: "Node %s <one>", "%zu nodes <many>: ..." */
         struct buf names;
-        const char *only; /* the text about the first */
+        const char *only; /* the message if there is only one node */
         size_t n;
 };
 
@@ -371,7 +369,7 @@ static void gather_news(struct news *w, struct arena *a, const char *node, const
                 buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
 }
 
-static void tell_news(struct news *w, struct arena *a, struct verdict_event *list, size_t *n) {
+static void add_news(struct news *w, struct arena *a, struct verdict_event *list, size_t *n) {
         if (w->n > NAMED_IN_NEWS)
                 buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
         if (w->n)
@@ -383,19 +381,20 @@ static void tell_news(struct news *w, struct arena *a, struct verdict_event *lis
 
 static void joined(struct news *w, struct arena *a, const struct domain_node *now) {
         if (*now->clique_id)
-                gather_news(
-                        w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
-                        message_of(a, " clique %s with index %lld", now->clique_id, (long long)now->index));
+                gather_news(w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
+                            message_of(a, " partition %s with index %lld", now->clique_id,
+                                       (long long)now->index));
         else
-                gather_news(w, a, now->node, " (no fabric)",
-                            "; it has no fabric, so its pods get no channel");
+                gather_news(w, a, now->node, " (no NVLink partition)",
+                            "; it has no NVLink partition, so its pods get no channel");
 }
 
 static void node_warning(const struct domain_node *was, const struct domain_node *now, const struct member *m,
                          struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, REASON_NODE_MOVED,
-                    message_of(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
+                    message_of(a,
+                               "Node %s has moved from partition %s, index %lld to partition %s, index %lld",
                                now->node, str_or(was->clique_id, "none"), (long long)was->index,
                                str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
@@ -417,11 +416,11 @@ static size_t node_events(const struct compute_domain *cd, const struct membersh
                       are = sort_listed(v->nodes, v->n_nodes, a);
         const struct member *m = all->members;
         size_t n = 0;
-        /* Who takes the place of another in a list that is full has not joined just now. */
+        /* A node that takes the place of another one in a full list has not joined just now. */
         bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
         for (size_t i = 0; i < v->n_nodes; i++) {
                 const struct domain_node *now = &v->nodes[i], *was = node_at(&were, now->node);
-                while (!streq(m->entry.node, now->node)) /* both are in the order of names */
+                while (!streq(m->entry.node, now->node)) /* both are sorted by name */
                         m++;
                 if (was)
                         node_warning(was, now, m, a, list, &n);
@@ -435,14 +434,14 @@ static size_t node_events(const struct compute_domain *cd, const struct membersh
         for (size_t i = 0; i < cd->n_nodes && !full; i++)
                 if (!node_at(&are, cd->nodes[i].node))
                         gather_news(&left, a, cd->nodes[i].node, "", "");
-        tell_news(&in, a, list, &n);
-        tell_news(&ready, a, list, &n);
-        tell_news(&left, a, list, &n);
+        add_news(&in, a, list, &n);
+        add_news(&ready, a, list, &n);
+        add_news(&left, a, list, &n);
         return n;
 }
 
-/* That an IMEX which it has not to itself fails a domain in use, or does so no more, also when nobody knew
- * for a while in between. */
+/* Adds an Event when a shared IMEX fails a ComputeDomain in use, and when it works again, even if its state
+ * was unknown in between. */
 static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list,
                        size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
@@ -473,7 +472,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
                 add(list, &n, true, now->reason, now->message);
-        /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
+        /* An unused ComputeDomain is Ready, which needs no Event. */
         if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
                 add(list, &n, false, CONDITION_READY, now->message);
         else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)

@@ -194,10 +194,9 @@ compact_etcd() {
 	local pid before
 	pid=$(imex_pid 3) before=$(daemon_field 3 .metadata.uid)
 	"$cluster/clique" 3 1
-	eventually 60 clique_label_is 3 1 # no event announces the change: the plugin looks every 30 s
-	# The daemon in use keeps its index, by which its peers know it, and the status reports that its node is in
-	# another partition now.
-	eventually 20 ready_message_has d "claims clique"
+	eventually 60 clique_label_is 3 1 # nothing announces it: the plugin looks every 30 s
+	# The daemon in use keeps its index, by which its peers know it, and the status reports that its node is in another clique now.
+	eventually 20 condition_says d "reports clique ID"
 	[[ $(domain_field d .status.cliques) == 2 && $(imex_pid 3) == "$pid" ]]
 	k -n "$ns" delete pod b >/dev/null
 	worker c d 3

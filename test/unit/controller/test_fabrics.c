@@ -234,7 +234,7 @@ static void a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock(v
         w->is_cut = true;
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->n_lease_lists == 2 && strstr(w->patched, "ChannelsHeld"));
-        assert_non_null(strstr(w->patched, "node n1 has shown no life"));
+        assert_non_null(strstr(w->patched, "node n1 has not renewed its Lease"));
         assert_non_null(strstr(w->patched, "\"id\":1"));
 }
 

@@ -99,8 +99,9 @@ static void its_readiness_comes_from_its_cliques(void **state) {
         assert_string_equal(world_cd(w, a)->status, "NotReady");
         assert_int_equal(world_cd(w, a)->n_nodes, 2);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "FormedByGoDriver");
-        assert_non_null(strstr(world_condition(w, a, "Ready")->message,
-                               "1 of 2 nodes are ready. node-b: its daemon of the Go driver is not ready"));
+        assert_non_null(
+                strstr(world_condition(w, a, "Ready")->message,
+                       "1 of 2 nodes are ready. node-b: the daemon of the Go driver on it is not ready"));
         arena_free(a);
 }
 

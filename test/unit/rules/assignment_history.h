@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment_history: random histories for rules/assignment. Claims come and go, daemons follow the object,
- * restart, are replaced, or are force-deleted while they run, nodes reboot and vanish, reports are late, one
- * node lies, and etcd is restored. Whatever the order: no two honest nodes run one domain with the same
- * index, each decision passes its check, and when all is quiet each node runs the domain that it is wanted
- * in. */
+/* assignment_history: random histories for rules/assignment. Claims are created and deleted. Daemons follow
+ * the object, restart, are replaced, or are force-deleted while they run. Nodes reboot and vanish, reports
+ * are late, one node lies, and etcd is restored. In each history: no two honest nodes run one IMEX domain
+ * with the same index, each decision passes its check, and at the end each node runs the IMEX domain that it
+ * is wanted in. */
 #pragma once
 
 #include <setjmp.h>
@@ -39,10 +39,10 @@ static bool chance(unsigned percent) {
 
 /* ---- the world ---- */
 
-/* What a daemon reports: what it is in, and its words about epochs. */
+/* The report of a daemon: its assignment, and what it reports about epochs. */
 struct report {
-        bool is;      /* there is one */
-        unsigned pod; /* of which Pod, which has a claim of the same number */
+        bool is;      /* there is a report */
+        unsigned pod; /* the Pod; its claim has the same number */
         unsigned boot;
         int domain; /* -1: none */
         int64_t index, epoch, seen, recount;
@@ -56,10 +56,10 @@ struct host {
         unsigned boot;
         int wanted;          /* -1: no claim */
         bool runs;           /* a daemon's process runs */
-        struct report own;   /* what it is in */
-        bool has_pod;        /* the Pod of that process is in the API */
-        bool cut;            /* nothing that it says is heard, nor does it hear anything */
-        unsigned unprepared; /* the claim that its plugin has unprepared last; 0: none */
+        struct report own;   /* its assignment */
+        bool has_pod;        /* the API server has the Pod of that process */
+        bool cut;            /* it neither sends nor receives anything */
+        unsigned unprepared; /* the claim that its plugin unprepared last; 0: none */
 };
 
 struct object {
@@ -70,7 +70,7 @@ struct object {
         int64_t epoch, recount;
 };
 
-/* What is in etcd. */
+/* The content of etcd. */
 struct stored {
         struct object object;
         struct report reports[NODES];
@@ -83,7 +83,7 @@ struct history {
         struct stored now, backup;
         bool has_backup, went_back;
         unsigned pods, boots;
-        int liar; /* -1: nobody */
+        int liar; /* -1: none */
         uint64_t seed;
         unsigned step;
         void (*on_decision)(void *u, const struct assignment_input *in, const struct assignment *out);
@@ -112,7 +112,7 @@ static bool may_take(struct history *h, const struct report *r, const struct fab
                streq(x->boot_id, number(h, "boot", r->boot));
 }
 
-/* The daemon sees the object and does what it says; now and then it has not ended its IMEX yet. */
+/* The daemon sees the object and follows it. Sometimes it has not stopped its IMEX yet. */
 static void obey(struct history *h, int i) {
         struct host *n = &h->nodes[i];
         struct report *r = &n->own;
@@ -129,7 +129,7 @@ static void obey(struct history *h, int i) {
                 while (!streq(uids[domain], o->domains[d].owner.uid))
                         domain++;
                 if (r->domain == domain && r->epoch == x->epoch) {
-                        /* In use until the claims are gone. */
+                        /* IMEX is in use until the claims are deleted. */
                         if (fabric_is_leaving(x) && n->wanted != domain && chance(70)) {
                                 r->domain = -1;
                                 r->ready = false;
@@ -155,7 +155,7 @@ static void obey(struct history *h, int i) {
         if (o->epoch > r->seen)
                 r->seen = o->epoch;
         r->recount = o->recount > r->recount ? o->recount : r->recount;
-        /* What is not listed any more need not be said any more. */
+        /* A left epoch that the object no longer lists need not be reported any more. */
         if (r->n_left == LEFT_MAX)
                 r->n_left = 0;
 }
@@ -168,7 +168,7 @@ static void send_report(struct history *h, int i) {
                 h->now.unprepared[i] = n->unprepared;
 }
 
-/* A new Pod with its own claim comes; the claim of before has been unprepared. */
+/* A new Pod with its own claim is created. The claim of the earlier one has been unprepared. */
 static void start_daemon(struct history *h, int i) {
         struct host *n = &h->nodes[i];
         n->runs = n->has_pod = true;
@@ -186,7 +186,7 @@ static void end_daemon(struct history *h, int i) {
 
 /* ---- the controller ---- */
 
-static void look(struct history *h, int i, struct assignment_node *ret) {
+static void observe(struct history *h, int i, struct assignment_node *ret) {
         const struct host *n = &h->nodes[i];
         const struct report *r = &h->now.reports[i];
         *ret = (struct assignment_node){ .name = names[i],
@@ -228,7 +228,7 @@ static void decide(struct history *h) {
         struct object *o = &h->now.object;
         struct assignment out;
         for (int i = 0; i < NODES; i++)
-                look(h, i, &nodes[i]);
+                observe(h, i, &nodes[i]);
         for (int i = 0; i < DOMAINS; i++)
                 domains[i] = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uids[i], uids[i] },
                                                          .idle = chance(20) };
@@ -257,7 +257,7 @@ static void decide(struct history *h) {
         h->went_back = false;
 }
 
-/* ---- what must hold ---- */
+/* ---- the invariants ---- */
 
 static void check(const struct history *h) {
         for (int i = 0; i < NODES; i++)
@@ -269,12 +269,12 @@ static void check(const struct history *h) {
                 }
 }
 
-/* ---- what happens ---- */
+/* ---- the events ---- */
 
-/* The leader sees that the version of the object has gone back, or it is a new one, which is started after
- * the daemons: each has seen the object of before, sees this one, and reports. A new leader cannot know of a
- * daemon that nobody hears of, so the procedure for a restore has such a node checked first
- * (docs/reference/failures.md). */
+/* The leader sees that the resource version of the object has decreased. Or there is a new leader, which is
+ * started after the daemons: each daemon has seen the earlier object, sees the restored one, and reports. A
+ * new leader cannot know of a daemon that is cut off, so the procedure for a restore requires a check of such
+ * a node (docs/reference/failures.md). */
 static void restore(struct history *h) {
         int64_t epoch = h->now.object.epoch;
         h->now = h->backup;
@@ -296,10 +296,10 @@ static void happen(struct history *h, int i) {
         case 0:
         case 1:
         case 2:
-                /* One that is in a domain with its claims first loses them. */
+                /* A node that is in an IMEX domain with claims loses the claims first. */
                 n->wanted = n->wanted >= 0 ? -1 : (int)draw(DOMAINS);
                 break;
-        case 3: /* the Pod is deleted and ends, or a new one comes */
+        case 3: /* the Pod is deleted and ends, or a new one is created */
                 if (n->runs && n->has_pod && (n->own.domain < 0 || n->wanted != n->own.domain))
                         end_daemon(h, i);
                 break;
@@ -307,9 +307,9 @@ static void happen(struct history *h, int i) {
                 if (!n->runs && n->exists)
                         start_daemon(h, i);
                 break;
-        case 5: /* its container restarts and remembers all */
+        case 5: /* its container restarts, and keeps its memory */
                 break;
-        case 6: /* power is lost: the same Pod runs again, without memory */
+        case 6: /* power fails: the same Pod runs again, without its memory */
                 if (n->exists && chance(50)) {
                         n->boot = ++h->boots;
                         n->unprepared = 0;
@@ -321,20 +321,20 @@ static void happen(struct history *h, int i) {
                         }
                 }
                 break;
-        case 7: /* force-deleted: what runs goes on, and nobody hears of it */
+        case 7: /* force-deleted: the process continues, and nobody receives its reports */
                 if (n->runs && n->has_pod && chance(30)) {
                         n->has_pod = false;
                         h->now.reports[i].is = false;
                 }
                 break;
-        case 8: /* the kubelet ends what has no Pod */
+        case 8: /* the kubelet ends processes without a Pod */
                 if (n->runs && !n->has_pod && !n->cut)
                         end_daemon(h, i);
                 break;
         case 9:
                 n->cut = n->exists && chance(20);
                 break;
-        case 10: /* it is off for good, and its object is deleted; or it comes back */
+        case 10: /* the node is off permanently and its Node is deleted; or it returns */
                 if (!n->exists) {
                         n->exists = true;
                         n->boot = ++h->boots;
@@ -361,7 +361,7 @@ static void happen(struct history *h, int i) {
         }
 }
 
-/* Pods that a restore brought back, or that it does not know, end and are replaced by the kubelets. */
+/* The kubelets end and replace Pods that a restore has brought back, or that the restored state lacks. */
 static void settle_pods(struct history *h) {
         for (int i = 0; i < NODES; i++) {
                 struct host *n = &h->nodes[i];
@@ -375,7 +375,7 @@ static void settle_pods(struct history *h) {
         }
 }
 
-/* More nodes than slots: some wait. */
+/* There are more nodes than slots, so some wait. */
 static bool is_full(const struct history *h, int domain) {
         int n = 0;
         for (int i = 0; i < NODES; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment_world: nodes, ComputeDomains and the object of a partition, for tests of rules/assignment. Each
- * decision becomes the object of the next one. */
+/* assignment_world: nodes, ComputeDomains and the fabric object of a partition, for tests of
+ * rules/assignment. The result of each decision is the object for the next one. */
 #pragma once
 
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static struct assignment_domain *add_domain(struct world *w, const char *uid) {
         return d;
 }
 
-/* One decision, which becomes the object. */
+/* Makes one decision. Its result becomes the object. */
 static void step(struct world *w) {
         assignment_make(&w->in, w->a, &w->out);
         const char *broken = assignment_check(&w->in, &w->out, w->a);
@@ -96,7 +96,7 @@ static const struct fabric_assignment *of(const struct world *w, const char *uid
         return NULL;
 }
 
-/* The daemon does what the object says. */
+/* The daemon follows the object. */
 static void obey(struct world *w, struct assignment_node *n) {
         for (size_t i = 0; i < w->out.n_domains; i++) {
                 const struct fabric_assignment *x = fabric_assignment_of(&w->out.domains[i], n->name);
@@ -121,7 +121,7 @@ static void leave(struct world *w, struct assignment_node *n) {
         n->report.ready = false;
 }
 
-/* The node "n0" runs in domain "d", and its claims are still there. */
+/* The node "n0" runs in IMEX domain "d", and still has claims of it. */
 static struct assignment_node *running(struct world *w) {
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");

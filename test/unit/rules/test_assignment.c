@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules/assignment: who gets which index, what ends an epoch, and what frees an index. */
+/* rules/assignment: which node gets which index, how an epoch ends, and when an index is free. */
 #include "assignment_world.h"
 #include "render/objects.h"
 
@@ -18,9 +18,9 @@ static void succeed(struct world *w, struct assignment_node *n) {
                                                 .seen = w->out.epoch };
 }
 
-/* ---- who gets what ---- */
+/* ---- new assignments ---- */
 
-static void an_assignment_names_the_claim_and_the_boot_it_is_for(void **state) {
+static void an_assignment_names_claim_and_boot_of_its_daemon(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
@@ -59,7 +59,7 @@ static void a_node_without_a_daemon_that_can_take_it_gets_none(void **state) {
         assert_non_null(of(w, "d", "n9"));
 }
 
-static void a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh_pod(void **state) {
+static void with_fresh_pods_a_daemon_that_has_served_gets_no_other_domain(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
@@ -86,7 +86,7 @@ static void nothing_is_assigned_before_the_fabric_object_exists(void **state) {
         assert_int_equal(w->out.recount, 0);
 }
 
-static void who_comes_gets_the_index_that_has_been_free_for_longest(void **state) {
+static void a_new_node_gets_the_index_that_has_been_free_for_longest(void **state) {
         struct world *w = *state;
         w->in.slots = 2;
         struct assignment_node *n = running(w);
@@ -101,10 +101,10 @@ static void who_comes_gets_the_index_that_has_been_free_for_longest(void **state
         assert_int_equal(of(w, "d", "n0")->index, 1); /* never used */
 }
 
-/* ---- what ends an assignment ---- */
+/* ---- the end of an assignment ---- */
 
 /* failure: a slow watch does not show a claim -> its assignment stays */
-static void a_claim_that_a_cache_does_not_show_ends_nothing(void **state) {
+static void a_claim_that_a_cache_does_not_show_keeps_its_assignment(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->wanted = NULL;
@@ -117,11 +117,11 @@ static void a_claim_that_a_cache_does_not_show_ends_nothing(void **state) {
         assert_state(of(w, "d", "n0"), FABRIC_LEAVING); /* until there is proof */
         n->wanted = "d";
         step(w);
-        assert_state(of(w, "d", "n0"), ""); /* nothing has happened */
+        assert_state(of(w, "d", "n0"), ""); /* as before */
         assert_int_equal(of(w, "d", "n0")->epoch, 11);
 }
 
-static void a_deleted_domain_ends_although_claims_are_there(void **state) {
+static void a_deleted_domain_ends_although_claims_exist(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         w->domains[0].ending = true;
@@ -141,7 +141,7 @@ static void a_missing_report_of_a_daemon_frees_nothing(void **state) {
         struct assignment_node *n = running(w);
         n->wanted = NULL;
         n->released = true;
-        n->report = (struct assignment_report){ 0 }; /* its Pod is gone from the API */
+        n->report = (struct assignment_report){ 0 }; /* the API server no longer has its Pod */
         n->expected = false;
         for (int i = 0; i < 3; i++)
                 step(w);
@@ -149,7 +149,7 @@ static void a_missing_report_of_a_daemon_frees_nothing(void **state) {
         assert_int_equal(of(w, "d", "n0")->index, 0);
 }
 
-/* Each proof frees the index where no claim is left. */
+/* Each proof frees the index if no claim is left. */
 /* failure: a daemon ends without a report -> only proof that it has ended frees its index */
 static void a_proof_frees_the_index_of_a_node_without_claims(void **state) {
         for (int proof = 0; proof < 6; proof++) {
@@ -176,7 +176,7 @@ static void a_proof_frees_the_index_of_a_node_without_claims(void **state) {
         }
 }
 
-/* It ends the epoch, and not the membership: the successor keeps the place in a full domain. */
+/* It ends the epoch, but not the membership: the successor keeps its index in a full IMEX domain. */
 /* failure: a force-deleted or rebooted daemon has ended while claims remain -> its index is reserved for the
  * next */
 static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
@@ -206,7 +206,7 @@ static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
                         assert_null(x->claim);
                         assert_null(x->ip);
                 }
-                assert_null(of(w, "d", "n1")); /* no index is left */
+                assert_null(of(w, "d", "n1")); /* no index is free */
                 if (proof == 2) {
                         succeed(w, n);
                         step(w);
@@ -233,14 +233,14 @@ static void a_reservation_is_freed_when_the_claims_are_gone(void **state) {
 }
 
 /* failure: a stale cache shows an earlier Pod's report -> it does not count as the next daemon's */
-static void a_report_of_an_earlier_pod_does_not_count_as_a_successors(void **state) {
+static void a_report_of_an_earlier_pod_does_not_count_for_its_successor(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         succeed(w, n);
         step(w);
         obey(w, n);
         step(w);
-        /* A stale cache shows the Pod of before, with its last report. */
+        /* A stale cache shows the earlier Pod with its last report. */
         n->report = (struct assignment_report){ .pod_uid = "pod-n0",
                                                 .claim = "claim-n0",
                                                 .boot_id = n->report.boot_id,
@@ -290,7 +290,7 @@ static void a_report_that_the_slice_contradicts_does_not_count(void **state) {
         assert_int_equal(w->out.recount, 0);
 }
 
-/* ---- an address is in one domain at a time ---- */
+/* ---- an address is in one IMEX domain at a time ---- */
 
 /* failure: a node changes its IMEX domain -> its address is published after it has left the first */
 static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(void **state) {
@@ -312,7 +312,7 @@ static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(v
 /* ---- removals ---- */
 
 /* failure: an idle daemon is to be removed -> it is marked and gets no assignment [upgrade] */
-static void an_idle_daemon_is_marked_and_gets_nothing_more(void **state) {
+static void an_idle_daemon_is_marked_and_gets_no_assignment(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
@@ -320,7 +320,7 @@ static void an_idle_daemon_is_marked_and_gets_nothing_more(void **state) {
         step(w);
         assert_int_equal(w->out.n_removals, 1);
         assert_string_equal(w->out.removals[0].pod_uid, "pod-n0");
-        n->remove = NULL; /* the wish is forgotten, the mark is not */
+        n->remove = NULL; /* the controller no longer wants it, but the mark stays */
         n->wanted = "d";
         step(w);
         assert_int_equal(w->out.n_removals, 1);
@@ -338,7 +338,7 @@ static void a_daemon_that_serves_is_not_marked(void **state) {
         n->remove = "pod-n0";
         step(w);
         assert_int_equal(w->out.n_removals, 0);
-        n->report.ready = false; /* as one whose IMEX has never been READY */
+        n->report.ready = false; /* its IMEX has never been READY */
         step(w);
         assert_int_equal(w->out.n_removals, 1);
 }
@@ -418,9 +418,9 @@ static void a_partition_without_signs_of_a_restore_waits_for_no_node(void **stat
         assert_int_equal(of(w, "d", "n1")->index, 1);
 }
 
-/* Between one version of the object and the API server's word for the next, a proof that has freed an index
- * is missing again. */
-static void what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed(void **state) {
+/* After a new version of the object, the proof that freed an index is missing until the API server confirms
+ * it again. */
+static void an_ended_assignment_is_not_entered_again_before_its_end_is_confirmed(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w), *other = add_node(w, "n1");
         n->wanted = NULL;
@@ -432,7 +432,7 @@ static void what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_con
         other->wanted = "d";
         step(w);
         assert_false(w->out.changed || w->out.recount);
-        assert_null(of(w, "d", "n1")); /* it may run that index after all */
+        assert_null(of(w, "d", "n1")); /* the node may still run with this index */
         n->doubtful = false;
         n->dead = true;
         step(w);
@@ -503,10 +503,10 @@ static void a_second_restore_starts_another_recount(void **state) {
 }
 
 /* failure: fabric object and daemon differ -> what the daemon runs counts [etcd] */
-static void what_runs_counts_more_than_what_is_written(void **state) {
+static void a_running_assignment_counts_more_than_the_object(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
-        n->report.index = 5; /* of an object that was restored since */
+        n->report.index = 5; /* an index from an object that was restored since */
         step(w);
         assert_int_equal(of(w, "d", "n0")->index, 5);
         assert_true(w->out.repaired);
@@ -516,13 +516,13 @@ static void what_runs_counts_more_than_what_is_written(void **state) {
         other->report.index = 5;
         other->report.epoch = 11;
         step(w);
-        /* Both run with it: the second leaves. */
+        /* Both nodes run with the index: the second one leaves. */
         assert_state(of(w, "d", "n0"), "");
         assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
 }
 
-/* Otherwise each version of the object, for which the API server has yet to confirm the boot, would give the
- * index to the other one. */
+/* Otherwise each new version of the object would give the index to the other node, because the API server has
+ * not confirmed the boot for this version yet. */
 static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w), *other = add_node(w, "n1");
@@ -539,9 +539,10 @@ static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void 
         assert_state(of(w, "d", "n1"), "");
 }
 
-/* The object was put back: it lists an earlier domain of the node as active, and no claim is there. */
+/* The object was restored. It lists an earlier IMEX domain of the node as active, but the node has no claim
+ * of it. */
 /* failure: a stale leader assigns a node to another IMEX domain -> what its daemon runs counts */
-static void what_runs_counts_more_than_another_domain_that_is_written(void **state) {
+static void a_running_assignment_counts_more_than_another_listed_domain(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         const struct fabric_domain *was = w->in.old;
@@ -550,7 +551,7 @@ static void what_runs_counts_more_than_another_domain_that_is_written(void **sta
         n->wanted = "e";
         step(w);
         leave(w, n);
-        n->report.left = NULL; /* the object does not list it any more, so the daemon does not either */
+        n->report.left = NULL; /* the object no longer lists it, so the daemon does not list it, either */
         n->report.n_left = 0;
         n->report.domain = "e";
         n->report.epoch = of(w, "e", "n0")->epoch;
@@ -632,7 +633,7 @@ static void an_impossible_index_blocks_no_other(void **state) {
 }
 
 /* failure: the standing domain has no index left -> the nodes without one are named [standing] */
-static void nodes_for_which_no_index_is_left_in_the_standing_domain_are_named(void **state) {
+static void nodes_without_an_index_in_the_standing_domain_are_named(void **state) {
         struct world *w = *state;
         w->in.slots = 1;
         running(w);
@@ -644,7 +645,8 @@ static void nodes_for_which_no_index_is_left_in_the_standing_domain_are_named(vo
         assert_int_equal(w->out.slots, 1);
 }
 
-/* A tenant deletes and recreates ComputeDomains more quickly than their rows go. */
+/* A tenant deletes and recreates ComputeDomains faster than their IMEX domains are removed from the
+ * object. */
 /* failure: tenants recreate ComputeDomains quickly -> the fabric object has room for new ones [tenants] */
 static void the_fabric_object_has_room_after_many_domains(void **state) {
         struct world *w = *state;
@@ -691,7 +693,7 @@ static void a_domain_without_assignments_is_dropped_when_it_is_idle(void **state
         assert_int_equal(w->out.n_domains, 0);
 }
 
-/* ---- what must hold ---- */
+/* ---- the check ---- */
 
 /* failure: two nodes would get one index -> the object is not written, and AssignmentsWrong reports it */
 static void the_check_finds_every_wrong_assignment(void **state) {
@@ -707,7 +709,7 @@ static void the_check_finds_every_wrong_assignment(void **state) {
         add_node(w, "n0");
         add_node(w, "n1");
         assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "gives index 1"));
-        two[1].state = FABRIC_LEAVING; /* and it is new */
+        two[1].state = FABRIC_LEAVING; /* and this one is new */
         assert_non_null(assignment_check(&w->in, &out, w->a));
         two[1].index = 2;
         assert_null(assignment_check(&w->in, &out, w->a));
@@ -724,39 +726,39 @@ static void the_check_finds_every_wrong_assignment(void **state) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(an_assignment_names_the_claim_and_the_boot_it_is_for),
+                T(an_assignment_names_claim_and_boot_of_its_daemon),
                 T(a_node_without_a_daemon_that_can_take_it_gets_none),
-                T(a_daemon_that_has_served_gets_no_other_domain_where_each_has_a_fresh_pod),
+                T(with_fresh_pods_a_daemon_that_has_served_gets_no_other_domain),
                 T(nothing_is_assigned_before_the_fabric_object_exists),
-                T(who_comes_gets_the_index_that_has_been_free_for_longest),
-                T(a_claim_that_a_cache_does_not_show_ends_nothing),
-                T(a_deleted_domain_ends_although_claims_are_there),
+                T(a_new_node_gets_the_index_that_has_been_free_for_longest),
+                T(a_claim_that_a_cache_does_not_show_keeps_its_assignment),
+                T(a_deleted_domain_ends_although_claims_exist),
                 T(a_missing_report_of_a_daemon_frees_nothing),
                 T(a_proof_frees_the_index_of_a_node_without_claims),
                 T(a_proof_reserves_the_index_of_a_node_with_claims),
                 T(a_reservation_is_freed_when_the_claims_are_gone),
-                T(a_report_of_an_earlier_pod_does_not_count_as_a_successors),
+                T(a_report_of_an_earlier_pod_does_not_count_for_its_successor),
                 T(without_a_slice_a_report_only_reserves_an_index),
                 T(a_report_that_the_slice_contradicts_does_not_count),
                 T(a_node_that_changes_its_domain_shows_its_address_after_it_has_left),
-                T(an_idle_daemon_is_marked_and_gets_nothing_more),
+                T(an_idle_daemon_is_marked_and_gets_no_assignment),
                 T(a_daemon_that_serves_is_not_marked),
                 T(a_daemon_that_never_reported_is_marked),
                 T(each_sign_of_a_restore_starts_a_recount),
                 T(a_partition_without_signs_of_a_restore_waits_for_no_node),
-                T(what_a_node_ran_is_not_entered_again_while_its_end_has_yet_to_be_confirmed),
+                T(an_ended_assignment_is_not_entered_again_before_its_end_is_confirmed),
                 T(a_recount_waits_for_no_node_that_is_proven_gone),
                 T(a_recount_lasts_while_daemons_of_deleted_nodes_may_run),
                 T(a_new_object_assigns_nothing_while_a_vanished_node_may_run),
                 T(a_second_restore_starts_another_recount),
-                T(what_runs_counts_more_than_what_is_written),
+                T(a_running_assignment_counts_more_than_the_object),
                 T(a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it),
-                T(what_runs_counts_more_than_another_domain_that_is_written),
+                T(a_running_assignment_counts_more_than_another_listed_domain),
                 T(an_overtaken_assignment_is_not_listed),
                 T(a_node_cannot_use_up_the_epochs),
                 T(the_last_epoch_is_not_assigned),
                 T(an_impossible_index_blocks_no_other),
-                T(nodes_for_which_no_index_is_left_in_the_standing_domain_are_named),
+                T(nodes_without_an_index_in_the_standing_domain_are_named),
                 T(the_fabric_object_has_room_after_many_domains),
                 T(a_domain_without_assignments_is_dropped_when_it_is_idle),
                 T(the_check_finds_every_wrong_assignment),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules/assignment at its limits: objects that were edited by hand, facts that are missing, reports with
- * numbers that cannot be, and a full object. */
+/* rules/assignment at its limits: objects that were edited by hand, missing facts, reports with impossible
+ * numbers, and a full object. */
 #include "assignment_world.h"
 #include "imex/imex_files.h"
 
-/* The object as somebody may have written it: domain "d" with these assignments. */
+/* An object that somebody may have edited: IMEX domain "d" with these assignments. */
 static void write_object(struct world *w, struct fabric_assignment *list, size_t n) {
         struct fabric_domain *d = arena_alloc(w->a, sizeof *d);
         *d = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "d", "d" },
@@ -27,7 +27,7 @@ static struct fabric_assignment listed(const char *node, int64_t index, int64_t 
                                            .boot_id = "boot-n0" };
 }
 
-/* ---- what is not known proves nothing ---- */
+/* ---- unknown facts prove nothing ---- */
 
 /* failure: an assignment lacks its claim or boot ID -> it does not end for that reason */
 static void an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence(void **state) {
@@ -49,7 +49,7 @@ static void an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence
         assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
 }
 
-static void what_another_pod_of_the_node_has_left_is_proof(void **state) {
+static void an_epoch_that_another_pod_of_the_node_has_left_has_ended(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->wanted = NULL;
@@ -73,7 +73,7 @@ static void an_assignment_stays_while_neither_claims_nor_a_report_are_seen(void 
         assert_state(of(w, "d", "n0"), "");
 }
 
-static void a_node_in_doubt_gets_nothing(void **state) {
+static void a_doubtful_node_gets_no_assignment(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w), *other = add_node(w, "n1");
         other->wanted = "d";
@@ -81,7 +81,7 @@ static void a_node_in_doubt_gets_nothing(void **state) {
         step(w);
         assert_null(of(w, "d", "n1"));
         other->doubtful = false;
-        n->doubtful = true; /* the object lists what it runs, so nobody waits for the answer */
+        n->doubtful = true; /* the object lists what it runs, so no answer is needed */
         step(w);
         assert_false(w->out.unsure);
         assert_non_null(of(w, "d", "n1"));
@@ -113,8 +113,8 @@ static void a_recount_waits_for_a_node_whose_report_does_not_count(void **state)
         assert_int_equal(w->out.recount, 0);
 }
 
-/* The object was restored, and only an idle daemon that has seen a later epoch is heard. The object takes
- * over this epoch at once, so it would show nothing later. */
+/* The object was restored, and only an idle daemon reports that it has seen a later epoch. The object takes
+ * over this epoch at once, so the sign would be lost later. */
 /* failure: any daemon has seen a later epoch than the fabric object -> a recount starts [etcd] */
 static void a_later_epoch_on_any_node_is_a_sign_of_a_restore(void **state) {
         for (int i = 0; i < 4; i++) {
@@ -143,10 +143,10 @@ static void a_later_epoch_on_any_node_is_a_sign_of_a_restore(void **state) {
         (void)state;
 }
 
-/* ---- reports of what has ended ---- */
+/* ---- reports of ended epochs ---- */
 
 /* failure: a daemon reports an epoch that has ended -> it is not entered again */
-static void what_has_ended_is_not_entered_again(void **state) {
+static void an_ended_epoch_is_not_entered_again(void **state) {
         static const int64_t left = 9;
         for (int proof = 0; proof < 4; proof++) {
                 struct world *w = world_new();
@@ -162,7 +162,7 @@ static void what_has_ended_is_not_entered_again(void **state) {
                         n->boot_id = "a later boot";
                 if (proof == 2)
                         n->dead = true;
-                if (proof == 3) { /* it contradicts itself: what was left never runs again */
+                if (proof == 3) { /* the report contradicts itself: a left epoch never runs again */
                         n->report.left = &left;
                         n->report.n_left = 1;
                 }
@@ -176,7 +176,7 @@ static void what_has_ended_is_not_entered_again(void **state) {
 }
 
 /* failure: a report names an epoch as running and left -> it has ended */
-static void an_epoch_that_a_report_runs_and_has_left_has_ended(void **state) {
+static void an_epoch_that_a_report_names_as_running_and_left_has_ended(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         n->wanted = NULL;
@@ -187,7 +187,7 @@ static void an_epoch_that_a_report_runs_and_has_left_has_ended(void **state) {
         assert_null(of(w, "d", "n0"));
 }
 
-/* The object was put back: it reserves an index with which another node may run. */
+/* The object was restored. It reserves an index with which another node may run. */
 /* failure: a restored fabric object reserves an index that another node may run -> the reservation ends
  * [etcd] */
 static void a_reservation_yields_to_a_node_that_may_run_with_its_index(void **state) {
@@ -206,7 +206,7 @@ static void a_reservation_yields_to_a_node_that_may_run_with_its_index(void **st
         assert_int_equal(of(w, "d", "n0")->index, 0);
 }
 
-static void an_address_is_that_of_the_daemon_which_has_the_assignment(void **state) {
+static void the_address_belongs_to_the_daemon_with_the_assignment(void **state) {
         struct world *w = *state;
         struct fabric_assignment x = listed("n0", 1, 15, NULL);
         struct assignment_node *n = add_node(w, "n0");
@@ -215,13 +215,13 @@ static void an_address_is_that_of_the_daemon_which_has_the_assignment(void **sta
         n->wanted = "d";
         step(w);
         assert_string_equal(of(w, "d", "n0")->ip, "ip-n0");
-        n->report.claim = "claim-2"; /* its successor has yet to report that the epoch is over */
+        n->report.claim = "claim-2"; /* its successor has not reported yet that the epoch has ended */
         step(w);
         assert_int_equal(of(w, "d", "n0")->epoch, 15);
         assert_null(of(w, "d", "n0")->ip);
 }
 
-static void indices_that_are_freed_together_are_used_again_in_their_order(void **state) {
+static void indices_that_are_freed_together_are_reused_in_their_order(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = { listed("n0", 0, 15, FABRIC_LEAVING), listed("n1", 1, 14, NULL) };
         add_domain(w, "d");
@@ -235,9 +235,9 @@ static void indices_that_are_freed_together_are_used_again_in_their_order(void *
         assert_string_equal(w->out.domains[0].freed, "0,1");
 }
 
-/* ---- domains ---- */
+/* ---- IMEX domains ---- */
 
-static void what_a_node_runs_for_a_domain_that_is_not_known_is_entered(void **state) {
+static void a_running_assignment_of_an_unknown_domain_is_entered(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         n->report.domain = "unknown";
@@ -249,7 +249,7 @@ static void what_a_node_runs_for_a_domain_that_is_not_known_is_entered(void **st
         assert_int_equal(w->out.domains[0].slots, SLOTS);
 }
 
-/* Whatever its nodes run or report. */
+/* Independently of what its nodes run or report. */
 static void the_names_and_the_port_of_a_new_domain_follow_from_its_uid(void **state) {
         for (int i = 0; i < 3; i++) {
                 struct world *w = world_new();
@@ -273,8 +273,8 @@ static void the_names_and_the_port_of_a_new_domain_follow_from_its_uid(void **st
         (void)state;
 }
 
-/* As an object of before may have it. */
-static void a_domain_that_is_listed_without_an_infix_stays_without(void **state) {
+/* An object of an earlier version may lack it. */
+static void a_domain_that_is_listed_without_an_infix_gets_none(void **state) {
         struct world *w = *state;
         struct fabric_assignment x = listed("n0", 1, 15, NULL);
         struct fabric_domain d = {
@@ -293,7 +293,7 @@ static void a_domain_that_is_listed_without_an_infix_stays_without(void **state)
         assert_int_equal(w->out.domains[0].port, 28001);
 }
 
-static void a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing(void **state) {
+static void a_node_that_is_wanted_in_an_unknown_domain_gets_no_assignment(void **state) {
         struct world *w = *state;
         add_node(w, "n0")->wanted = "unknown";
         step(w);
@@ -301,7 +301,7 @@ static void a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing(voi
         assert_false(w->out.changed);
 }
 
-static void a_domain_that_is_gone_ends_its_assignments(void **state) {
+static void a_domain_whose_owner_does_not_exist_ends_its_assignments(void **state) {
         struct world *w = *state;
         running(w);
         w->domains[0].gone = true;
@@ -309,7 +309,7 @@ static void a_domain_that_is_gone_ends_its_assignments(void **state) {
         assert_state(of(w, "d", "n0"), FABRIC_ENDING);
 }
 
-static void the_domain_that_stands_goes_with_its_last_node(void **state) {
+static void the_standing_domain_is_removed_with_its_last_node(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
         w->domains[0].stands = true;
@@ -320,7 +320,7 @@ static void the_domain_that_stands_goes_with_its_last_node(void **state) {
         assert_int_equal(w->out.n_domains, 0);
 }
 
-static void only_nodes_that_could_take_an_index_are_named_where_none_is_left(void **state) {
+static void only_nodes_that_could_take_an_index_are_named_when_none_is_free(void **state) {
         struct world *w = *state;
         w->in.slots = 1;
         running(w);
@@ -337,8 +337,8 @@ static void only_nodes_that_could_take_an_index_are_named_where_none_is_left(voi
         assert_string_equal(w->out.full[0], "n2");
 }
 
-/* Tenants have filled the object. What runs is listed nevertheless. */
-static void a_full_object_takes_only_what_runs(void **state) {
+/* Tenants have filled the object. Running IMEX domains are still listed. */
+static void a_full_object_takes_only_running_domains(void **state) {
         struct world *w = *state;
         struct fabric_domain *old = arena_alloc(w->a, ASSIGNMENT_DOMAINS_MAX * sizeof *old);
         struct fabric_assignment x = listed("n0", 0, 15, FABRIC_LEAVING);
@@ -380,7 +380,7 @@ static void a_report_with_an_impossible_epoch_does_not_count(void **state) {
         assert_int_equal(w->out.recount, 0);
 }
 
-static void without_an_epoch_that_is_left_no_recount_begins(void **state) {
+static void without_a_free_epoch_no_recount_begins(void **state) {
         struct world *w = *state;
         add_node(w, "n0");
         w->in.epoch = INT64_MAX;
@@ -391,7 +391,7 @@ static void without_an_epoch_that_is_left_no_recount_begins(void **state) {
 }
 
 /* failure: the fabric object has an impossible index -> its node leaves */
-static void an_impossible_index_in_the_object_lets_its_node_leave(void **state) {
+static void a_node_with_an_impossible_index_leaves(void **state) {
         static const int64_t indices[] = { -1, SLOTS };
         for (size_t i = 0; i < ARRAY_LEN(indices); i++) {
                 struct world *w = world_new();
@@ -407,7 +407,7 @@ static void an_impossible_index_in_the_object_lets_its_node_leave(void **state) 
 }
 
 /* failure: the fabric object lists a node twice -> one assignment stays */
-static void of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays(void **state) {
+static void a_node_that_is_listed_twice_in_a_domain_keeps_one_assignment(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n0", 2, 16, NULL) };
         add_node(w, "n0")->wanted = "d";
@@ -418,12 +418,12 @@ static void of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays(void
         assert_int_equal(of(w, "d", "n0")->index, 1);
 }
 
-/* ---- epochs that lies have raised ---- */
+/* ---- epochs that false reports have raised ---- */
 
-/* The object was deleted after lies had raised its epochs by this. */
+/* The object was deleted after false reports had raised its epochs by this number. */
 #define RAISED (3 * DAEMON_REPORT_EPOCHS_AHEAD)
 
-/* The node runs "d" with that index, and has reported it to an object that is gone. */
+/* The node runs "d" with that index, and has reported it to a deleted object. */
 static struct assignment_node *add_runner(struct world *w, const char *name, int64_t index, int64_t epoch) {
         struct assignment_node *n = add_node(w, name);
         n->wanted = n->report.domain = "d";
@@ -442,7 +442,7 @@ static void the_object_is_lost(struct world *w) {
 
 /* failure: a daemon's token raises the epochs, then the fabric object is lost -> what the other nodes run
  * stays [tenants] */
-static void what_two_nodes_have_seen_counts_after_the_object_was_lost(void **state) {
+static void epochs_that_two_nodes_have_seen_count_after_the_object_was_lost(void **state) {
         static const int64_t lies[] = { 0, 1, RAISED - 1, RAISED + DAEMON_REPORT_EPOCHS_AHEAD + 2,
                                         INT64_MAX };
         for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
@@ -461,8 +461,8 @@ static void what_two_nodes_have_seen_counts_after_the_object_was_lost(void **sta
         (void)state;
 }
 
-/* However many reports of others are low, and whatever it lies about. */
-static void one_node_alone_does_not_move_the_bound(void **state) {
+/* Regardless of how many reports of others are low, and of what the node reports. */
+static void one_node_does_not_move_the_bound(void **state) {
         static const int64_t lies[] = { 10 + DAEMON_REPORT_EPOCHS_AHEAD + 1, RAISED, INT64_MAX };
         for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
                 struct world *w = world_new();
@@ -512,8 +512,8 @@ static void a_report_that_does_not_count_is_no_witness(void **state) {
         (void)state;
 }
 
-/* Nobody else is in the partition, or all others are new. */
-static void what_runs_on_a_node_alone_counts_after_the_object_was_lost(void **state) {
+/* The partition has no other node, or all other nodes are new. */
+static void a_running_assignment_of_a_single_node_counts_after_the_object_was_lost(void **state) {
         for (int others = 0; others < 3; others++) {
                 struct world *w = world_new();
                 the_object_is_lost(w);
@@ -528,7 +528,7 @@ static void what_runs_on_a_node_alone_counts_after_the_object_was_lost(void **st
         (void)state;
 }
 
-/* What nodes have seen of an object that has given epochs is known, also that it is nothing. */
+/* After the object has given an epoch, a node that has seen none is a witness, too. */
 static void a_node_that_has_seen_no_epoch_is_a_witness_of_an_object_with_epochs(void **state) {
         struct world *w = *state;
         add_node(w, "n0")->report.seen = RAISED;
@@ -537,7 +537,7 @@ static void a_node_that_has_seen_no_epoch_is_a_witness_of_an_object_with_epochs(
         assert_int_equal(w->out.epoch, 10);
 }
 
-static void a_node_alone_cannot_use_up_the_epochs(void **state) {
+static void a_single_node_cannot_use_up_the_epochs(void **state) {
         static const struct {
                 int64_t seen, epoch;
         } rows[] = {
@@ -555,10 +555,8 @@ static void a_node_alone_cannot_use_up_the_epochs(void **state) {
         (void)state;
 }
 
-/* Its daemon would report each assignment as left, and the object would be written without end.
- *
- * failure: a node alone has seen a far higher epoch than all others -> it gets no assignment until it reboots
- * [etcd] */
+/* Its daemon would report each assignment as left, and the object would be written in a loop. failure: a node
+ * alone has seen a far higher epoch than all others -> it gets no assignment until it reboots [etcd] */
 static void a_daemon_that_has_seen_an_epoch_that_does_not_count_gets_no_assignment(void **state) {
         for (int i = 0; i < 2; i++) {
                 struct world *w = world_new();
@@ -581,8 +579,8 @@ static void a_daemon_that_has_seen_an_epoch_that_does_not_count_gets_no_assignme
         (void)state;
 }
 
-/* Of two nodes the lower epoch counts. */
-static void of_two_nodes_one_that_lies_hides_what_the_other_one_runs(void **state) {
+/* If two nodes report, the lower epoch counts. */
+static void a_node_that_lies_hides_what_the_only_other_node_runs(void **state) {
         struct world *w = *state;
         the_object_is_lost(w);
         add_node(w, "evil")->report.seen = 1;
@@ -596,9 +594,9 @@ static void of_two_nodes_one_that_lies_hides_what_the_other_one_runs(void **stat
         assert_true(w->out.epoch < 10);
 }
 
-/* ---- a fresh Pod for each domain, and removals ---- */
+/* ---- a fresh Pod for each IMEX domain, and removals ---- */
 
-/* Its report is late: it shows an earlier epoch in the domain to which the node returns. */
+/* Its report is late: it shows an earlier epoch in the IMEX domain to which the node returns. */
 static void a_daemon_that_has_served_a_domain_may_serve_it_again(void **state) {
         struct world *w = *state;
         struct fabric_assignment x = { .node = "n0", .index = 3, .epoch = 15, .state = FABRIC_RESERVED };
@@ -616,7 +614,7 @@ static void a_daemon_that_has_served_a_domain_may_serve_it_again(void **state) {
         assert_int_equal(of(w, "d", "n0")->epoch, 21);
 }
 
-/* Its report is late: it shows nothing of the assignment in which IMEX may be READY by now. */
+/* Its report is late: it does not show the assignment in which IMEX may be READY by now. */
 /* failure: a watch of Pods lags while a node changes -> it gets no other IMEX domain until it reports */
 static void a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports(void **state) {
         static const int64_t left[] = { 15 };
@@ -639,7 +637,7 @@ static void a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports(
         assert_non_null(of(w, "e", "n0"));
 }
 
-/* Its report is of before the end of its assignment. */
+/* Its report is from before the end of its assignment. */
 static void a_daemon_whose_assignment_has_ended_is_marked(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w), *other = add_node(w, "n1");
@@ -655,7 +653,7 @@ static void a_daemon_whose_assignment_has_ended_is_marked(void **state) {
         assert_int_equal(w->out.n_removals, 1);
 }
 
-static void a_mark_goes_when_no_daemon_is_expected_on_the_node(void **state) {
+static void a_mark_is_removed_when_no_daemon_is_expected_on_the_node(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
         n->remove = "pod-n0";
@@ -687,8 +685,8 @@ static void a_mark_for_another_pod_or_node_is_a_change(void **state) {
 
 /* ---- the check ---- */
 
-/* Two may have one index only where both had it before, or run with it. */
-static void the_check_knows_what_was_there_before(void **state) {
+/* Two nodes may have one index only if both had it before, or run with it. */
+static void the_check_knows_the_assignments_of_the_old_object(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n1", 1, 16, FABRIC_LEAVING) };
         struct fabric_domain d = {
@@ -705,7 +703,7 @@ static void the_check_knows_what_was_there_before(void **state) {
         before[0].epoch = 15;
         before[1].epoch = 14;
         assert_non_null(assignment_check(&w->in, &out, w->a));
-        w->in.n_nodes = 0; /* whatever is known of them */
+        w->in.n_nodes = 0; /* without any facts about the nodes */
         before[1].epoch = 16;
         assert_null(assignment_check(&w->in, &out, w->a));
         list[0].index = -1;
@@ -716,44 +714,44 @@ static void the_check_knows_what_was_there_before(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence),
-                T(what_another_pod_of_the_node_has_left_is_proof),
+                T(an_epoch_that_another_pod_of_the_node_has_left_has_ended),
                 T(an_assignment_stays_while_neither_claims_nor_a_report_are_seen),
-                T(a_node_in_doubt_gets_nothing),
+                T(a_doubtful_node_gets_no_assignment),
                 T(a_node_without_an_address_is_listed_without_one),
                 T(a_recount_waits_for_a_node_whose_report_does_not_count),
                 T(a_later_epoch_on_any_node_is_a_sign_of_a_restore),
-                T(what_has_ended_is_not_entered_again),
-                T(an_epoch_that_a_report_runs_and_has_left_has_ended),
+                T(an_ended_epoch_is_not_entered_again),
+                T(an_epoch_that_a_report_names_as_running_and_left_has_ended),
                 T(a_reservation_yields_to_a_node_that_may_run_with_its_index),
-                T(an_address_is_that_of_the_daemon_which_has_the_assignment),
-                T(indices_that_are_freed_together_are_used_again_in_their_order),
-                T(what_a_node_runs_for_a_domain_that_is_not_known_is_entered),
+                T(the_address_belongs_to_the_daemon_with_the_assignment),
+                T(indices_that_are_freed_together_are_reused_in_their_order),
+                T(a_running_assignment_of_an_unknown_domain_is_entered),
                 T(the_names_and_the_port_of_a_new_domain_follow_from_its_uid),
-                T(a_domain_that_is_listed_without_an_infix_stays_without),
-                T(a_node_that_is_wanted_in_a_domain_that_is_not_known_gets_nothing),
-                T(a_domain_that_is_gone_ends_its_assignments),
-                T(the_domain_that_stands_goes_with_its_last_node),
-                T(only_nodes_that_could_take_an_index_are_named_where_none_is_left),
-                T(a_full_object_takes_only_what_runs),
+                T(a_domain_that_is_listed_without_an_infix_gets_none),
+                T(a_node_that_is_wanted_in_an_unknown_domain_gets_no_assignment),
+                T(a_domain_whose_owner_does_not_exist_ends_its_assignments),
+                T(the_standing_domain_is_removed_with_its_last_node),
+                T(only_nodes_that_could_take_an_index_are_named_when_none_is_free),
+                T(a_full_object_takes_only_running_domains),
                 T(a_report_with_an_impossible_epoch_does_not_count),
-                T(without_an_epoch_that_is_left_no_recount_begins),
-                T(an_impossible_index_in_the_object_lets_its_node_leave),
-                T(of_a_node_that_is_listed_twice_in_a_domain_one_assignment_stays),
-                T(what_two_nodes_have_seen_counts_after_the_object_was_lost),
-                T(one_node_alone_does_not_move_the_bound),
+                T(without_a_free_epoch_no_recount_begins),
+                T(a_node_with_an_impossible_index_leaves),
+                T(a_node_that_is_listed_twice_in_a_domain_keeps_one_assignment),
+                T(epochs_that_two_nodes_have_seen_count_after_the_object_was_lost),
+                T(one_node_does_not_move_the_bound),
                 T(two_nodes_move_the_bound),
                 T(a_report_that_does_not_count_is_no_witness),
-                T(what_runs_on_a_node_alone_counts_after_the_object_was_lost),
+                T(a_running_assignment_of_a_single_node_counts_after_the_object_was_lost),
                 T(a_node_that_has_seen_no_epoch_is_a_witness_of_an_object_with_epochs),
-                T(a_node_alone_cannot_use_up_the_epochs),
+                T(a_single_node_cannot_use_up_the_epochs),
                 T(a_daemon_that_has_seen_an_epoch_that_does_not_count_gets_no_assignment),
-                T(of_two_nodes_one_that_lies_hides_what_the_other_one_runs),
+                T(a_node_that_lies_hides_what_the_only_other_node_runs),
                 T(a_daemon_that_has_served_a_domain_may_serve_it_again),
                 T(a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports),
                 T(a_daemon_whose_assignment_has_ended_is_marked),
-                T(a_mark_goes_when_no_daemon_is_expected_on_the_node),
+                T(a_mark_is_removed_when_no_daemon_is_expected_on_the_node),
                 T(a_mark_for_another_pod_or_node_is_a_change),
-                T(the_check_knows_what_was_there_before),
+                T(the_check_knows_the_assignments_of_the_old_object),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

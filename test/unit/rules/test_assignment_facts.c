@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules/assignment_facts: what cached objects and answers of the API server come to. */
+/* rules/assignment_facts: the facts from cached objects and answers of the API server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #define BOOT "bbbbbbbb-0000-4000-8000-000000000001"
 #define BOOT_2 "bbbbbbbb-0000-4000-8000-000000000002"
 
-/* A partition with the node "n1", whose caches a test changes. */
+/* A partition with the node "n1". Each test changes its caches. */
 struct world {
         struct arena *a;
         struct compute_domain_fabric object;
@@ -42,7 +42,7 @@ struct world {
         struct grant grants[2];
         size_t n_grants;
         const char *removes;
-        bool confirms; /* the API server answers no to each question */
+        bool confirms; /* the API server answers "no" to each question */
         char asked[300];
         struct assignment_facts facts;
 };
@@ -169,8 +169,8 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* What is known of the node. */
-static const struct assignment_node *look(struct world *w) {
+/* The facts about the node. */
+static const struct assignment_node *node_facts(struct world *w) {
         static const char *const names[] = { "n1" };
         const struct assignment_source s = { .clique = CLIQUE,
                                              .object = w->no_object ? NULL : &w->object,
@@ -198,9 +198,9 @@ static const struct assignment_node *look(struct world *w) {
         return &w->facts.input.nodes[0];
 }
 
-static void a_report_is_read_as_it_was_written(void **state) {
+static void a_report_has_the_facts_that_were_written(void **state) {
         struct world *w = *state;
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_int_equal(n->trust, ASSIGNMENT_TRUST_FULL);
         assert_string_equal(n->report.pod_uid, "p1");
         assert_string_equal(n->report.claim, CLAIM);
@@ -215,19 +215,19 @@ static void a_report_is_read_as_it_was_written(void **state) {
         assert_string_equal(w->asked, "");
 }
 
-static void a_report_that_cannot_be_read_says_nothing(void **state) {
+static void an_unreadable_report_does_not_count(void **state) {
         struct world *w = *state;
         w->pods[0].report = "{\"claimUID\":\"no\"}";
-        assert_null(look(w)->report.pod_uid);
-        assert_true(look(w)->expected);
+        assert_null(node_facts(w)->report.pod_uid);
+        assert_true(node_facts(w)->expected);
 }
 
-/* What it ran is listed until there is proof that it has ended. */
+/* Its assignment is listed until there is proof that it has ended. */
 /* failure: a daemon's Pod has failed with a READY report -> it is not ready, and keeps its assignment */
 static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(void **state) {
         struct world *w = *state;
         w->pods[0].pod.phase = "Failed";
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_false(n->report.ready);
         assert_string_equal(n->report.domain, DOMAIN);
         assert_int_equal(n->report.index, 3);
@@ -238,57 +238,57 @@ static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(
  * [tenants] */
 static void a_report_counts_as_far_as_the_slice_confirms_it(void **state) {
         struct world *w = *state;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_FULL);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_FULL);
         w->object.n_domains = 0;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_FULL);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_FULL);
         w->slice = ELSEWHERE;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->slice = "";
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->slice = NULL;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         static const char *members[] = { "n1" };
         w->object.members = members;
         w->object.n_members = 1;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_RESERVE);
         w->object.n_members = 0;
-        w->node.gpu_clique = CLIQUE; /* a label that somebody else may have written */
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->node.gpu_clique = CLIQUE; /* a label that another client may have written */
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->node.clique_id = ELSEWHERE;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->node.clique_id = CLIQUE;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
 /* failure: a node changes its partition while its pods run -> the old partition waits only for its report */
 static void a_listed_node_in_another_partition_answers_a_recount(void **state) {
         struct world *w = *state;
         w->slice = ELSEWHERE;
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_int_equal(n->trust, ASSIGNMENT_TRUST_RESERVE);
         assert_string_equal(n->report.domain, DOMAIN);
         assert_string_equal(n->report.object, OBJECT);
         assert_false(n->moved);
         w->slice = NULL;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
-static void what_an_earlier_pod_left_counts_and_what_it_ran_does_not(void **state) {
+static void left_epochs_of_an_earlier_pod_count_and_its_assignment_does_not(void **state) {
         struct world *w = *state;
         w->pods[0].report = report_of(w, CLAIM, ",\"left\":\"3,4\"");
         add_pod(w, "p2", 200, report_of(w, CLAIM_2, ",\"left\":\"7\""));
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_string_equal(n->report.pod_uid, "p2");
         assert_string_equal(n->report.claim, CLAIM_2);
         assert_null(n->report.domain);
         assert_int_equal(n->report.left[0], 7);
         assert_int_equal(n->n_more_left, 2);
         assert_false(n->ending);
-        /* In whatever order they are found. */
+        /* In any order of the Pods. */
         struct daemon_pod first = w->pods[0];
         w->pods[0] = w->pods[1];
         w->pods[1] = first;
-        n = look(w);
+        n = node_facts(w);
         assert_string_equal(n->report.pod_uid, "p2");
         assert_int_equal(n->n_more_left, 2);
 }
@@ -296,16 +296,16 @@ static void what_an_earlier_pod_left_counts_and_what_it_ran_does_not(void **stat
 static void a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected(void **state) {
         struct world *w = *state;
         w->pods[0].pod.o.meta.deleted = 150;
-        assert_true(look(w)->ending);
+        assert_true(node_facts(w)->ending);
         w->pods[0].pod.o.meta.deleted = 0;
         add_pod(w, "p2", 200, NULL);
-        assert_true(look(w)->ending);
+        assert_true(node_facts(w)->ending);
         w->n_pods = 1;
         w->node.imex_daemon = NULL;
-        assert_true(look(w)->ending);
+        assert_true(node_facts(w)->ending);
         w->node.imex_daemon = "true";
         w->pods[0].report = report_of(w, CLAIM, ",\"assignment\":\"" ELSEWHERE "/" DOMAIN "/3/7\"");
-        assert_true(look(w)->ending); /* it leaves another partition first */
+        assert_true(node_facts(w)->ending); /* it must leave another partition first */
 }
 
 /* failure: a Node is gone or out of service in a cache -> it counts as dead only after confirmation
@@ -315,55 +315,55 @@ static void a_powered_off_node_counts_as_dead_only_after_confirmation(void **sta
         w->taint.key = "node.kubernetes.io/out-of-service";
         w->node.taints = &w->taint;
         w->node.n_taints = 1;
-        assert_false(look(w)->dead);
+        assert_false(node_facts(w)->dead);
         assert_non_null(strstr(w->asked, "node n1 -\n"));
         w->confirms = true;
-        assert_true(look(w)->dead);
+        assert_true(node_facts(w)->dead);
         w->has_node = false;
-        assert_false(look(w)->dead); /* not yet for a minute */
+        assert_false(node_facts(w)->dead); /* not missing for a minute yet */
         w->node_gone = true;
-        assert_true(look(w)->dead);
+        assert_true(node_facts(w)->dead);
         w->stale = true;
-        assert_false(look(w)->dead);
+        assert_false(node_facts(w)->dead);
         w->stale = false;
         w->confirms = false;
-        assert_false(look(w)->dead);
+        assert_false(node_facts(w)->dead);
 }
 
 /* failure: a cache shows another boot -> it counts only after confirmation [rebooted] */
 static void another_boot_counts_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->node.boot_id = BOOT_2;
-        assert_null(look(w)->boot_id);
+        assert_null(node_facts(w)->boot_id);
         assert_non_null(strstr(w->asked, "boot n1 " BOOT "\n"));
         w->confirms = true;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
-        /* A stale cache shows the boot of before the one that is written. */
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
+        /* A stale cache shows the boot before the recorded one. */
         w->confirms = false;
         w->node.boot_id = BOOT;
         w->assignment.boot_id = BOOT_2;
         w->pods[0].report = report_with(w, CLAIM, BOOT_2, "");
-        assert_null(look(w)->boot_id);
+        assert_null(node_facts(w)->boot_id);
 }
 
 static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void **state) {
         struct world *w = *state;
-        assert_false(look(w)->doubtful);
+        assert_false(node_facts(w)->doubtful);
         w->node.boot_id = BOOT_2;
-        assert_true(look(w)->doubtful);
+        assert_true(node_facts(w)->doubtful);
         w->confirms = true;
-        assert_false(look(w)->doubtful);
+        assert_false(node_facts(w)->doubtful);
         w->node.boot_id = BOOT;
         w->taint.key = "node.kubernetes.io/out-of-service";
         w->node.taints = &w->taint;
         w->node.n_taints = 1;
-        assert_false(look(w)->doubtful);
+        assert_false(node_facts(w)->doubtful);
         w->confirms = false;
-        assert_true(look(w)->doubtful);
+        assert_true(node_facts(w)->doubtful);
         w->has_node = false; /* for less than a minute */
-        assert_false(look(w)->doubtful);
+        assert_false(node_facts(w)->doubtful);
         w->node_gone = true;
-        assert_true(look(w)->doubtful);
+        assert_true(node_facts(w)->doubtful);
 }
 
 /* failure: a plugin reports an unprepared daemon claim without a slice -> the report does not count [tenants]
@@ -371,9 +371,9 @@ static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void *
 static void a_plugins_report_counts_where_its_slice_confirms_the_partition(void **state) {
         struct world *w = *state;
         w->plugins[0].unprepared = CLAIM;
-        assert_string_equal(look(w)->unprepared, CLAIM);
+        assert_string_equal(node_facts(w)->unprepared, CLAIM);
         w->slice = NULL;
-        assert_null(look(w)->unprepared);
+        assert_null(node_facts(w)->unprepared);
 }
 
 /* failure: a node changes its partition -> its old assignment ends when its daemon serves the new one */
@@ -381,64 +381,64 @@ static void a_daemon_that_serves_another_partition_has_left_this_one(void **stat
         struct world *w = *state;
         w->slice = ELSEWHERE;
         w->pods[0].report = report_of(w, CLAIM, "");
-        assert_false(look(w)->moved); /* it sees this object yet */
+        assert_false(node_facts(w)->moved); /* it still watches this object */
         w->pods[0].report = arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
                                                "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":0}");
-        assert_true(look(w)->moved);
+        assert_true(node_facts(w)->moved);
         w->slice = CLIQUE;
-        assert_false(look(w)->moved);
+        assert_false(node_facts(w)->moved);
 }
 
-static void what_a_daemon_has_seen_of_another_partitions_object_counts_for_nothing_here(void **state) {
+static void epochs_seen_in_the_object_of_another_partition_do_not_count(void **state) {
         struct world *w = *state;
         w->pods[0].report =
                 arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
                                    "\",\"fabricUID\":\"" OTHER_OBJECT "\",\"seen\":900,\"recount\":8}");
-        assert_string_equal(look(w)->report.object, OTHER_OBJECT);
+        assert_string_equal(node_facts(w)->report.object, OTHER_OBJECT);
         w->pods[0].pod.clique_id = CLIQUE;
-        assert_string_equal(look(w)->report.object, OTHER_OBJECT);
-        assert_int_equal(look(w)->report.seen, 900);
+        assert_string_equal(node_facts(w)->report.object, OTHER_OBJECT);
+        assert_int_equal(node_facts(w)->report.seen, 900);
         w->pods[0].pod.clique_id = ELSEWHERE;
-        assert_null(look(w)->report.object);
-        assert_int_equal(look(w)->report.seen, 0);
-        assert_int_equal(look(w)->report.recount, 0);
-        assert_string_equal(look(w)->report.pod_uid, "p1");
+        assert_null(node_facts(w)->report.object);
+        assert_int_equal(node_facts(w)->report.seen, 0);
+        assert_int_equal(node_facts(w)->report.recount, 0);
+        assert_string_equal(node_facts(w)->report.pod_uid, "p1");
 }
 
-static void a_claim_brings_its_node_into_a_domain_of_its_own_namespace(void **state) {
+static void a_claim_counts_only_for_a_computedomain_of_its_namespace(void **state) {
         struct world *w = *state;
-        assert_string_equal(look(w)->wanted, DOMAIN);
+        assert_string_equal(node_facts(w)->wanted, DOMAIN);
         w->grants[0].ns = "another";
         w->confirms = true;
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
         w->grants[0].ns = "ns";
         w->other_mode = true;
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
 }
 
 static void a_node_of_another_partition_leaves_this_one(void **state) {
         struct world *w = *state;
         w->slice = ELSEWHERE;
-        assert_null(look(w)->wanted);
-        assert_true(look(w)->released);
+        assert_null(node_facts(w)->wanted);
+        assert_true(node_facts(w)->released);
         assert_string_equal(w->asked, "");
         w->object.n_domains = 0;
-        assert_false(look(w)->released);
-        w->slice = ""; /* whatever it means, it names no other one */
-        assert_string_equal(look(w)->wanted, DOMAIN);
+        assert_false(node_facts(w)->released);
+        w->slice = ""; /* the slice names no other partition */
+        assert_string_equal(node_facts(w)->wanted, DOMAIN);
 }
 
 /* failure: a slow watch shows no claim of a node -> it leaves only after confirmation */
 static void a_node_is_released_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->n_grants = 0;
-        assert_false(look(w)->released);
+        assert_false(node_facts(w)->released);
         assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
         w->confirms = true;
-        assert_true(look(w)->released);
+        assert_true(node_facts(w)->released);
         assert_false(w->facts.hold);
         w->stale = true;
-        assert_false(look(w)->released);
+        assert_false(node_facts(w)->released);
         assert_true(w->facts.hold);
 }
 
@@ -447,38 +447,38 @@ static void a_domain_is_deleted_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->has_cd = false;
         w->n_grants = 0;
-        look(w);
+        node_facts(w);
         assert_false(w->facts.input.domains[0].gone);
         w->confirms = true;
-        look(w);
+        node_facts(w);
         assert_true(w->facts.input.domains[0].gone);
         assert_false(w->facts.hold);
         w->stale = true;
-        look(w);
+        node_facts(w);
         assert_false(w->facts.input.domains[0].gone);
 }
 
-static void a_node_is_in_the_domain_that_stands_until_it_is_cordoned_and_unused(void **state) {
+static void a_node_is_in_the_standing_domain_until_it_is_cordoned_and_unused(void **state) {
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
-        w->stands = w->other_mode = true; /* each ComputeDomain has only a channel */
+        w->stands = w->other_mode = true; /* each ComputeDomain has only an assigned channel */
         w->object.n_domains = 0;
         w->pods[0].report = report_of(w, CLAIM, "");
         w->n_grants = 0;
-        assert_string_equal(look(w)->wanted, standing);
+        assert_string_equal(node_facts(w)->wanted, standing);
         w->node.unschedulable = true;
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
         w->n_grants = 1;
-        assert_string_equal(look(w)->wanted, standing);
-        w->slice = NULL; /* and of no slice nobody knows where it belongs */
-        assert_null(look(w)->wanted);
+        assert_string_equal(node_facts(w)->wanted, standing);
+        w->slice = NULL; /* without a slice, its partition is unknown */
+        assert_null(node_facts(w)->wanted);
         w->slice = ""; /* it has no NVLink */
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
 }
 
-/* Nor is it taken for a ComputeDomain that is gone. */
-static void where_no_domain_stands_any_more_its_nodes_are_released(void **state) {
+/* And the standing domain does not count as one of a deleted ComputeDomain. */
+static void without_a_standing_domain_its_nodes_are_released(void **state) {
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
@@ -486,40 +486,40 @@ static void where_no_domain_stands_any_more_its_nodes_are_released(void **state)
         w->domain.owner = (struct fabric_owner){ "ComputeDomainFabric", NULL, CLIQUE, standing };
         w->pods[0].report =
                 report_of(w, CLAIM, arena_printf(w->a, ",\"assignment\":\"" CLIQUE "/%s/3/7\"", standing));
-        assert_true(look(w)->released);
+        assert_true(node_facts(w)->released);
         assert_string_equal(w->asked, "");
         w->slice = NULL;
-        assert_true(look(w)->released);
+        assert_true(node_facts(w)->released);
         w->confirms = true;
         w->object.n_domains = 0; /* the object was lost */
-        look(w);
+        node_facts(w);
         assert_int_equal(w->facts.input.n_domains, 1);
         assert_true(w->facts.input.domains[0].stands);
         assert_false(w->facts.input.domains[0].gone);
         w->object.n_domains = 1;
         w->stands = true;
         w->node.unschedulable = true;
-        assert_false(look(w)->released); /* without a slice it stays as it is */
+        assert_false(node_facts(w)->released); /* without a slice the node stays as it is */
 }
 
 /* failure: somebody creates a fabric object from an old copy -> it is recognized as a copy [etcd] */
 static void a_copy_of_a_fabric_object_is_recognized(void **state) {
         struct world *w = *state;
-        look(w);
+        node_facts(w);
         assert_false(w->facts.input.copy);
         w->object.table_of = OTHER_OBJECT;
-        look(w);
+        node_facts(w);
         assert_true(w->facts.input.copy);
         w->object.table_of = NULL; /* just created */
-        look(w);
+        node_facts(w);
         assert_false(w->facts.input.copy);
 }
 
-/* ---- what is missing, and what there is more than one of ---- */
+/* ---- missing objects, and several objects ---- */
 
 #define DOMAIN_2 "aaaaaaaa-0000-4000-8000-000000000002"
 
-/* The object lists the domain that stands in the partition, with or without the node. */
+/* The object lists the standing domain of the partition, with or without the node. */
 static void add_standing(struct world *w, const char *state, size_t n_assignments) {
         struct fabric_domain *d = &w->more_domains[0];
         char uid[37];
@@ -536,42 +536,42 @@ static void add_standing(struct world *w, const char *state, size_t n_assignment
 static void a_partition_without_an_object_has_facts(void **state) {
         struct world *w = *state;
         w->no_object = true;
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_string_equal(n->wanted, DOMAIN);
         assert_string_equal(n->report.domain, DOMAIN);
         assert_null(w->facts.input.object);
         assert_int_equal(w->facts.input.n_old, 0);
         assert_int_equal(w->facts.input.n_domains, 1);
-        w->slice = NULL; /* and nothing else confirms the report */
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        w->slice = NULL; /* nothing else confirms the report */
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->has_node = false;
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_NONE);
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
         w->has_node = true;
-        w->node.clique_id = CLIQUE; /* what was written on the Node lasts longer than object and slice */
-        assert_int_equal(look(w)->trust, ASSIGNMENT_TRUST_RESERVE);
+        w->node.clique_id = CLIQUE; /* the annotation on the Node outlives object and slice */
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
-static void of_two_pods_that_are_as_old_the_name_decides(void **state) {
+static void of_two_equally_old_pods_the_name_decides(void **state) {
         struct world *w = *state;
         add_pod(w, "p0", 100, report_of(w, CLAIM_2, ""));
-        assert_string_equal(look(w)->report.pod_uid, "p1");
+        assert_string_equal(node_facts(w)->report.pod_uid, "p1");
         w->pods[1].pod.o.meta.created = 101;
-        assert_string_equal(look(w)->report.pod_uid, "p0");
+        assert_string_equal(node_facts(w)->report.pod_uid, "p0");
         w->pods[1].pod.o.meta.created = 100;
         w->pods[1].pod.o.meta.name = w->pods[1].pod.o.meta.uid = "p2";
-        assert_string_equal(look(w)->report.pod_uid, "p2");
+        assert_string_equal(node_facts(w)->report.pod_uid, "p2");
 }
 
-static void what_all_earlier_pods_left_counts(void **state) {
+static void left_epochs_of_all_earlier_pods_count(void **state) {
         struct world *w = *state;
         w->pods[0].report = report_of(w, CLAIM, ",\"left\":\"3,4\"");
         add_pod(w, "p2", 200, report_of(w, CLAIM_2, ""));
         add_pod(w, "p3", 300, report_of(w, CLAIM_2, ",\"left\":\"5\""));
-        const struct assignment_node *n = look(w);
+        const struct assignment_node *n = node_facts(w);
         assert_string_equal(n->report.pod_uid, "p3");
         assert_int_equal(n->n_more_left, 2);
         w->pods[1].report = report_of(w, CLAIM_2, ",\"left\":\"6\"");
-        n = look(w);
+        n = node_facts(w);
         assert_int_equal(n->n_more_left, 3);
         assert_int_equal(n->more_left[0], 3);
         assert_int_equal(n->more_left[2], 6);
@@ -580,21 +580,21 @@ static void what_all_earlier_pods_left_counts(void **state) {
 static void a_daemon_is_expected_where_one_may_run(void **state) {
         struct world *w = *state;
         w->node.imex_daemon = NULL;
-        assert_true(look(w)->expected);
+        assert_true(node_facts(w)->expected);
         w->pods[0].pod.phase = "Failed";
-        assert_false(look(w)->expected);
+        assert_false(node_facts(w)->expected);
         w->n_pods = 0;
-        assert_false(look(w)->expected);
+        assert_false(node_facts(w)->expected);
         w->node.imex_daemon = "true";
-        assert_true(look(w)->expected);
+        assert_true(node_facts(w)->expected);
         w->has_node = false;
-        assert_false(look(w)->expected);
+        assert_false(node_facts(w)->expected);
 }
 
 static void a_daemon_pod_may_have_no_address_yet(void **state) {
         struct world *w = *state;
         w->pods[0].pod.n_ips = 0;
-        assert_string_equal(look(w)->ip, "");
+        assert_string_equal(node_facts(w)->ip, "");
 }
 
 static void a_daemon_that_has_seen_no_object_has_not_moved(void **state) {
@@ -602,9 +602,9 @@ static void a_daemon_that_has_seen_no_object_has_not_moved(void **state) {
         w->slice = ELSEWHERE;
         w->pods[0].report = arena_printf(w->a, "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"" BOOT
                                                "\",\"fabricUID\":\"\",\"seen\":0}");
-        assert_false(look(w)->moved);
+        assert_false(node_facts(w)->moved);
         w->pods[0].report = NULL;
-        assert_false(look(w)->moved);
+        assert_false(node_facts(w)->moved);
 }
 
 static void the_newest_plugin_pod_that_has_reported_counts(void **state) {
@@ -613,19 +613,19 @@ static void the_newest_plugin_pod_that_has_reported_counts(void **state) {
         w->plugins[0].o.meta.created = 200;
         w->plugins[1].unprepared = CLAIM_2;
         w->plugins[1].o.meta.created = 100;
-        w->plugins[2].o.meta.created = 300; /* it has yet to report */
+        w->plugins[2].o.meta.created = 300; /* it has not reported yet */
         w->n_plugins = 3;
-        assert_string_equal(look(w)->unprepared, CLAIM);
+        assert_string_equal(node_facts(w)->unprepared, CLAIM);
         w->plugins[1].o.meta.created = 199;
-        assert_string_equal(look(w)->unprepared, CLAIM);
-        w->plugins[1].o.meta.created = 200; /* the later one in the list, then */
-        assert_string_equal(look(w)->unprepared, CLAIM_2);
+        assert_string_equal(node_facts(w)->unprepared, CLAIM);
+        w->plugins[1].o.meta.created = 200; /* now the later one in the list counts */
+        assert_string_equal(node_facts(w)->unprepared, CLAIM_2);
         w->n_plugins = 0;
-        assert_null(look(w)->unprepared);
+        assert_null(node_facts(w)->unprepared);
 }
 
-/* What another node's assignment names, or none, is no question about this node. */
-static void the_boots_of_all_that_is_written_for_the_node_have_to_be_over(void **state) {
+/* A boot ID of another node's assignment, or a missing one, causes no question about this node. */
+static void every_recorded_boot_of_the_node_must_have_ended(void **state) {
         struct world *w = *state;
         w->node.boot_id = BOOT_2;
         w->pods[0].report = report_with(w, CLAIM, BOOT_2, "");
@@ -635,51 +635,51 @@ static void the_boots_of_all_that_is_written_for_the_node_have_to_be_over(void *
         w->more_assignments[1].boot_id = NULL;
         w->domain.assignments = w->more_assignments;
         w->domain.n_assignments = 2;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
         assert_string_equal(w->asked, "");
         w->more_assignments[0].node = "n1";
-        assert_null(look(w)->boot_id);
-        assert_string_equal(w->asked, "boot n1 " BOOT "\n"); /* and no further question */
-        assert_false(look(w)->doubtful);                     /* the daemon has reported since */
+        assert_null(node_facts(w)->boot_id);
+        assert_string_equal(w->asked, "boot n1 " BOOT "\n"); /* no other question was asked */
+        assert_false(node_facts(w)->doubtful);               /* the daemon has reported since */
         w->n_pods = 0;
-        assert_null(look(w)->boot_id);
-        assert_false(look(w)->doubtful);
+        assert_null(node_facts(w)->boot_id);
+        assert_false(node_facts(w)->doubtful);
         w->confirms = true;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
         w->node.boot_id = NULL;
-        assert_null(look(w)->boot_id);
+        assert_null(node_facts(w)->boot_id);
         w->node.boot_id = BOOT_2;
         w->confirms = false;
         w->more_assignments[0].node = "n2";
         w->more_assignments[1].boot_id = BOOT;
-        assert_null(look(w)->boot_id);
+        assert_null(node_facts(w)->boot_id);
         assert_string_equal(w->asked, "boot n1 " BOOT "\n");
         w->domain.n_assignments = 1;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
 }
 
-static void the_boot_that_a_report_names_has_to_be_over(void **state) {
+static void the_boot_that_a_report_names_must_have_ended(void **state) {
         struct world *w = *state;
         w->node.boot_id = BOOT_2;
         w->object.n_domains = 0;
-        assert_null(look(w)->boot_id);
+        assert_null(node_facts(w)->boot_id);
         assert_string_equal(w->asked, "boot n1 " BOOT "\n");
         w->confirms = true;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
         w->confirms = false;
         w->n_pods = 0;
-        assert_string_equal(look(w)->boot_id, BOOT_2);
+        assert_string_equal(node_facts(w)->boot_id, BOOT_2);
 }
 
-static void a_claim_of_a_domain_that_is_not_there_brings_its_node_nowhere(void **state) {
+static void a_claim_of_an_unknown_computedomain_does_not_count(void **state) {
         struct world *w = *state;
         w->has_cd = false;
         w->confirms = true;
-        assert_null(look(w)->wanted);
-        assert_true(look(w)->released);
+        assert_null(node_facts(w)->wanted);
+        assert_true(node_facts(w)->released);
 }
 
-/* Claims of several domains are on the node: it stays where it need not leave. */
+/* The node has claims of several ComputeDomains. It stays in the IMEX domain that it need not leave. */
 static void a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave(void **state) {
         struct world *w = *state;
         add_standing(w, FABRIC_LEAVING, 1);
@@ -687,14 +687,14 @@ static void a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave(
         w->object.domains = w->more_domains;
         w->object.n_domains = 2;
         w->n_grants = 0;
-        assert_false(look(w)->released);
+        assert_false(node_facts(w)->released);
         assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
-        w->more_domains[1].n_assignments = 0; /* it is listed only where it leaves */
-        assert_true(look(w)->released);
+        w->more_domains[1].n_assignments = 0; /* only the IMEX domain that it leaves lists it */
+        assert_true(node_facts(w)->released);
         assert_string_equal(w->asked, "");
 }
 
-/* The isolation was changed to `channel` while the node was in a ComputeDomain's own domain. */
+/* The isolation was changed to `channel` while the node was in the IMEX domain of a ComputeDomain. */
 static void
 an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_node(void **state) {
         struct world *w = *state;
@@ -702,15 +702,15 @@ an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_
         fabric_standing_uid(CLIQUE, standing);
         w->stands = w->other_mode = true;
         w->n_grants = 0;
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
         assert_false(w->facts.input.nodes[0].released);
         w->confirms = true;
-        assert_string_equal(look(w)->wanted, standing);
+        assert_string_equal(node_facts(w)->wanted, standing);
         w->has_node = false;
-        assert_null(look(w)->wanted);
+        assert_null(node_facts(w)->wanted);
 }
 
-static void a_node_stays_in_the_domain_that_stands_without_a_slice(void **state) {
+static void a_node_without_a_slice_stays_in_the_standing_domain(void **state) {
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
@@ -719,14 +719,14 @@ static void a_node_stays_in_the_domain_that_stands_without_a_slice(void **state)
         w->stands = w->other_mode = true;
         w->n_grants = 0;
         w->slice = NULL;
-        assert_string_equal(look(w)->wanted, standing);
+        assert_string_equal(node_facts(w)->wanted, standing);
         w->node.unschedulable = true;
-        assert_null(look(w)->wanted);
-        assert_false(look(w)->released);
+        assert_null(node_facts(w)->wanted);
+        assert_false(node_facts(w)->released);
         w->slice = CLIQUE;
-        assert_true(look(w)->released); /* it is cordoned */
+        assert_true(node_facts(w)->released); /* it is cordoned */
         w->has_node = false;
-        assert_false(look(w)->released); /* whether it was is not known */
+        assert_false(node_facts(w)->released); /* it is not known whether it was cordoned */
 }
 
 static void each_domain_is_named_once_and_idle_only_without_assignments(void **state) {
@@ -738,7 +738,7 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         w->pods[0].report = report_of(w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN_2 "/4/9\"");
         w->n_grants = 0;
         w->stale = true;
-        look(w);
+        node_facts(w);
         assert_int_equal(w->facts.input.n_domains, 3);
         assert_true(w->facts.input.domains[0].stands && w->facts.input.domains[0].idle);
         assert_false(w->facts.input.domains[1].stands || w->facts.input.domains[1].idle);
@@ -747,52 +747,53 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         assert_null(w->facts.input.domains[2].owner.name);
         assert_true(w->facts.hold);
         w->is_busy = true;
-        w->n_grants = 1; /* nothing else is held */
-        look(w);
+        w->n_grants = 1; /* no other end is paused */
+        node_facts(w);
         assert_false(w->facts.input.domains[0].idle);
         assert_true(w->facts.hold);
-        /* A row of the partition's own stands by its kind, whatever partition it was made for. */
+        /* An entry whose owner is a partition is a standing domain, even with the name of another
+         * partition. */
         w->more_domains[0].owner.uid = "cccccccc-0000-8000-8000-000000000001";
-        look(w);
+        node_facts(w);
         assert_true(w->facts.input.domains[0].stands);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(a_report_is_read_as_it_was_written),
-                T(a_report_that_cannot_be_read_says_nothing),
+                T(a_report_has_the_facts_that_were_written),
+                T(an_unreadable_report_does_not_count),
                 T(a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment),
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
                 T(a_listed_node_in_another_partition_answers_a_recount),
-                T(what_an_earlier_pod_left_counts_and_what_it_ran_does_not),
+                T(left_epochs_of_an_earlier_pod_count_and_its_assignment_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
                 T(a_powered_off_node_counts_as_dead_only_after_confirmation),
                 T(another_boot_counts_only_after_confirmation),
                 T(a_node_is_doubtful_until_the_api_server_has_confirmed_its_end),
                 T(a_plugins_report_counts_where_its_slice_confirms_the_partition),
                 T(a_daemon_that_serves_another_partition_has_left_this_one),
-                T(what_a_daemon_has_seen_of_another_partitions_object_counts_for_nothing_here),
-                T(a_claim_brings_its_node_into_a_domain_of_its_own_namespace),
+                T(epochs_seen_in_the_object_of_another_partition_do_not_count),
+                T(a_claim_counts_only_for_a_computedomain_of_its_namespace),
                 T(a_node_of_another_partition_leaves_this_one),
                 T(a_node_is_released_only_after_confirmation),
                 T(a_domain_is_deleted_only_after_confirmation),
-                T(a_node_is_in_the_domain_that_stands_until_it_is_cordoned_and_unused),
-                T(where_no_domain_stands_any_more_its_nodes_are_released),
+                T(a_node_is_in_the_standing_domain_until_it_is_cordoned_and_unused),
+                T(without_a_standing_domain_its_nodes_are_released),
                 T(a_copy_of_a_fabric_object_is_recognized),
                 T(a_partition_without_an_object_has_facts),
-                T(of_two_pods_that_are_as_old_the_name_decides),
-                T(what_all_earlier_pods_left_counts),
+                T(of_two_equally_old_pods_the_name_decides),
+                T(left_epochs_of_all_earlier_pods_count),
                 T(a_daemon_is_expected_where_one_may_run),
                 T(a_daemon_pod_may_have_no_address_yet),
                 T(a_daemon_that_has_seen_no_object_has_not_moved),
                 T(the_newest_plugin_pod_that_has_reported_counts),
-                T(the_boots_of_all_that_is_written_for_the_node_have_to_be_over),
-                T(the_boot_that_a_report_names_has_to_be_over),
-                T(a_claim_of_a_domain_that_is_not_there_brings_its_node_nowhere),
+                T(every_recorded_boot_of_the_node_must_have_ended),
+                T(the_boot_that_a_report_names_must_have_ended),
+                T(a_claim_of_an_unknown_computedomain_does_not_count),
                 T(a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave),
                 T(an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_node),
-                T(a_node_stays_in_the_domain_that_stands_without_a_slice),
+                T(a_node_without_a_slice_stays_in_the_standing_domain),
                 T(each_domain_is_named_once_and_idle_only_without_assignments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules/assignment in random histories. HISTORIES says how many, HISTORIES_FROM where to begin; a failure
- * names its history. */
+/* rules/assignment in random histories. HISTORIES is their number, and HISTORIES_FROM the first one. A
+ * failure names its history. */
 #include "assignment_history.h"
 
 enum { HISTORIES_DEFAULT = 5000 };

@@ -21,7 +21,7 @@ static void every_node_is_in_one_state(void **state) {
                 assert_non_null(census_names[i]);
 }
 
-static void hosts_are_counted_by_what_their_plugin_says(void **state) {
+static void hosts_are_counted_by_the_reports_of_their_plugins(void **state) {
         const struct host hosts[] = { { .name = "a", .state = HOST_UP },
                                       { .name = "b", .state = HOST_DEGRADED },
                                       { .name = "c", .state = HOST_DOWN },
@@ -36,7 +36,7 @@ static void hosts_are_counted_by_what_their_plugin_says(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_node_is_in_one_state),
-                cmocka_unit_test(hosts_are_counted_by_what_their_plugin_says),
+                cmocka_unit_test(hosts_are_counted_by_the_reports_of_their_plugins),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

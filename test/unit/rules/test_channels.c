@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule by itself, and in random histories of a fabric: see below. */
+/* The rule of the channels. test_channels_histories.c tests it in random histories. */
 #include "rules/channels.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 enum { NOW = 1000000 };
 
-/* Two nodes that are well, and three ComputeDomains; a table that is older than all. */
+/* Two healthy nodes and three ComputeDomains, with a table that is older than all of them. */
 struct small {
         struct arena *a;
         struct compute_domain_fabric old;
@@ -97,12 +97,12 @@ static int64_t id_of(const struct small *s, const char *uid) {
         return x ? x->id : -1;
 }
 
-static const char *said(const struct small *s, const char *type) {
+static const char *condition_text(const struct small *s, const char *type) {
         const struct condition *c = condition_find(s->d.fabric.conditions, s->d.fabric.n_conditions, type);
         return c ? c->message : "";
 }
 
-/* This controller has been there all the time: it saw everything when it happened. */
+/* This controller has run all the time, so it saw everything when it happened. */
 static void decide(struct small *s) {
         int64_t since[8];
         for (size_t i = 0; i < s->old.n_channels; i++)
@@ -129,7 +129,7 @@ static void each_domain_gets_its_own_channel_and_never_0(void **state) {
         assert_string_equal(s->d.fabric.channels[0].owner.name, "train");
 }
 
-static void nothing_changes_nothing(void **state) {
+static void without_changes_nothing_is_written(void **state) {
         struct small *s = *state;
         give(s, 3, A, 0);
         want(&s->owners[0]);
@@ -141,7 +141,7 @@ static void nothing_changes_nothing(void **state) {
         assert_int_equal(s->d.recheck_s, 0);
 }
 
-static void ids_come_again_as_late_as_can_be(void **state) {
+static void ids_are_reused_as_late_as_possible(void **state) {
         struct small *s = *state;
         give(s, 1, B, 0);
         s->old.next = 4;
@@ -152,14 +152,14 @@ static void ids_come_again_as_late_as_can_be(void **state) {
         assert_int_equal(id_of(s, C), 2);
 }
 
-/* A4 of the table: a fabric that is new has its object before any channel. */
+/* The fabric object of a new partition exists before any channel is assigned. */
 /* failure: a new rack has a dead node -> channels are assigned without it */
 static void a_new_partition_gets_its_object_first_and_waits_for_no_node(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->f.old = NULL;
         s->nodes[0].uid = s->nodes[1].uid = "";
-        s->nodes[1].reported = false; /* it is dead, or slow */
+        s->nodes[1].reported = false;
         decide(s);
         assert_int_equal(s->d.step, CHANNELS_CREATE);
         assert_int_equal(s->d.fabric.n_channels, 0);
@@ -170,13 +170,13 @@ static void a_new_partition_gets_its_object_first_and_waits_for_no_node(void **s
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         assert_string_equal(s->d.fabric.table_of, OBJECT);
-        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
 }
 
-/* It was cut off before somebody deleted the table that it knows, and its Pod and claims were deleted by
- * force. */
+/* The node was cut off before somebody deleted the table that it knows, and its Pod and claims were
+ * force-deleted. */
 /* failure: a cut-off node is silent and the fabric object is lost -> nothing is assigned without it [etcd] */
-static void a_silent_node_that_is_older_than_the_object_is_waited_for(void **state) {
+static void the_table_waits_for_a_silent_node_that_is_older_than_the_object(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->old.table_of = NULL;
@@ -189,15 +189,15 @@ static void a_silent_node_that_is_older_than_the_object_is_waited_for(void **sta
         s->nodes[1].stated--;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
         s->nodes[1].gone = true;
         s->f.now += CHANNELS_QUARANTINE_S;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
 }
 
-/* The same, and its plugin reports to the new table before anybody looks. */
-static void a_table_that_begins_waits_though_all_have_reported_to_it(void **state) {
+/* The same, and its plugin reports to the new table before the controller sees the node's sign. */
+static void a_new_table_waits_although_all_nodes_have_reported_to_it(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->old.table_of = NULL;
@@ -205,13 +205,14 @@ static void a_table_that_begins_waits_though_all_have_reported_to_it(void **stat
         s->nodes[1].stated = NOW - 2 - CHANNELS_NEW_S;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "Nodes that were deleted"));
-        s->f.remembers = true; /* what the one before had is known */
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "deleted Nodes"));
+        s->f.remembers = true; /* the controller knows the entries of the previous object */
         decide(s);
         assert_int_equal(id_of(s, A), 1);
 }
 
-/* A Node, its Pods and its claims went while nobody led, and the object, too: it may run yet what it had. */
+/* A Node, its Pods and its claims were deleted while no controller was leader, and so was the object. The
+ * node may still run its containers. */
 /* failure: Node and fabric object are deleted while no controller leads -> no channel is assigned for a
  * minute [etcd] */
 static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(void **state) {
@@ -222,11 +223,11 @@ static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(
         s->old.o.meta.created = NOW - 1;
         s->nodes[0].stated = NOW - 1 - CHANNELS_NEW_S;
         decide(s);
-        assert_int_equal(id_of(s, A), 1); /* the fabric is new */
+        assert_int_equal(id_of(s, A), 1); /* the partition is new */
         s->nodes[0].stated--;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "may still run on Nodes that were deleted"));
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "may still run on deleted Nodes"));
         assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - 1);
         s->f.remembers = true;
         decide(s);
@@ -235,12 +236,12 @@ static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(
         s->f.now = s->old.o.meta.created + CHANNELS_QUARANTINE_S;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
 }
 
-/* The table before it did not have what the plugin of the Node had prepared last: that came after it was
- * read. */
-static void a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_is_known(void **state) {
+/* The previous table lacked the channel that the Node's plugin prepared last, because the controller had read
+ * the table before. */
+static void a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_known(void **state) {
         struct small *s = *state;
         want(&s->owners[0]);
         s->old.table_of = NULL;
@@ -249,12 +250,12 @@ static void a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_
         s->f.vanished_s = 17;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "at most a minute"));
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "at most a minute"));
         assert_int_equal(s->d.recheck_s, 17);
         s->f.vanished_s = 0;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
 }
 
 /* failure: a node holds a channel that the fabric object lacks -> the node counts [etcd] */
@@ -270,7 +271,7 @@ static void a_held_channel_counts_more_than_the_fabric_object(void **state) {
         assert_int_equal(id_of(s, A), 2);
 }
 
-/* A machine that was off comes back, and its Pod says for a second what it held before. */
+/* A machine that was off returns, and for a second its Pod reports the channels that it held before. */
 /* failure: a powered-off node returns with an old report -> it takes no channel from its owner */
 static void an_old_report_takes_no_channel_from_its_owner(void **state) {
         struct small *s = *state;
@@ -285,8 +286,8 @@ static void an_old_report_takes_no_channel_from_its_owner(void **state) {
         assert_int_equal(id_of(s, B), 2);
 }
 
-/* What it says then goes when no node says it any more, though its owner waits for a channel: as long as it
- * counted as one of his namespace, he might get no other. */
+/* The entry from that report is removed when no node reports it any more, although its owner waits for a
+ * channel. While it counted for the owner's namespace, the owner might get no other channel. */
 /* failure: an entry comes from an old report -> it is removed although its owner waits for a channel */
 static void an_entry_of_an_old_report_is_removed_while_its_owner_waits(void **state) {
         struct small *s = *state;
@@ -301,18 +302,18 @@ static void an_entry_of_an_old_report_is_removed_while_its_owner_waits(void **st
         assert_int_equal(s->d.fabric.n_channels, 2);
         assert_int_equal(id_of(s, A), 1);
         assert_int_equal(id_of(s, B), 2);
-        was[1].releasing++; /* not before its minute is over */
+        was[1].releasing++; /* not before the minute has passed */
         decide(s);
         assert_int_equal(s->d.fabric.n_channels, 3);
         was[1].releasing--;
-        s->nodes[1].alive_after = 0; /* nor before each node has shown life */
+        s->nodes[1].alive_after = 0; /* and not before each node has shown life */
         decide(s);
         assert_int_equal(s->d.fabric.n_channels, 3);
 }
 
-/* The same when the table is lost as well, whichever of the two is looked at first. */
+/* The same when the table is lost, too, in either order of the nodes. */
 /* failure: two nodes report one channel after the list was lost -> the running plugin counts */
-static void of_two_reports_that_of_a_running_plugin_counts(void **state) {
+static void the_report_of_a_running_plugin_counts_more(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -326,7 +327,7 @@ static void of_two_reports_that_of_a_running_plugin_counts(void **state) {
         s->nodes[1].n_held = 1;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_int_equal(id_of(s, B), 2); /* for its pods that are still to come */
+        assert_int_equal(id_of(s, B), 2); /* for its future pods */
         for (size_t i = 0; i < 2; i++)
                 assert_int_equal(s->d.fabric.channels[i].releasing != 0,
                                  streq(s->d.fabric.channels[i].owner.uid, B));
@@ -334,7 +335,7 @@ static void of_two_reports_that_of_a_running_plugin_counts(void **state) {
 
 /* Two plugins seem to run, as a Pod does for a while after its node was cut off. */
 /* failure: two running plugins report one channel -> the one that knows the fabric object counts */
-static void of_two_running_plugins_the_one_that_knows_the_object_counts(void **state) {
+static void a_running_plugin_that_knows_the_object_counts_more(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -343,7 +344,7 @@ static void of_two_running_plugins_the_one_that_knows_the_object_counts(void **s
         s->held[0] = (struct report_hold){ 1, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
-        s->nodes[0].uid = C; /* the object that was there before */
+        s->nodes[0].uid = C; /* the previous object */
         s->nodes[1].held = &now;
         s->nodes[1].n_held = 1;
         decide(s);
@@ -354,7 +355,7 @@ static void of_two_running_plugins_the_one_that_knows_the_object_counts(void **s
 }
 
 /* failure: two equal reports name one channel -> neither counts */
-static void of_two_equal_reports_neither_counts(void **state) {
+static void two_equal_reports_of_one_channel_do_not_count(void **state) {
         struct small *s = *state;
         struct report_hold now = { 1, A };
         want(&s->owners[0]);
@@ -372,35 +373,35 @@ static void of_two_equal_reports_neither_counts(void **state) {
 /* failure: the list of channels is lost -> nothing is assigned until every node has reported [etcd] */
 static void a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported(void **state) {
         struct small *s = *state;
-        struct condition told;
+        struct condition lost;
         want(&s->owners[0]);
         want(&s->owners[1]);
         s->held[0] = (struct report_hold){ 3, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
-        s->nodes[1].uid = A; /* another object's */
+        s->nodes[1].uid = A; /* of another object */
         decide(s);
         assert_int_equal(id_of(s, B), 3); /* confirmed at once */
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
-        assert_null(strstr(said(s, FABRIC_TABLE_LOST), "node-1,"));
-        told = s->d.fabric.conditions[0];
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-1,"));
+        lost = s->d.fabric.conditions[0];
         s->nodes[1].uid = NULL;
         s->nodes[1].reported = false; /* still silent */
-        s->old.conditions = &told;
+        s->old.conditions = &lost;
         s->old.n_conditions = 1;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
         s->nodes[1].gone = true;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
-        /* Whoever is silent later holds nobody up. */
+        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
+        /* A node that becomes silent later delays nothing. */
         s->old.n_conditions = 0;
         s->nodes[1].gone = false;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        /* Its object is new, and a claim is older: there was another one. */
+        /* The object is newer than a claim, so there was an earlier object. */
         s->old.table_of = NULL;
         s->old.o.meta.created = NOW;
         decide(s);
@@ -423,7 +424,7 @@ static void a_copy_does_not_count(void **state) {
         assert_int_equal(id_of(s, A), -1);
         assert_int_equal(id_of(s, B), 1);
         assert_string_equal(s->d.fabric.table_of, OBJECT);
-        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
 }
 
 /* failure: somebody deletes the fabric object -> the controller restores its channels from memory [etcd] */
@@ -437,7 +438,7 @@ static void a_deleted_list_of_channels_is_remembered(void **state) {
         decide(s);
         assert_int_equal(s->d.step, CHANNELS_CREATE);
         assert_int_equal(s->d.fabric.channels[0].id, 3);
-        /* Another leader has begun the new table without it. */
+        /* Another leader has begun the new table without this entry. */
         s->f.old = &s->old;
         give(s, 3, B, 0);
         decide(s);
@@ -445,7 +446,8 @@ static void a_deleted_list_of_channels_is_remembered(void **state) {
         assert_int_equal(id_of(s, A), 1);
 }
 
-/* Whose clock is behind: the minute begins when this controller sees the mark and the object. */
+/* The other controller's clock is behind. The minute begins when this controller sees the mark and the
+ * object. */
 /* failure: another controller's clock is behind -> a release counts from when this controller saw it */
 static void a_release_of_another_controller_counts_from_when_it_was_seen(void **state) {
         struct small *s = *state;
@@ -462,14 +464,14 @@ static void a_release_of_another_controller_counts_from_when_it_was_seen(void **
         seen--;
         channels_decide(&s->f, s->a, &s->d);
         assert_int_equal(id_of(s, A), -1);
-        /* The same of the first minute of a table of older Nodes. */
+        /* The same applies to the first minute of a table with older Nodes. */
         s->nodes[0].stated = s->old.o.meta.created - CHANNELS_NEW_S - 1;
         assert_int_equal(channels_untold_s(&s->f), 0);
         s->f.known_since = NOW - 1;
         assert_int_equal(channels_untold_s(&s->f), CHANNELS_QUARANTINE_S - 1);
 }
 
-/* From deletion to the next holder, and what keeps it up at each step. */
+/* From the deletion of the owner to the next owner, and what delays each step. */
 /* failure: a node is off, deleted or silent -> its channels are free only when nothing can hold them */
 static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(void **state) {
         struct small *s = *state;
@@ -483,11 +485,11 @@ static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(voi
         assert_int_equal(id_of(s, A), 1);
         assert_int_equal(s->d.recheck_s, 1);
         s->f.now++;
-        decide(s); /* the Leases are too old to tell */
+        decide(s); /* the lists of Leases are too old */
         assert_true(s->d.ask_leases);
         assert_int_equal(id_of(s, A), 1);
         s->f.leases_at = s->f.now;
-        decide(s); /* and one list shows nobody's life */
+        decide(s); /* one list of Leases proves no life */
         assert_true(s->d.ask_leases);
         s->f.leases_before = s->f.now - 5;
         s->nodes[0].alive_after = s->f.now - 5;
@@ -496,7 +498,8 @@ static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(voi
         assert_int_equal(id_of(s, A), 1);
         assert_false(s->d.ask_leases);
         assert_int_equal(s->d.recheck_s, CHANNELS_RETRY_S);
-        assert_non_null(strstr(said(s, FABRIC_CHANNELS_HELD), "node node-2 has shown no life"));
+        assert_non_null(
+                strstr(condition_text(s, FABRIC_CHANNELS_HELD), "node node-2 has not renewed its Lease"));
         s->nodes[1].alive_after = s->f.now;
         s->f.stale = true;
         decide(s);
@@ -518,8 +521,8 @@ static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(voi
 /* failure: a pod is force-deleted, or its plugin is down -> the channel stays taken */
 static void a_channel_that_a_node_holds_or_does_not_report_stays(void **state) {
         struct small *s = *state;
-        static const char *const says[] = { "node node-1 holds it", "node node-1 has no plugin",
-                                            "node node-1 has no plugin" };
+        static const char *const texts[] = { "node node-1 holds it", "node node-1 has no plugin",
+                                             "node node-1 has no plugin" };
         s->owners[0].lives = false;
         s->owners[0].confirmed = true;
         give(s, 1, A, NOW - 1000);
@@ -531,12 +534,12 @@ static void a_channel_that_a_node_holds_or_does_not_report_stays(void **state) {
                 s->nodes[0].settled = i != 2;
                 decide(s);
                 assert_int_equal(id_of(s, A), 1);
-                assert_non_null(strstr(said(s, FABRIC_CHANNELS_HELD), says[i]));
+                assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_HELD), texts[i]));
         }
         s->nodes[0].gone = true;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        /* A node whose slice the kubelet has deleted is in the fabric all the same. */
+        /* A node whose slice the kubelet has deleted still belongs to the partition. */
         s->nodes[0].gone = s->nodes[0].states = false;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
@@ -556,7 +559,7 @@ static void a_claim_keeps_a_channel_and_ends_its_release(void **state) {
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, 0);
         assert_true(s->d.urgent);
-        s->owners[0].lives = false; /* it is being deleted under its pods */
+        s->owners[0].lives = false; /* it is being deleted while pods use it */
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, NOW - 1000);
 }
@@ -570,7 +573,7 @@ static void a_stale_cache_ends_nothing(void **state) {
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, 0);
         assert_true(s->d.hold);
-        s->owners[0].ends = true; /* is never taken back */
+        s->owners[0].ends = true; /* it cannot be revoked */
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
         s->nodes[0].gone = s->nodes[1].gone = true;
@@ -578,12 +581,12 @@ static void a_stale_cache_ends_nothing(void **state) {
         assert_int_equal(s->d.fabric.nodes, 2);
 }
 
-/* Nothing else brings the fabric back into the queue when the caches have caught up. */
+/* No other change queues the partition again when the caches are current. */
 /* failure: only a stale cache casts doubt on the channels -> they are checked again when it is current */
 static void a_doubt_from_a_stale_cache_is_checked_again(void **state) {
         struct small *s = *state;
-        struct condition told = { .type = FABRIC_TABLE_LOST, .status = "True" };
-        s->old.conditions = &told;
+        struct condition lost = { .type = FABRIC_TABLE_LOST, .status = "True" };
+        s->old.conditions = &lost;
         s->old.n_conditions = 1;
         want(&s->owners[0]);
         s->f.stale = true;
@@ -609,19 +612,20 @@ static void one_namespace_has_at_most_half_and_exhaustion_is_reported(void **sta
         s->owners[1].ns = s->owners[2].ns = "team-a";
         for (size_t i = 0; i < 3; i++)
                 want(&s->owners[i]);
-        decide(s); /* of four */
+        decide(s); /* four channels can be assigned */
         assert_int_equal(s->d.n_assigned, 2);
         assert_int_equal(s->d.waiting, 1);
-        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "their namespace has half"));
-        assert_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "team-a")); /* all who wait read it */
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), "their namespace has half"));
+        /* all waiting ComputeDomains repeat the message */
+        assert_null(strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), "team-a"));
         s->owners[1].ns = "team-b";
         s->nodes[0].count = s->nodes[1].count = 3;
-        decide(s); /* of two */
+        decide(s); /* two channels can be assigned */
         assert_int_equal(s->d.waiting, 1);
-        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "All 2 channels"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), "All 2 channels"));
         s->nodes[0].count = s->nodes[1].count = 0;
         decide(s);
-        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "has no IMEX channels"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), "has only IMEX channel 0"));
 }
 
 /* failure: clocks are wrong -> a channel is free only after two lists of Leases */
@@ -674,7 +678,7 @@ static void each_namespace_at_its_limit_has_idle_channels_released(void **state)
 }
 
 /* failure: no channel is free -> an idle one is released */
-static void where_no_channel_is_free_an_idle_one_is_released(void **state) {
+static void an_idle_channel_is_released_when_none_is_free(void **state) {
         struct small *s = *state;
         s->nodes[0].count = s->nodes[1].count = 2;
         give(s, 1, A, 0);
@@ -698,44 +702,44 @@ static void most_nodes_decide_how_many_channels_there_are(void **state) {
         struct small *s = *state;
         s->nodes[1].count = 9;
         decide(s);
-        assert_int_equal(s->d.fabric.channel_count, 5); /* as it was */
-        assert_non_null(strstr(said(s, FABRIC_NODES_DIFFER), "node-2"));
+        assert_int_equal(s->d.fabric.channel_count, 5); /* the value so far */
+        assert_non_null(strstr(condition_text(s, FABRIC_NODES_DIFFER), "node-2"));
         s->old.channel_count = 0;
         decide(s);
         assert_int_equal(s->d.fabric.channel_count, 5);
         s->nodes[0].count = 9;
         decide(s);
         assert_int_equal(s->d.fabric.channel_count, 9);
-        assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
+        assert_string_equal(condition_text(s, FABRIC_NODES_DIFFER), "");
 }
 
 /* failure: nodes have different versions of IMEX -> that of most nodes counts, and the others are named */
 static void most_nodes_decide_the_imex_version_of_the_partition(void **state) {
         struct small *s = *state;
         decide(s);
-        assert_null(s->d.fabric.imex_version); /* older plugins tell none */
+        assert_null(s->d.fabric.imex_version); /* older plugins report none */
         assert_int_equal(s->d.step, CHANNELS_KEEP);
         s->nodes[1].imex = "580.2";
         decide(s);
         assert_string_equal(s->d.fabric.imex_version, "580.2");
         assert_int_equal(s->d.step, CHANNELS_PATCH);
-        assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
+        assert_string_equal(condition_text(s, FABRIC_NODES_DIFFER), "");
         s->nodes[0].imex = "575.1";
         s->old.imex_version = "580.2";
         decide(s);
-        assert_string_equal(s->d.fabric.imex_version, "580.2"); /* of two that are as many, as it was */
-        assert_string_equal(
-                said(s, FABRIC_NODES_DIFFER),
-                "nvidia-imex of most nodes is of version 580.2, that of node-1 (575.1) of another: "
-                "those nodes offer no channels until it is the same");
-        s->old.imex_version = "570.9"; /* which nobody has any more */
+        assert_string_equal(s->d.fabric.imex_version, "580.2"); /* equally many nodes report each, so the
+                                                                   value so far counts */
+        assert_string_equal(condition_text(s, FABRIC_NODES_DIFFER),
+                            "Most nodes have nvidia-imex 580.2, but node-1 (575.1) have another version. "
+                            "Those nodes offer no channels until the version is the same");
+        s->old.imex_version = "570.9"; /* which no node has any more */
         decide(s);
         assert_string_equal(s->d.fabric.imex_version, "575.1");
         s->nodes[1].count = 9;
         decide(s);
-        assert_non_null(
-                strstr(said(s, FABRIC_NODES_DIFFER), "NVreg_ImexChannelCount is the same. nvidia-imex"));
-        s->nodes[0].imex = s->nodes[1].imex = NULL; /* plugins of before, in a rollback */
+        assert_non_null(strstr(condition_text(s, FABRIC_NODES_DIFFER),
+                               "NVreg_ImexChannelCount is the same. Most nodes have nvidia-imex"));
+        s->nodes[0].imex = s->nodes[1].imex = NULL; /* plugins of an earlier version, after a rollback */
         decide(s);
         assert_string_equal(s->d.fabric.imex_version, "570.9");
 }
@@ -754,20 +758,20 @@ static void a_node_does_not_rename_the_rack_of_another(void **state) {
 static void withholding_nodes_are_named_with_the_reason(void **state) {
         struct small *s = *state;
         decide(s);
-        assert_string_equal(said(s, FABRIC_NODES_WITHHOLD), "");
+        assert_string_equal(condition_text(s, FABRIC_NODES_WITHHOLD), "");
         s->nodes[0].withheld = "HostIMEXNotUp";
         s->nodes[1].withheld = "ToolkitGivesChannels";
         decide(s);
         assert_int_equal(s->d.step, CHANNELS_PATCH);
-        assert_non_null(strstr(said(s, FABRIC_NODES_WITHHOLD),
+        assert_non_null(strstr(condition_text(s, FABRIC_NODES_WITHHOLD),
                                ": node-1 (HostIMEXNotUp), node-2 (ToolkitGivesChannels)"));
-        /* It takes nothing from anybody. */
+        /* This does not affect the assignment of channels. */
         want(&s->owners[0]);
         decide(s);
         assert_int_equal(id_of(s, A), 1);
 }
 
-/* failure: a partition is gone for good -> its fabric object is deleted after a day */
+/* failure: a partition is removed permanently -> its fabric object is deleted after a day */
 static void an_empty_fabric_object_is_deleted_after_a_day(void **state) {
         struct small *s = *state;
         s->nodes[0].gone = s->nodes[1].gone = true;
@@ -801,19 +805,19 @@ static void an_empty_fabric_object_is_deleted_after_a_day(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 RULE(each_domain_gets_its_own_channel_and_never_0),
-                RULE(nothing_changes_nothing),
-                RULE(ids_come_again_as_late_as_can_be),
+                RULE(without_changes_nothing_is_written),
+                RULE(ids_are_reused_as_late_as_possible),
                 RULE(a_new_partition_gets_its_object_first_and_waits_for_no_node),
-                RULE(a_silent_node_that_is_older_than_the_object_is_waited_for),
-                RULE(a_table_that_begins_waits_though_all_have_reported_to_it),
+                RULE(the_table_waits_for_a_silent_node_that_is_older_than_the_object),
+                RULE(a_new_table_waits_although_all_nodes_have_reported_to_it),
                 RULE(a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute),
-                RULE(a_new_table_waits_for_nodes_that_were_deleted_though_the_one_before_is_known),
+                RULE(a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_known),
                 RULE(a_held_channel_counts_more_than_the_fabric_object),
                 RULE(an_old_report_takes_no_channel_from_its_owner),
                 RULE(an_entry_of_an_old_report_is_removed_while_its_owner_waits),
-                RULE(of_two_reports_that_of_a_running_plugin_counts),
-                RULE(of_two_running_plugins_the_one_that_knows_the_object_counts),
-                RULE(of_two_equal_reports_neither_counts),
+                RULE(the_report_of_a_running_plugin_counts_more),
+                RULE(a_running_plugin_that_knows_the_object_counts_more),
+                RULE(two_equal_reports_of_one_channel_do_not_count),
                 RULE(a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported),
                 RULE(a_copy_does_not_count),
                 RULE(a_deleted_list_of_channels_is_remembered),
@@ -826,7 +830,7 @@ int main(void) {
                 RULE(one_namespace_has_at_most_half_and_exhaustion_is_reported),
                 RULE(leases_are_listed_twice_before_a_channel_is_free),
                 RULE(each_namespace_at_its_limit_has_idle_channels_released),
-                RULE(where_no_channel_is_free_an_idle_one_is_released),
+                RULE(an_idle_channel_is_released_when_none_is_free),
                 RULE(most_nodes_decide_how_many_channels_there_are),
                 RULE(most_nodes_decide_the_imex_version_of_the_partition),
                 RULE(a_node_does_not_rename_the_rack_of_another),

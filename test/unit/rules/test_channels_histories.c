@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random histories of a fabric: no channel ever has two holders that may be alive.
- *
- * A world of four nodes and six ComputeDomains that share three channels. Plugins crash, nodes are cut off,
- * powered off and taken out of service, claims are deleted by force, ComputeDomains go and come, the table is
- * deleted, restored from an old copy and emptied, and two controllers lead at once, each with a view that is
+/* Random histories of a partition: no channel ever has two holders that may be alive. The world has four
+ * nodes and six ComputeDomains that share three channels. Plugins crash. Nodes are cut off, powered off and
+ * taken out of service. Claims are force-deleted, and ComputeDomains are created and deleted. The table is
+ * deleted, emptied, and restored from an old copy. Two controllers lead at once, each with a view that is
  * some time old. The clocks of the nodes are up to five minutes wrong. A container lives until its node's
- * kubelet has learnt that its claim is gone, or the node is off. CHANNELS_HISTORIES says how many histories
- * are played; a failure names its seed. */
+ * kubelet has learnt that its claim was deleted, or until the node is off. CHANNELS_HISTORIES is the number
+ * of histories. A failure names its seed. */
 #include "rules/channels.h"
 
 #include <setjmp.h>
@@ -30,7 +29,7 @@ enum {
         HISTORIES = 10000,
         ENTRIES = 64,
         START = 1000000,
-        LEASES_PAUSE_S = 15 /* as of controller/leases */
+        LEASES_PAUSE_S = 15 /* as in controller/leases */
 };
 
 static const char *const node_names[NODES] = { "node-0", "node-1", "node-2", "node-3" };
@@ -43,7 +42,7 @@ struct hold {
 struct report {
         bool there, ready;
         int64_t ready_since;
-        int object; /* generation of the table that was seen, 0: none */
+        int object; /* generation of the table that it has seen; 0: none */
         struct hold held[HOLDS];
         size_t n;
 };
@@ -52,7 +51,7 @@ struct table {
         int object; /* generation, 0: there is none */
         int64_t rv, created;
         int table_of;
-        bool is_lost; /* and says so */
+        bool is_lost; /* it has the condition that it is lost */
         int64_t next, channel_count;
         struct {
                 int64_t id;
@@ -63,14 +62,14 @@ struct table {
         bool members[NODES];
 };
 
-/* What the API server has. */
+/* The content of the API server. */
 struct api {
         struct table table;
         struct report reports[NODES];
         bool node_there[NODES], out_of_service[NODES];
         int64_t node_gone_since[NODES];
         int64_t renewed[NODES];
-        int domains[DOMAINS]; /* its generation; 0: not there */
+        int domains[DOMAINS]; /* its generation; 0: it does not exist */
         bool deleting[DOMAINS];
         int64_t claims[NODES][DOMAINS]; /* created; 0: none */
         int claim_of[NODES][DOMAINS];   /* the ComputeDomain's generation */
@@ -80,14 +79,14 @@ struct machine {
         bool off, cut, plugin_up;
         struct hold held[HOLDS]; /* prepared, and its container may run */
         size_t n;
-        struct hold coming; /* has its id, and is not prepared yet; domain 0: none */
+        struct hold coming; /* has an ID, and is not prepared yet; domain 0: none */
         int64_t plugin_since;
         int64_t ahead; /* its clock */
 };
 
 struct controller {
         struct api view;
-        struct table lost; /* what it had of a table that is not there any more */
+        struct table lost; /* what it knows of a deleted table */
         int64_t leases_at, leases_before, renewed[NODES], alive_after[NODES];
 };
 
@@ -95,14 +94,14 @@ struct world {
         uint64_t random;
         int64_t now;
         struct api api;
-        struct table copy; /* that somebody kept */
+        struct table copy; /* an old copy that somebody has kept */
         struct machine machines[NODES];
         struct controller controllers[2];
         int generation;
         char uids[STEPS * 2 + DOMAINS + 2][40];
         uint64_t seed;
-        unsigned trouble;        /* of the nodes and of the table, in 8 */
-        size_t reused, assigned; /* so that a world in which nothing happens is not taken for a good one */
+        unsigned trouble;        /* probability of faults of nodes and table, in eighths */
+        size_t reused, assigned; /* counted, so that a history without events does not pass */
 };
 
 static unsigned dice(struct world *w, unsigned n) {
@@ -121,7 +120,7 @@ static int generation_of(const char *uid) {
         return atoi(uid);
 }
 
-/* ---- the promise ---- */
+/* ---- the invariant ---- */
 
 static void check(const struct world *w) {
         for (int a = 0; a < NODES; a++)
@@ -167,7 +166,7 @@ static void run_node(struct world *w, int n) {
                 return;
         w->api.renewed[n] = w->now + m->ahead;
         r->ready = r->there && m->plugin_up;
-        /* The kubelet ends what has no claim; the plugin gives the channel back, if it is there. */
+        /* The kubelet ends containers without a claim. The plugin releases their channel, if it runs. */
         for (size_t i = 0; m->plugin_up && i < m->n;)
                 if (!is_claimed(w, n, m->held[i].domain) && dice(w, 4))
                         unprepare(m, i);
@@ -215,7 +214,7 @@ static void ask_leases(struct world *w, struct controller *c) {
         memcpy(c->renewed, w->api.renewed, sizeof c->renewed);
 }
 
-/* The server is asked, whatever the view says. */
+/* The API server answers, independently of the view. */
 static bool is_confirmed(const struct world *w, int domain, bool lives) {
         for (int d = 0; d < DOMAINS && !lives; d++)
                 if (w->api.domains[d] == domain && !w->api.deleting[d])
@@ -351,7 +350,7 @@ static void run_controller(struct world *w, struct controller *c) {
         channels_decide(&f, a, &d);
         if (d.ask_leases)
                 ask_leases(w, c);
-        /* One PATCH in flight, with the version that it is of; a crash may lose the answer. */
+        /* One PATCH in flight, with the version of its object. A crash may lose the answer. */
         if (d.step == CHANNELS_CREATE && !w->api.table.object) {
                 w->api.table = (struct table){ .object = w->generation++,
                                                .rv = w->api.table.rv + 1,
@@ -364,13 +363,13 @@ static void run_controller(struct world *w, struct controller *c) {
                 c->lost.n = 0;
         }
         if (dice(w, 4))
-                c->view.table = w->api.table; /* the answer */
+                c->view.table = w->api.table; /* the view after the answer */
         arena_free(a);
 }
 
-static void look(struct world *w, struct controller *c) {
+static void observe(struct world *w, struct controller *c) {
         if (c->view.table.object && !w->api.table.object && dice(w, 2))
-                c->lost = c->view.table; /* it saw the deletion */
+                c->lost = c->view.table; /* the controller saw the deletion */
         c->view = w->api;
 }
 
@@ -378,20 +377,20 @@ static void restart(struct controller *c) {
         *c = (struct controller){ .view = c->view };
 }
 
-/* ---- what happens ---- */
+/* ---- the events ---- */
 
 static void happen(struct world *w) {
         int n = (int)dice(w, NODES), d = (int)dice(w, DOMAINS);
         struct machine *m = &w->machines[n];
         switch (dice(w, 8) < w->trouble ? dice(w, 17) : dice(w, 10)) {
-        case 0: /* a ComputeDomain comes, or begins to go */
+        case 0: /* a ComputeDomain is created, or its deletion begins */
         case 1:
                 if (!w->api.domains[d])
                         w->api.domains[d] = w->generation++, w->api.deleting[d] = false;
                 else if (dice(w, 2))
                         w->api.deleting[d] = true;
                 break;
-        case 2: /* it has gone, whoever uses it */
+        case 2: /* it is deleted, even while it is in use */
                 if (w->api.deleting[d])
                         w->api.domains[d] = 0, w->api.deleting[d] = false;
                 break;
@@ -404,7 +403,7 @@ static void happen(struct world *w) {
                         w->api.claim_of[n][d] = w->api.domains[d];
                 }
                 break;
-        case 7: /* it goes, in order: after its container */
+        case 7: /* the claim is deleted in order: after its container has ended */
         case 8:
                 if (w->api.claims[n][d] && !m->off && !m->cut && m->plugin_up) {
                         for (size_t i = 0; i < m->n; i++)
@@ -416,27 +415,27 @@ static void happen(struct world *w) {
                         w->api.claims[n][d] = 0;
                 }
                 break;
-        case 9: /* or by force */
+        case 9: /* or it is force-deleted */
                 w->api.claims[n][d] = 0;
                 break;
         case 10:
                 m->cut = !m->cut;
                 break;
-        case 11: /* the plugin crashes or comes back; its checkpoint stays */
+        case 11: /* the plugin crashes or restarts; its checkpoint stays */
                 m->plugin_up = !m->plugin_up;
                 m->plugin_since = w->now;
                 m->coming.domain = 0;
-                if (dice(w, 2)) /* and its Pod goes with it */
+                if (dice(w, 2)) /* and its Pod is deleted */
                         w->api.reports[n] = (struct report){ 0 };
                 break;
-        case 12: /* power; its containers end */
+        case 12: /* power fails, and its containers end */
                 m->off = !m->off;
                 m->n = 0;
                 m->coming.domain = 0;
                 m->plugin_since = w->now;
                 w->api.out_of_service[n] = m->off && dice(w, 2);
                 break;
-        case 13: /* somebody deletes the Node of a machine that is off, or it registers again */
+        case 13: /* somebody deletes the Node of a machine that is off, or the Node registers again */
                 if (m->off && w->api.node_there[n])
                         w->api.node_there[n] = false, w->api.node_gone_since[n] = w->now;
                 else if (!m->off)
@@ -448,8 +447,8 @@ static void happen(struct world *w) {
                         w->api.table.rv++;
                 }
                 break;
-        case 15: /* somebody keeps a copy of it, and puts it back: another object with the old content, or
-                    with none */
+        case 15: /* somebody keeps a copy of the table, and restores it: another object with the old content,
+                    or with none */
                 if (w->api.table.object && dice(w, 2)) {
                         w->copy = w->api.table;
                 } else if (w->copy.object && !dice(w, 3)) {
@@ -468,7 +467,7 @@ static void happen(struct world *w) {
                 break;
         }
         if (!m->off && w->api.out_of_service[n] && dice(w, 2))
-                w->api.out_of_service[n] = false; /* it is back in service, and its containers did end */
+                w->api.out_of_service[n] = false; /* it is in service again, and its containers have ended */
         if (!m->off && !m->cut)
                 w->api.node_there[n] = true;
 }
@@ -493,16 +492,16 @@ static void play(uint64_t seed) {
                 check(w);
                 for (int i = 0; i < 2; i++) {
                         if (dice(w, 3))
-                                look(w, &w->controllers[i]);
-                        if (i == 0 || !dice(w, 4)) /* mostly one of them leads */
+                                observe(w, &w->controllers[i]);
+                        if (i == 0 || !dice(w, 4)) /* usually one of them leads */
                                 run_controller(w, &w->controllers[i]);
                 }
         }
         free(w);
 }
 
-/* Those that once broke the promise, in a million that were played: the table was lost, and a node that was
- * cut off told of what it had held before it was out of service. */
+/* The seeds that once broke the invariant, found in a million histories: the table was lost, and a node that
+ * was cut off reported channels from before it was out of service. */
 static const uint64_t corpus[] = { 743682 };
 
 /* failure: controllers, plugins and nodes fail at random -> no channel has two holders that may be alive */

@@ -28,7 +28,7 @@ static struct member one(struct arena *a, struct member_facts f, struct membersh
 }
 
 /* failure: a node joins -> its status is exactly what its daemon reports */
-static void a_node_is_as_its_daemon_reports(void **state) {
+static void a_node_has_the_state_that_its_daemon_reports(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
         struct member m = one(a, joined(a, true), &all);
@@ -63,7 +63,7 @@ static void a_node_that_does_not_answer_is_lost(void **state) {
         pod.conditions = &ready;
         pod.n_conditions = 1;
         f.pod = &pod;
-        assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 is out of reach");
+        assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 is not reachable");
         assert_int_equal(one(a, f, &all).why, MEMBER_LOST);
         arena_free(a);
 }
@@ -85,7 +85,7 @@ static void a_failing_daemon_is_reported(void **state) {
                 assert_string_equal(
                         one(a, f, &all).message,
                         "daemon Pod d-n1: CrashLoopBackOff; kubectl -n driver logs --previous d-n1 "
-                        "says why it ends");
+                        "shows why it exits");
         }
         why = (struct pod_container_why){ .reason = "ErrImagePull", .message = "no such image" };
         assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1: ErrImagePull: no such image");
@@ -101,13 +101,13 @@ static void a_failing_daemon_is_reported(void **state) {
         assert_int_equal(one(a, f, &all).why, MEMBER_FAILING);
         pod = *joined(a, true).pod;
         f.clique = CLIQUE_2;
-        assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 claims clique " CLIQUE_1
-                                                     ", but the node's ResourceSlice states " CLIQUE_2);
+        assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 reports clique ID " CLIQUE_1
+                                                     ", but the node's ResourceSlice has " CLIQUE_2);
         arena_free(a);
 }
 
-/* For days, if a drain, an upgrade or a mistake has deleted its Pod. */
-static void a_daemon_that_terminates_serves_on(void **state) {
+/* A drain, an upgrade or a mistake may delete its Pod days before it ends. */
+static void a_terminating_daemon_continues_to_serve(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
         struct member_facts f = joined(a, true);
@@ -122,7 +122,7 @@ static void a_daemon_that_terminates_serves_on(void **state) {
         arena_free(a);
 }
 
-/* Before it has reported, it is as it was before the boot, which counts for nothing. */
+/* Its present report is from before the boot, and does not count. */
 /* failure: a daemon reports another boot than its Node -> it gets no assignment, and the status names both */
 static void a_daemon_that_reports_another_boot_is_not_ready(void **state) {
         struct arena *a = arena_new(4096);
@@ -136,10 +136,11 @@ static void a_daemon_that_reports_another_boot_is_not_ready(void **state) {
                 f.joined = joins;
                 struct member m = one(a, f, &all);
                 assert_int_equal(m.why, MEMBER_STARTING);
-                assert_non_null(strstr(
-                        m.message, "daemon Pod d-n1 has not reported since the Node booted (it reports boot "
-                                   "11111111-1111-4111-8111-111111111111, the Node boot "
-                                   "22222222-2222-4222-8222-222222222222). If that lasts, delete the Pod"));
+                assert_non_null(
+                        strstr(m.message,
+                               "daemon Pod d-n1 has not reported since the Node booted (it reports boot ID "
+                               "11111111-1111-4111-8111-111111111111, and the Node "
+                               "22222222-2222-4222-8222-222222222222). If this persists, delete the Pod"));
         }
         struct pod_container_why why = { .reason = "CrashLoopBackOff" };
         struct pod_container container = { .waiting = &why };
@@ -152,7 +153,7 @@ static void a_daemon_that_reports_another_boot_is_not_ready(void **state) {
 }
 
 /* failure: a node has not joined -> the ComputeDomain reports what it waits for */
-static void what_a_node_waits_for_is_reported(void **state) {
+static void a_node_that_has_not_joined_reports_what_it_waits_for(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
         struct member_facts f = joined(a, true);
@@ -166,7 +167,8 @@ static void what_a_node_waits_for_is_reported(void **state) {
         f.seen = true;
         assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 has not joined yet: trying again");
         f.busy = true;
-        assert_string_equal(one(a, f, &all).message, "daemon Pod d-n1 leaves another ComputeDomain first");
+        assert_string_equal(one(a, f, &all).message,
+                            "daemon Pod d-n1 must leave another ComputeDomain first");
         f.busy = false;
         f.assignment = NULL;
         f.full = true;
@@ -178,12 +180,12 @@ static void what_a_node_waits_for_is_reported(void **state) {
         f.held = true;
         assert_int_equal(one(a, f, &all).why, MEMBER_HELD);
         f.clique = f.fabric = NULL;
-        assert_string_equal(one(a, f, &all).message, "its ResourceSlice does not state a clique yet");
+        assert_string_equal(one(a, f, &all).message, "its ResourceSlice does not state a clique ID yet");
         assert_false(one(a, f, &all).listed);
         arena_free(a);
 }
 
-static void a_node_without_a_fabric_needs_no_daemon(void **state) {
+static void a_node_without_a_partition_needs_no_daemon(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
         struct member m =
@@ -208,13 +210,13 @@ static void a_node_that_leaves_is_not_listed_any_more(void **state) {
         assert_int_equal(m.why, MEMBER_LEAVING);
         assert_false(m.listed);
         assert_int_equal(membership_clique(&all, CLIQUE_1)->n_listed, 0);
-        f.wanted = true; /* it is taken back */
+        f.wanted = true; /* a claim returns */
         assert_int_equal(one(a, f, &all).why, MEMBER_READY);
         arena_free(a);
 }
 
 /* failure: a member changes -> the status of the ComputeDomain follows */
-static void the_status_follows(void **state) {
+static void the_status_follows_the_members(void **state) {
         struct arena *a = arena_new(4096);
         const struct compute_domain cd = { .o.meta = { .ns = "w", .name = "d", .uid = "u" }, .num_nodes = 1 };
         const struct verdict_problem none = { 0 };
@@ -277,7 +279,7 @@ static void the_nodes_of_the_go_driver_are_the_entries_of_its_cliques(void **sta
         arena_free(a);
 }
 
-static void without_cliques_status_nodes_are_the_daemons_own(void **state) {
+static void without_cliques_the_go_daemons_write_status_nodes(void **state) {
         struct arena *a = arena_new(4096);
         struct domain_node nodes[] = { { "n2", NULL, NULL, "Ready", 0 }, { "n1", "", "", "Ready", 0 } };
         const struct compute_domain cd = { .o.meta.uid = "u", .nodes = nodes, .n_nodes = 2 };
@@ -294,17 +296,17 @@ static void without_cliques_status_nodes_are_the_daemons_own(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_node_is_as_its_daemon_reports),
+                cmocka_unit_test(a_node_has_the_state_that_its_daemon_reports),
                 cmocka_unit_test(a_node_that_does_not_answer_is_lost),
                 cmocka_unit_test(a_failing_daemon_is_reported),
-                cmocka_unit_test(a_daemon_that_terminates_serves_on),
+                cmocka_unit_test(a_terminating_daemon_continues_to_serve),
                 cmocka_unit_test(a_daemon_that_reports_another_boot_is_not_ready),
-                cmocka_unit_test(what_a_node_waits_for_is_reported),
-                cmocka_unit_test(a_node_without_a_fabric_needs_no_daemon),
+                cmocka_unit_test(a_node_that_has_not_joined_reports_what_it_waits_for),
+                cmocka_unit_test(a_node_without_a_partition_needs_no_daemon),
                 cmocka_unit_test(a_node_that_leaves_is_not_listed_any_more),
-                cmocka_unit_test(the_status_follows),
+                cmocka_unit_test(the_status_follows_the_members),
                 cmocka_unit_test(the_nodes_of_the_go_driver_are_the_entries_of_its_cliques),
-                cmocka_unit_test(without_cliques_status_nodes_are_the_daemons_own),
+                cmocka_unit_test(without_cliques_the_go_daemons_write_status_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times are given: a day passes in no time. */
+/* The tests set the time, so a day passes at once. */
 #include "rules/racks.h"
 
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static const struct racks_node both[] = { { "n0", .there = true, .states = true 
                                           { "n1", .there = true, .states = true } };
 static const struct racks_node gone[] = { { "n0", .there = false }, { "n1", .there = true, .moved = true } };
 
-static void nodes_that_join_are_written_down_once(void **state) {
+static void nodes_that_join_are_recorded_once(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0", NULL);
         struct racks_facts f = { .nodes = both, .n_nodes = 2, .wanted = true };
@@ -65,7 +65,7 @@ static void nodes_that_join_are_written_down_once(void **state) {
         assert_int_equal(decided(&cd, f).recheck_s, 0);
 }
 
-/* Slices go with their kubelet, Nodes stay. */
+/* The slices are deleted while the kubelets are down, but the Nodes stay. */
 /* failure: all nodes of a rack reboot and their slices disappear -> its ComputeDomain stays */
 static void a_rebooting_rack_keeps_its_computedomain(void **state) {
         (void)state;
@@ -89,7 +89,7 @@ static void the_time_is_recorded_when_the_last_node_is_gone(void **state) {
 }
 
 /* failure: the controller restarts within that day -> the day does not begin again */
-static void it_is_deleted_a_day_later_despite_restarts(void **state) {
+static void an_empty_rack_is_deleted_a_day_later_despite_restarts(void **state) {
         (void)state;
         struct compute_domain cd = domain("", LESS_THAN_A_DAY_AGO);
         struct racks_facts f = { .wanted = true, .confirmed = true };
@@ -125,7 +125,7 @@ static void a_stale_cache_never_deletes_a_rack(void **state) {
                 RACKS_HOLD);
 }
 
-/* Nothing else brings the rack back into the queue. */
+/* No other change queues the rack again. */
 /* failure: a node changes its rack while a cache is stale -> its old rack is checked again */
 static void nodes_that_only_a_stale_cache_shows_are_checked_again(void **state) {
         (void)state;
@@ -179,7 +179,7 @@ static void a_copy_made_by_a_person_is_left_unchanged(void **state) {
         assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
         cd.rack_uid = NULL;
         assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
-        f.wanted = true; /* where racks are wanted it is taken for the rack's */
+        f.wanted = true; /* in a namespace with racks it counts as the rack's ComputeDomain */
         assert_int_equal(decided(&cd, f).step, RACKS_NOTE);
 }
 
@@ -199,7 +199,7 @@ static void an_invalid_time_begins_the_day_now(void **state) {
         assert_int_equal(decided(&cd, (struct racks_facts){ .wanted = true }).step, RACKS_KEEP);
 }
 
-static void only_what_we_would_have_made_is_a_racks(void **state) {
+static void only_a_computedomain_made_by_the_controller_belongs_to_a_rack(void **state) {
         (void)state;
         struct compute_domain cd = domain("", NULL);
         assert_true(racks_is_domain(&cd));
@@ -213,7 +213,8 @@ static void only_what_we_would_have_made_is_a_racks(void **state) {
         assert_false(racks_is_domain(&cd));
 }
 
-/* Somebody has deleted the one in the driver's namespace, which listed the nodes, while they were down. */
+/* Somebody has deleted the ComputeDomain in the driver's namespace, which listed the nodes, while the nodes
+ * were down. */
 /* failure: the ComputeDomain that lists a rack's nodes is deleted while they are down -> other namespaces
  * keep theirs */
 static void a_rack_whose_node_list_is_lost_may_be_down(void **state) {
@@ -221,7 +222,7 @@ static void a_rack_whose_node_list_is_lost_may_be_down(void **state) {
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_facts f = { .wanted = true, .confirmed = true, .lost = true };
         assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
-        cd.rack_empty = DAY_AGO; /* it was empty before */
+        cd.rack_empty = DAY_AGO; /* the rack was empty before */
         cd.rack_nodes = "";
         assert_int_equal(decided(&cd, f).step, RACKS_DELETE);
         f.nodes = both;
@@ -231,10 +232,10 @@ static void a_rack_whose_node_list_is_lost_may_be_down(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nodes_that_join_are_written_down_once),
+                cmocka_unit_test(nodes_that_join_are_recorded_once),
                 cmocka_unit_test(a_rebooting_rack_keeps_its_computedomain),
                 cmocka_unit_test(the_time_is_recorded_when_the_last_node_is_gone),
-                cmocka_unit_test(it_is_deleted_a_day_later_despite_restarts),
+                cmocka_unit_test(an_empty_rack_is_deleted_a_day_later_despite_restarts),
                 cmocka_unit_test(a_rack_is_never_deleted_under_a_claim),
                 cmocka_unit_test(a_stale_cache_never_deletes_a_rack),
                 cmocka_unit_test(nodes_that_only_a_stale_cache_shows_are_checked_again),
@@ -242,7 +243,7 @@ int main(void) {
                 cmocka_unit_test(an_unwanted_computedomain_of_a_rack_is_deleted_when_unused),
                 cmocka_unit_test(a_copy_made_by_a_person_is_left_unchanged),
                 cmocka_unit_test(an_invalid_time_begins_the_day_now),
-                cmocka_unit_test(only_what_we_would_have_made_is_a_racks),
+                cmocka_unit_test(only_a_computedomain_made_by_the_controller_belongs_to_a_rack),
                 cmocka_unit_test(a_rack_whose_node_list_is_lost_may_be_down),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);

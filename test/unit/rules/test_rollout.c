@@ -64,7 +64,7 @@ static void a_new_template_is_tried_on_one_idle_node(void **state) {
         assert_int_equal(r.recheck_s, 0);
 }
 
-static void the_second_waits_until_the_first_has_run_for_a_minute(void **state) {
+static void the_second_daemon_waits_until_the_first_has_run_for_a_minute(void **state) {
         add(50, OLD);
         struct rollout_daemon *first = add(1, NEW(59));
         struct rollout r = make();
@@ -101,7 +101,7 @@ static void a_tenth_is_not_exceeded_until_all_of_it_is_healthy(void **state) {
         assert_int_equal(chosen(ROLLOUT_REPLACE), 90);
 }
 
-/* Whatever the order in which pods come and crash. */
+/* In any order in which Pods are created and crash. */
 static void a_crashing_image_reaches_at_most_a_tenth(void **state) {
         for (size_t nodes = 1; nodes < MAX; nodes += 7) {
                 size_t tenth = nodes / 10 > 1 ? nodes / 10 : 1, reached = 0, turns = 0;
@@ -134,7 +134,7 @@ static void an_image_that_crashes_on_one_broken_node_reaches_the_others(void **s
         assert_int_equal(chosen(ROLLOUT_REPLACE), 36);
 }
 
-static void a_roll_out_stops_when_more_than_a_tenth_crash(void **state) {
+static void a_rollout_stops_when_more_than_a_tenth_crash(void **state) {
         add(60, OLD);
         add(30, NEW(600));
         add(9, CRASHING);
@@ -161,7 +161,7 @@ static void a_daemon_of_an_earlier_template_that_crashes_is_replaced_at_once(voi
 }
 
 /* Two upgrades in a row, both to images that crash. */
-static void a_crashing_daemon_that_is_replaced_is_the_one_that_tries_the_template(void **state) {
+static void the_newest_template_is_tried_on_a_crashing_daemon(void **state) {
         add(4, OLD);
         list[2].crashing = true;
         make();
@@ -187,7 +187,7 @@ static void nodes_that_are_not_ready_are_skipped_and_not_waited_for(void **state
         assert_int_equal(r.n_crashing, 0);
 }
 
-/* Also those that the DaemonSet controller creates on new nodes. */
+/* This includes daemons that the DaemonSet controller creates on new nodes. */
 static void daemons_on_new_nodes_count_towards_the_tenth(void **state) {
         add(20, OLD);
         add(3, NEW(5));
@@ -199,7 +199,7 @@ static void daemons_on_new_nodes_count_towards_the_tenth(void **state) {
         assert_int_equal(chosen(ROLLOUT_REPLACE), 20);
 }
 
-static void a_daemon_whose_mark_is_on_its_way_stays_the_one_that_is_replaced(void **state) {
+static void a_daemon_with_a_requested_mark_is_replaced_first(void **state) {
         add(50, OLD);
         list[0].idle = false;
         make();
@@ -212,7 +212,7 @@ static void a_daemon_whose_mark_is_on_its_way_stays_the_one_that_is_replaced(voi
         assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
 }
 
-static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **state) {
+static void the_next_daemon_waits_while_one_is_being_replaced(void **state) {
         add(50, OLD);
         list[0].removed = true;
         assert_int_equal(make().n_busy, 0);
@@ -220,8 +220,8 @@ static void a_daemon_that_is_being_replaced_takes_the_place_of_the_next(void **s
         assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
 }
 
-/* Etcd was restored, and its Pod is back. What it reported then counts for nothing. */
-static void a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing(void **state) {
+/* etcd was restored, and its Pod exists again. Its earlier report does not count. */
+static void a_daemon_with_an_unprepared_claim_is_replaced_at_once_and_proves_nothing(void **state) {
         add(2, OLD);
         add(1, NEW(ROLLOUT_HEALTHY_S));
         list[0].spent = list[2].spent = true;
@@ -236,8 +236,8 @@ static void a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing
         assert_int_equal(choices[0], ROLLOUT_KEEP);
 }
 
-/* Its pod may run for weeks, and new pods elsewhere may wait for fresh daemons. */
-static void a_daemon_that_terminates_and_serves_is_not_waited_for(void **state) {
+/* The pod that it serves may run for weeks, and new pods elsewhere may wait for fresh daemons. */
+static void the_rollout_does_not_wait_for_a_terminating_daemon_that_serves(void **state) {
         add(3, OLD);
         list[0].removed = true;
         list[0].idle = false;
@@ -245,7 +245,7 @@ static void a_daemon_that_terminates_and_serves_is_not_waited_for(void **state) 
         assert_int_equal(choices[0], ROLLOUT_KEEP);
         assert_int_equal(choices[1], ROLLOUT_REPLACE);
         assert_int_equal(choices[2], ROLLOUT_WAIT);
-        list[0].outdated = false; /* it proves the newest template as well as any other */
+        list[0].outdated = false; /* it can prove the newest template like any other */
         struct rollout r = make();
         assert_true(r.proven);
         assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
@@ -265,7 +265,7 @@ static void a_used_daemon_is_replaced_only_while_the_template_is_proven(void **s
         assert_int_equal(choices[3], ROLLOUT_KEEP);
 }
 
-static void a_cluster_without_daemons_is_decided(void **state) {
+static void a_cluster_without_daemons_has_no_rollout(void **state) {
         struct rollout r = make();
         assert_false(r.proven);
         assert_int_equal(r.n_outdated, 0);
@@ -276,22 +276,22 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup(name, begin)
         const struct CMUnitTest tests[] = {
                 T(a_new_template_is_tried_on_one_idle_node),
-                T(the_second_waits_until_the_first_has_run_for_a_minute),
+                T(the_second_daemon_waits_until_the_first_has_run_for_a_minute),
                 T(a_daemon_that_has_not_reported_or_whose_imex_does_not_start_is_not_healthy),
                 T(a_tenth_is_not_exceeded_until_all_of_it_is_healthy),
                 T(a_crashing_image_reaches_at_most_a_tenth),
                 T(an_image_that_crashes_on_one_broken_node_reaches_the_others),
-                T(a_roll_out_stops_when_more_than_a_tenth_crash),
+                T(a_rollout_stops_when_more_than_a_tenth_crash),
                 T(a_daemon_of_an_earlier_template_that_crashes_is_replaced_at_once),
-                T(a_crashing_daemon_that_is_replaced_is_the_one_that_tries_the_template),
+                T(the_newest_template_is_tried_on_a_crashing_daemon),
                 T(nodes_that_are_not_ready_are_skipped_and_not_waited_for),
                 T(daemons_on_new_nodes_count_towards_the_tenth),
-                T(a_daemon_whose_mark_is_on_its_way_stays_the_one_that_is_replaced),
-                T(a_daemon_that_is_being_replaced_takes_the_place_of_the_next),
-                T(a_daemon_whose_claim_is_spent_is_replaced_at_once_and_proves_nothing),
-                T(a_daemon_that_terminates_and_serves_is_not_waited_for),
+                T(a_daemon_with_a_requested_mark_is_replaced_first),
+                T(the_next_daemon_waits_while_one_is_being_replaced),
+                T(a_daemon_with_an_unprepared_claim_is_replaced_at_once_and_proves_nothing),
+                T(the_rollout_does_not_wait_for_a_terminating_daemon_that_serves),
                 T(a_used_daemon_is_replaced_only_while_the_template_is_proven),
-                T(a_cluster_without_daemons_is_decided),
+                T(a_cluster_without_daemons_has_no_rollout),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

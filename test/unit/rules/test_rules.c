@@ -10,7 +10,7 @@
                 .domain_uid = (domain), .claim_uid = (claim), .created = (at)                                \
         }
 
-static void label_cases(void **state) {
+static void the_label_follows_the_oldest_claim(void **state) {
         const struct grant a = GRANT("a", "1", 10), b = GRANT("b", "2", 20), b_older = GRANT("b", "3", 5),
                            b_same = GRANT("b", "0", 10);
         const struct {
@@ -20,16 +20,16 @@ static void label_cases(void **state) {
                 const char *want;
         } cases[] = {
                 { NULL, { { 0 } }, 0, NULL },
-                { "a", { { 0 } }, 0, NULL }, /* nobody justifies it any more */
+                { "a", { { 0 } }, 0, NULL }, /* no claim justifies it any more */
                 { NULL, { a }, 1, "a" },
-                { "a", { a, b_older }, 2, "a" }, /* whoever holds the node keeps it */
+                { "a", { a, b_older }, 2, "a" }, /* the ComputeDomain that has the node keeps it */
                 { "a", { b_older, a }, 2, "a" },
-                { "c", { a, b_older }, 2, "b" }, /* else the oldest claim */
+                { "c", { a, b_older }, 2, "b" }, /* otherwise the oldest claim counts */
                 { NULL, { b, a }, 2, "a" },
                 { NULL,
                   { a, b_same },
                   2,
-                  "b" }, /* of the same second: by UID, so that every replica says the same */
+                  "b" }, /* of the same second: by UID, so that every replica decides the same */
                 { NULL, { b_same, a }, 2, "b" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -37,9 +37,10 @@ static void label_cases(void **state) {
                         fail_msg("case %zu", i);
 }
 
-/* Labelled only when justified; and what is decided is stable: applying it changes nothing any more. */
+/* A node is labelled only with a justification, and the decision is stable: after it was applied, nothing
+ * changes any more. */
 /* failure: an old ComputeDomain is cleaned up -> the label of a new one stays */
-static void label_is_justified_and_stable(void **state) {
+static void a_label_is_justified_and_stable(void **state) {
         static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
                                                                                           "5" };
         for (int round = 0; round < 2000000; round++) {
@@ -83,7 +84,7 @@ static void a_foreign_change_of_a_label_is_recognized(void **state) {
                         fail_msg("case %zu", i);
 }
 
-static void gpu_label(void **state) {
+static void the_gpu_label_of_another_owner_stays(void **state) {
         static const struct {
                 bool enabled;
                 const char *current, *ours, *clique, *want_label, *want_ours;
@@ -92,15 +93,15 @@ static void gpu_label(void **state) {
                 { true, "x.1", "x.1", "x.2", "x.2", "x.2" },
                 { true, "x.1", "x.1", "x.1", "x.1", "x.1" },
                 { true, "x.1", "x.1", NULL, "x.1", "x.1" }, /* a missing slice removes nothing */
-                { true, "x.1", "x.1", "", NULL, NULL },     /* no fabric any more */
+                { true, "x.1", "x.1", "", NULL, NULL },     /* no partition any more */
                 { true, "gfd", NULL, "x.1", "gfd", NULL },  /* another owner */
-                { true, "x.1", NULL, "x.1", "x.1", NULL },  /* another owner, who agrees */
-                { true, "gfd", "x.1", "x.1", "gfd", NULL }, /* somebody took over */
+                { true, "x.1", NULL, "x.1", "x.1", NULL },  /* another owner with the same value */
+                { true, "gfd", "x.1", "x.1", "gfd", NULL }, /* another writer has changed it */
                 { true, NULL, "x.1", "x.1", "x.1", "x.1" }, /* removed by hand */
                 { true, NULL, NULL, "", NULL, NULL },
                 { true, NULL, NULL, NULL, NULL, NULL },
-                { false, "x.1", "x.1", "x.1", NULL, NULL }, /* switched off: ours goes */
-                { false, "gfd", NULL, "x.1", "gfd", NULL }, /* and nobody else's */
+                { false, "x.1", "x.1", "x.1", NULL, NULL }, /* switched off: the driver's label is removed */
+                { false, "gfd", NULL, "x.1", "gfd", NULL }, /* and a label of another owner stays */
                 { false, NULL, NULL, "x.1", NULL, NULL },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -117,7 +118,7 @@ static void gpu_label(void **state) {
 
 /* ---- the index rule ---- */
 
-static void index_cases(void **state) {
+static void indices_are_kept_and_the_longest_free_is_reused(void **state) {
         struct arena *a = arena_new(1024);
         struct rules_index out[8];
         const int64_t *freed;
@@ -127,7 +128,7 @@ static void index_cases(void **state) {
         assert_int_equal(out[0].index, 0);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
-        /* sticky, and what was used before comes last */
+        /* nodes keep their index, and used indices come last */
         rules_indices((const struct rules_index[]){ { .node = "x", .index = 0 },
                                                     { .node = "y", .index = 1 },
                                                     { .node = "z", .index = 2 } },
@@ -137,7 +138,7 @@ static void index_cases(void **state) {
         assert_int_equal(n_freed, 2);
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
-        /* the longest free of those used before */
+        /* of the used indices, the one that has been free for longest */
         rules_indices((const struct rules_index[]){ { .node = "z", .index = 2 } }, 1,
                       (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed,
                       &n_freed);
@@ -149,13 +150,13 @@ static void index_cases(void **state) {
                 (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 1 } }, 2,
                 NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
-        /* two hold the same: the first keeps it */
+        /* two nodes hold the same index: the first keeps it */
         rules_indices(
                 (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 0 } }, 2,
                 NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
-        /* what a broken annotation says does no harm */
+        /* invalid indices are ignored */
         rules_indices(NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4, (const char *const[]){ "x", "y" }, 2, 2,
                       a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 1);
@@ -180,21 +181,21 @@ static void check_step(const struct rules_index *held, size_t n_held, const stru
                 assert_in_range(out[i].index + 1, 0, MAX_NODES);
                 for (size_t k = 0; k < i; k++)
                         assert_false(out[i].index >= 0 &&
-                                     out[i].index == out[k].index); /* no index is ever held by two */
+                                     out[i].index == out[k].index); /* no index is held by two nodes */
                 for (size_t k = 0; k < n_held; k++)
                         if (streq(held[k].node, out[i].node))
-                                assert_int_equal(out[i].index, held[k].index); /* sticky */
+                                assert_int_equal(out[i].index, held[k].index); /* the node keeps its index */
         }
         size_t without = 0;
         for (size_t i = 0; i < n; i++)
                 without += out[i].index < 0;
         assert_int_equal(without, n_members > MAX_NODES ? n_members - MAX_NODES
-                                                        : 0); /* nobody waits while an index is free */
+                                                        : 0); /* no node waits while an index is free */
 }
 
-/* A clique lives through random comings and goings, its entries and freed list fed back as the controller
- * does. */
-static void indices_over_a_life(void **state) {
+/* Nodes join and leave a partition at random. Its entries and the list of freed indices are fed back, as the
+ * controller does. */
+static void indices_stay_unique_while_nodes_join_and_leave(void **state) {
         for (int life = 0; life < 20000; life++) {
                 struct rules_index held[NAMES];
                 int64_t freed[64];
@@ -220,13 +221,13 @@ static void indices_over_a_life(void **state) {
         }
 }
 
-/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet
- * does not meet another under that id. */
-static void least_recently_used_first(void **state) {
+/* A freed index is reused last, so that a peer that has not heard of the change does not connect to another
+ * node under this ID. */
+static void a_freed_index_is_reused_last(void **state) {
         struct rules_index held[1] = { { .node = "a", .index = 0 } };
         int64_t freed[8], seen[5];
         size_t n_freed = 0;
-        for (int i = 0; i < 5; i++) { /* one node leaves, another comes, five times */
+        for (int i = 0; i < 5; i++) { /* one node leaves and another joins, five times */
                 struct arena *a = arena_new(512);
                 struct rules_index out[1];
                 const char *member = i % 2 ? "a" : "b";
@@ -240,10 +241,10 @@ static void least_recently_used_first(void **state) {
         assert_memory_equal(seen, ((int64_t[]){ 1, 2, 3, 4, 0 }), sizeof seen);
 }
 
-/* All of a cluster in one clique, which comes, goes by halves and comes again: by looking
- * through all for each index of each it took minutes a turn. */
+/* All nodes of a cluster are in one partition, and join, leave by halves and join again. With a linear search
+ * for each index, this took minutes. */
 /* failure: ten thousand nodes join and leave at once -> indices are assigned within seconds */
-static void indices_of_ten_thousand_nodes(void **state) {
+static void indices_of_ten_thousand_nodes_are_assigned_within_seconds(void **state) {
         enum { MANY = 10000 };
         struct arena *a = arena_new(1 << 20);
         struct rules_index *held = xnew_n(struct rules_index, MANY), *out = xnew_n(struct rules_index, MANY);
@@ -287,7 +288,7 @@ static void a_container_that_cannot_start_or_has_ended_is_down(void **state) {
         assert_false(rules_is_down(&p));
 }
 
-static void what_a_slice_states(void **state) {
+static void a_slice_states_a_clique_id_unless_it_has_no_devices(void **state) {
         static const struct {
                 const char *json, *want; /* NULL: nothing */
         } rows[] = {
@@ -325,7 +326,7 @@ static void what_a_slice_states(void **state) {
 static void a_label_is_removed_only_after_confirmation(void **state) {
         enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_HOLD;
         assert_int_equal(rules_label_step(NULL, &(struct rules_label_facts){ .stale = true }),
-                         w); /* it comes */
+                         w); /* the label is new */
         assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true }), hold);
         assert_int_equal(
                 rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .confirmed = true }),
@@ -333,8 +334,8 @@ static void a_label_is_removed_only_after_confirmation(void **state) {
         assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ 0 }), ask);
         assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .confirmed = true }), w);
         assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .claimed = true }),
-                         w); /* by the mode */
-        /* A deletion is never taken back. */
+                         w); /* the mode forbids it */
+        /* A deletion cannot be revoked. */
         assert_int_equal(
                 rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .ending = true }), w);
 }
@@ -342,16 +343,16 @@ static void a_label_is_removed_only_after_confirmation(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_label_is_removed_only_after_confirmation),
-                cmocka_unit_test(label_cases),
-                cmocka_unit_test(label_is_justified_and_stable),
+                cmocka_unit_test(the_label_follows_the_oldest_claim),
+                cmocka_unit_test(a_label_is_justified_and_stable),
                 cmocka_unit_test(a_foreign_change_of_a_label_is_recognized),
-                cmocka_unit_test(gpu_label),
-                cmocka_unit_test(index_cases),
-                cmocka_unit_test(indices_over_a_life),
-                cmocka_unit_test(least_recently_used_first),
-                cmocka_unit_test(indices_of_ten_thousand_nodes),
+                cmocka_unit_test(the_gpu_label_of_another_owner_stays),
+                cmocka_unit_test(indices_are_kept_and_the_longest_free_is_reused),
+                cmocka_unit_test(indices_stay_unique_while_nodes_join_and_leave),
+                cmocka_unit_test(a_freed_index_is_reused_last),
+                cmocka_unit_test(indices_of_ten_thousand_nodes_are_assigned_within_seconds),
                 cmocka_unit_test(a_container_that_cannot_start_or_has_ended_is_down),
-                cmocka_unit_test(what_a_slice_states),
+                cmocka_unit_test(a_slice_states_a_clique_id_unless_it_has_no_devices),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

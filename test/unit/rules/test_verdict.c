@@ -41,8 +41,8 @@ static struct verdict judge(struct arena *a, const struct compute_domain *cd, st
         return v;
 }
 
-/* Reference 6.8, and what we say beyond it. */
-static void status_rule(void **st) {
+/* The Go driver's rule of `status`, and the additional reasons of this driver. */
+static void the_status_depends_on_the_nodes_and_problems(void **st) {
         const struct {
                 int num_nodes;
                 struct member members[3];
@@ -101,7 +101,7 @@ static void status_rule(void **st) {
         }
 }
 
-static void the_message_names_what_is_missing(void **st) {
+static void the_message_names_nodes_that_are_not_ready(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[8];
         for (size_t i = 0; i < 8; i++)
@@ -114,7 +114,7 @@ static void the_message_names_what_is_missing(void **st) {
         arena_free(a);
 }
 
-static void peers(void **st) {
+static void missing_peers_are_reported_and_do_not_affect_ready(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[2] = { ready("a", 0), ready("b", 1) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
@@ -122,20 +122,20 @@ static void peers(void **st) {
         struct verdict v = judge(a, cd, m, 2, NULL);
         assert_string_equal(v.conditions[1].status, "False");
         assert_string_equal(v.conditions[1].message, "b: not connected to all of its 1 peers");
-        assert_string_equal(v.status, "Ready"); /* a dead peer does not stop a living domain */
+        assert_string_equal(v.status, "Ready"); /* a dead peer does not make the ComputeDomain NotReady */
         m[1].peers_connected = 1;
         v = judge(a, cd, m, 2, NULL);
         assert_string_equal(v.conditions[1].status, "True");
-        v = judge(a, cd, m, 1, NULL); /* alone: nobody to find */
+        v = judge(a, cd, m, 1, NULL); /* a single node has no peers */
         assert_string_equal(v.conditions[1].status, "True");
         v = judge(a, cd, m, 0, NULL);
         assert_string_equal(v.conditions[1].status, "Unknown");
         arena_free(a);
 }
 
-/* While a domain forms, each daemon finds one peer after the other. */
+/* While a ComputeDomain forms, each daemon connects to one peer after the other. */
 /* failure: peers are found one by one -> the status is not written for each */
-static void a_found_peer_causes_no_write(void **st) {
+static void a_connected_peer_causes_no_write(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
@@ -147,16 +147,17 @@ static void a_found_peer_causes_no_write(void **st) {
         arena_free(a);
 }
 
-/* A node whose last claim is gone belongs as long as its daemon is ready. */
+/* A node whose last claim has ended counts while its daemon is ready. */
 /* failure: a node's last claim ends while its daemon is ready -> READY never exceeds WANTED */
-static void more_are_never_ready_than_wanted(void **st) {
+static void nodes_ready_never_exceed_nodes_wanted(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
         m[0].wanted = m[1].wanted = m[2].wanted = false;
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 3, NULL);
         assert_int_equal(v.nodes_ready, 3);
         assert_int_equal(v.nodes_wanted, 3);
-        v = judge(a, fake_cd_json(a, CD("{}"), 2), m, 3, NULL); /* nor than were asked for */
+        v = judge(a, fake_cd_json(a, CD("{}"), 2), m, 3, NULL); /* nodes_wanted is at least nodes_ready,
+                                                                   whatever spec.numNodes is */
         assert_int_equal(v.nodes_wanted, 3);
         v = judge(a, fake_cd_json(a, CD("{}"), 5), m, 3, NULL);
         assert_int_equal(v.nodes_wanted, 5);
@@ -183,8 +184,8 @@ static const struct compute_domain *written(struct arena *a, const struct comput
         return out;
 }
 
-/* The largest domain there can be: its status fits into an object, whoever is listed stays, and who takes the
- * place of one that left has not joined just now. */
+/* The largest possible ComputeDomain: its status fits into an object, listed nodes stay listed, and a node
+ * that takes the place of another one has not joined just now. */
 /* failure: a ComputeDomain has ten thousand nodes -> its status still fits into the object */
 static void a_status_of_ten_thousand_nodes_fits(void **st) {
         enum { NODES = 10000 };
@@ -213,7 +214,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         assert_string_equal(v.nodes[0].node, m[1].entry.node);
         assert_int_equal(verdict_events(cd, &f, &v, a, &events), 0);
         cd = written(a, cd, &v, &bytes);
-        f.members--; /* and comes back: it waits for a place, and nobody is moved */
+        f.members--; /* and returns: it waits for a place, and no node is replaced */
         f.n_members++;
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
         assert_string_equal(v.nodes[0].node, m[1].entry.node);
@@ -224,13 +225,12 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason                  \
         "','message':'" ready_message                                                                        \
         "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                             \
-        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have " \
-        "found each "                                                                                        \
-        "other','observedGeneration':3,"                                                                     \
+        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX peers are "    \
+        "connected','observedGeneration':3,"                                                                 \
         "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
 
 /* failure: nothing changes -> the status is not written */
-static void written_only_on_change(void **st) {
+static void the_status_is_written_only_on_change(void **st) {
         struct arena *a = arena_new(4096);
         struct member m = ready("a", 0);
         const struct compute_domain *cd = fake_cd_json(
@@ -248,8 +248,8 @@ static void written_only_on_change(void **st) {
         arena_free(a);
 }
 
-/* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write
- * for ever. */
+/* With the Go driver's schema, the API server drops conditions and counts. Their absence must not cause
+ * endless writes. */
 /* failure: the CustomResourceDefinition drops our conditions -> the status is not written in a loop */
 static void an_old_schema_causes_no_endless_writes(void **st) {
         struct arena *a = arena_new(4096);
@@ -281,7 +281,7 @@ static const char *reasons(struct arena *a, const struct compute_domain *cd, str
         return s;
 }
 
-static void events_tell_each_step(void **st) {
+static void each_step_has_its_events(void **st) {
         struct arena *a = arena_new(4096);
         const struct compute_domain *
                 fresh = fake_cd_json(a, CD("{}"), 0),
@@ -317,7 +317,7 @@ static const char *text_of(struct arena *a, const struct compute_domain *cd, str
         for (size_t i = 0; i < count; i++) {
                 if (!streq(events[i].reason, reason))
                         continue;
-                assert_null(text); /* one Event a reason, however many nodes */
+                assert_null(text); /* one Event per reason, for any number of nodes */
                 text = events[i].message;
         }
         return text;
@@ -338,34 +338,34 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
         arena_free(a);
 }
 
-/* An IMEX that waits for a node that is lost: whoever can bring it back has to read both. */
+/* IMEX of one node waits for a lost node. A person who repairs the lost node needs to see both. */
 /* failure: IMEX waits for a lost node -> the condition names both nodes */
-static void a_lost_node_does_not_hide_what_fails_for_it(void **st) {
+static void a_lost_node_does_not_hide_a_failing_node(void **st) {
         struct arena *a = arena_new(4096);
         struct member both[] = { state("a", MEMBER_FAILING, "waits for b", true),
-                                 state("b", MEMBER_LOST, "out of reach", true) };
+                                 state("b", MEMBER_LOST, "not reachable", true) };
         struct verdict v = judge(a,
                                  fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
                                                  "','resourceVersion':'1'}}"),
                                  both, 2, NULL);
         assert_string_equal(v.conditions[0].reason, "NodeLost");
-        assert_string_equal(v.conditions[0].message, "b: out of reach; a: waits for b");
+        assert_string_equal(v.conditions[0].message, "b: not reachable; a: waits for b");
         arena_free(a);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(status_rule),
-                cmocka_unit_test(the_message_names_what_is_missing),
-                cmocka_unit_test(peers),
-                cmocka_unit_test(a_found_peer_causes_no_write),
-                cmocka_unit_test(more_are_never_ready_than_wanted),
+                cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
+                cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
+                cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
+                cmocka_unit_test(a_connected_peer_causes_no_write),
+                cmocka_unit_test(nodes_ready_never_exceed_nodes_wanted),
                 cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
-                cmocka_unit_test(written_only_on_change),
+                cmocka_unit_test(the_status_is_written_only_on_change),
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
-                cmocka_unit_test(events_tell_each_step),
+                cmocka_unit_test(each_step_has_its_events),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
-                cmocka_unit_test(a_lost_node_does_not_hide_what_fails_for_it),
+                cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
