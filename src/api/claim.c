@@ -49,7 +49,7 @@ bool claim_result_is_daemon(const struct claim_result *r) {
         return streq(r->driver, CD_DRIVER) && streq(r->device, CD_DEVICE_DAEMON);
 }
 
-/* A request with alternatives is allocated as "request/alternative"; a config may name either. */
+/* A request with alternatives is allocated as "request/alternative". A configuration may name either. */
 static bool names_request(const struct claim_config *c, const char *request) {
         size_t n = str_from(request).n;
         struct str rest = str_from(request), first = { 0 };
@@ -67,7 +67,7 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
         static const char *const sources[] = { "FromClaim", "FromClass" };
         static const char *const kinds[] = { [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon" };
         enum opaque_kind want = claim_result_is_daemon(r) ? OPAQUE_DAEMON : OPAQUE_CHANNEL;
-        const char *other = NULL; /* what the first configuration is for that is of the wrong kind */
+        const char *other = NULL; /* the kind of the first configuration with the wrong kind */
         bool named = false;
         for (size_t s = 0; s < ARRAY_LEN(sources) && !named; s++)
                 for (size_t i = c->n_configs; i-- > 0 && !named;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claim: a ResourceClaim as we need it (resource.k8s.io v1, v1beta2 and v1beta1 have the same shape below
- * status.allocation). */
+/* claim: the parts of a ResourceClaim that the driver needs. resource.k8s.io v1, v1beta2 and v1beta1 have the
+ * same form in status.allocation. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,14 +32,14 @@ struct claim_owner {
 };
 
 #define CLAIM_GROUP_KIND "PodGroup"
-/* The PodGroup (scheduling.k8s.io, from Kubernetes 1.36 on) whose Pods share a claim, and the ComputeDomain
- * that the claim asks for. */
+/* The PodGroup (scheduling.k8s.io, from Kubernetes 1.36 on) of the Pods that share a claim, and the
+ * ComputeDomain that the claim names. */
 struct claim_group {
         const char *api_version, *name, *uid;
         const char *domain_uid;
 };
 
-/* A claim has been given devices: its members are in struct claim itself. */
+/* The claim is allocated. The results are in struct claim. */
 struct claim_allocated {
         char unused;
 };
@@ -54,7 +54,8 @@ struct claim {
         size_t n_asked;
         struct claim_consumer *consumers; /* status.reservedFor */
         size_t n_consumers;
-        struct claim_owner *owners; /* the pod that a template made it for; none: somebody made it by name */
+        struct claim_owner *owners; /* the pod for which it was made from a template; none: a person created
+                                       it by name */
         size_t n_owners;
         struct jd_pair *annotations;
         size_t n_annotations;
@@ -62,27 +63,30 @@ struct claim {
 };
 extern const struct jd_field claim_fields[];
 
-/* Is this result one of our driver's channels / its daemon device? */
+/* Is this result a channel device, or a daemon device, of this driver? */
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
 
-/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those
- * the first that names the request or names none and is of the device's kind; "request/subrequest" matches a
- * config that names the request. ERR_INVALID says what is wrong: undecodable, a named one of the wrong kind,
- * only unnamed ones of the wrong kind, none at all. Since 1.37 the scheduler omits the names of a
- * configuration that names all requests of the claim. */
+/* Finds the configuration of a result. Configurations of the claim come before those of the class, and later
+ * ones before earlier ones. The first one counts that names the request, or that names no request and has the
+ * kind of the device. A configuration that names "request" also matches "request/subrequest". ERR_INVALID:
+ * the message names the fault: the configuration cannot be decoded, it names the request but has the wrong
+ * kind, only configurations without a request and with the wrong kind exist, or there is none. From
+ * Kubernetes 1.37 on, the scheduler omits the names in a configuration that names all requests of the
+ * claim. */
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
                      struct opaque_config *ret, struct err *e);
 
-/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by
- * admin access, with a strictly valid config for the channel that all share, or with `own_channels` for one
- * of its own. False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
+/* The ComputeDomain and the node that a claim connects, by the labelling rule. True if the claim is
+ * allocated, has a channel of this driver without admin access, and has a strictly valid configuration: for
+ * the shared channel, or with `own_channels` for an assigned channel. The ComputeDomain need not exist in the
+ * claim's namespace. */
 struct claim_place {
         const char *domain_uid, *node;
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
 
-/* True: the claim asks for a channel of a ComputeDomain, and all Pods of a PodGroup share it, whether it is
- * allocated or not. kube-controller-manager makes such a claim of a template with the PodGroup as its owner;
- * one that was made by name is reserved for the PodGroup instead of a Pod. */
+/* True: the claim requests a channel of a ComputeDomain, and all Pods of a PodGroup share it, whether it is
+ * allocated or not. The kube-controller-manager makes such a claim from a template, with the PodGroup as its
+ * owner. A claim that a person created by name is reserved for the PodGroup instead of a Pod. */
 bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret);

@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum stage { STAGE_UMBRELLA, STAGE_FIXED /* no umbrella reaches it */, STAGE_ALPHA, STAGE_BETA };
+enum stage { STAGE_UMBRELLA, STAGE_FIXED /* not part of AllAlpha or AllBeta */, STAGE_ALPHA, STAGE_BETA };
 
-/* Sorted by name, in the order of enum gate: gates_render() promises it. */
+/* Sorted by name and in the order of enum gate, as gates_render() promises. */
 static const struct {
         const char *name;
         enum stage stage;
@@ -92,7 +92,7 @@ int gates_validate(const struct gates *g, struct err *e) {
                 { GATE_PASSTHROUGH_SUPPORT, GATE_NVML_DEVICE_HEALTH_CHECK, false },
                 { GATE_DEVICE_METADATA, GATE_PASSTHROUGH_SUPPORT, true },
         };
-        /* It would switch on features of GPUs that exclude each other, and leave IMEX to the hosts. */
+        /* It would switch on features of GPUs that exclude each other, and host-managed IMEX. */
         if (g->on[GATE_ALL_ALPHA])
                 return err_set(
                         e, ERR_INVALID, 0,

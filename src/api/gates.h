@@ -52,21 +52,20 @@ enum gate {
 
 struct gates {
         bool on[GATE_COUNT];
-        bool named[GATE_COUNT];  /* set by name, to whichever value */
-        bool forced[GATE_COUNT]; /* switched off by another setting, though it was on */
+        bool named[GATE_COUNT];  /* set by name, to true or false */
+        bool forced[GATE_COUNT]; /* switched off by another setting, although it was on */
 };
 
 void gates_init(struct gates *g); /* defaults */
-/* "Name=true,Other=false,": unknown names and values are ERR_INVALID; empty segments are fine. AllAlpha and
- * AllBeta apply to gates that are not named. */
+/* Parses "Name=true,Other=false,". Unknown names and values are ERR_INVALID; empty segments are allowed.
+ * AllAlpha and AllBeta apply to gates that are not named. */
 int gates_parse(struct gates *g, const char *text, struct err *e);
-/* The dependencies of 4.3; and AllAlpha is refused, which they make useless. */
+/* Checks the Go driver's dependencies between gates. AllAlpha=true is refused, because it violates them. */
 int gates_validate(const struct gates *g, struct err *e);
-void gates_render(const struct gates *g,
-                  struct buf *out); /* all gates, sorted by name, each followed by a comma (4.1) */
-void gates_force_off(
-        struct gates *g,
-        enum gate gate); /* switches the gate off, because another setting makes it meaningless */
+/* Renders all gates, sorted by name, each followed by a comma. */
+void gates_render(const struct gates *g, struct buf *out);
+/* Switches the gate off, because another setting makes it meaningless. */
+void gates_force_off(struct gates *g, enum gate gate);
 void gates_log_forced(const struct gates *g); /* logs each gate that gates_force_off() has changed */
 /* Logs each gate that differs from its default and has no effect: ComputeDomainCliques and
  * IMEXDaemonsWithDNSNames. */

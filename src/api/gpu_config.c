@@ -13,7 +13,7 @@ const char *gpu_config_type(enum gpu_config_kind kind) {
         return kinds[kind].type;
 }
 
-/* ---- as it is written ---- */
+/* ---- decoding ---- */
 
 /* docs/reference/api.md is generated from the comments of the fields (scripts/reference): "required",
  * "optional" or "default X", and the meaning of the field that follows. */
@@ -84,8 +84,8 @@ struct wire {
         struct sharing *sharing;
         struct iommu *iommu;
 };
-/* Decoded first and leniently, so that an object of a foreign kind is called that, and not a heap of unknown
- * fields. */
+/* Decoded first and leniently, so that an object of another kind gets an error about its kind, and not about
+ * unknown fields. */
 static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_version),
                                           JD_STR(struct wire, "kind", kind), JD_END };
 static const struct jd_field f_gpu[] = {
@@ -119,7 +119,7 @@ static const struct jd_field *const tables[] = {
         [GPU_CONFIG_GPU] = f_gpu, [GPU_CONFIG_MIG] = f_mig, [GPU_CONFIG_VFIO] = f_vfio
 };
 
-/* ---- what it means ---- */
+/* ---- checks ---- */
 
 static int gate_is_off(const char *strategy, const char *gate, struct err *e) {
         return err_set(
@@ -232,9 +232,9 @@ int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_con
         return r;
 }
 
-/* ---- which one counts ---- */
+/* ---- choice of the configuration ---- */
 
-/* A request with alternatives is allocated as "request/alternative"; a config may name either. */
+/* A request with alternatives is allocated as "request/alternative". A configuration may name either. */
 static bool names_request(const struct claim_config *c, const char *request) {
         struct str rest = str_from(request), main = { 0 };
         str_next_field(&rest, '/', &main);
@@ -246,7 +246,7 @@ static bool names_request(const struct claim_config *c, const char *request) {
         return false;
 }
 
-/* Of any configuration, also of one that does not count: written as it should be. */
+/* Checks the form of any configuration, even of one that does not count. */
 static int kind_of(const struct claim_config *c, enum gpu_config_kind *ret, struct err *e) {
         struct arena *a = arena_new(512);
         struct wire w = { 0 };

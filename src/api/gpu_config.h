@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_config: the configurations of GPUs that travel in resource claims (resource.nvidia.com/v1beta1:
- * GpuConfig, MigDeviceConfig, VfioDeviceConfig), and which of them counts for a device. Pure; fuzzed.
+/* gpu_config: the configurations of GPUs in resource claims (resource.nvidia.com/v1beta1: GpuConfig,
+ * MigDeviceConfig, VfioDeviceConfig), and the choice of the one that counts for a device. Pure; fuzzed.
  *
- * What is refused is refused in the words of the Go driver, which users search for. */
+ * Errors use the words of the Go driver, which users search for. */
 #pragma once
 
 #include "api/claim.h"
 #include "api/gates.h"
 
-/* Of a configuration, and of a device: one of a kind is for devices of that kind. */
+/* The kind of a configuration, and of a device. A configuration is for devices of its kind. */
 enum gpu_config_kind { GPU_CONFIG_GPU, GPU_CONFIG_MIG, GPU_CONFIG_VFIO };
 /* "gpu", "mig", "vfio": the attribute `type` of a device. */
 const char *gpu_config_type(enum gpu_config_kind kind);
@@ -22,14 +22,15 @@ struct gpu_config {
         enum gpu_interval interval; /* with GPU_TIME_SLICING */
 };
 
-/* Strict: unknown and duplicate members, a foreign apiVersion or kind, and what the gates do not allow are
- * ERR_INVALID. What is not said has its default. */
+/* Decodes strictly: unknown and duplicate members, another apiVersion or kind, and settings that the gates do
+ * not allow are ERR_INVALID. Missing settings have their defaults. */
 int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_config *ret, struct err *e);
 
-/* The configuration of a device: that of the claim before that of its class, later ones before earlier, and
- * of those the first that names the request, or names none and is of the device's kind; GPU_EXCLUSIVE when
- * there is none. A configuration that names the request "main" counts for "main/sub" too. All of the claim's
- * must be written as they should be; what the gates do not allow is refused only of the one that counts.
- * *ret_index: its place among the claim's, or n_configs. */
+/* Finds the configuration of a device. Those of the claim come before those of its class, and later ones
+ * before earlier ones. The first one counts that names the request, or that names no request and has the kind
+ * of the device. If there is none, the device is GPU_EXCLUSIVE. A configuration that names the request "main"
+ * also counts for "main/sub". All configurations of the claim must be well-formed, but only the one that
+ * counts is checked against the gates. *ret_index: its place among the claim's configurations, or
+ * n_configs. */
 int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
                    const struct gates *gates, struct gpu_config *ret, size_t *ret_index, struct err *e);

@@ -77,7 +77,7 @@ bool node_has_gpu(const struct node *n) {
         return false;
 }
 
-/* Keeps the condition Ready, which is all that is asked for. */
+/* Keeps only the condition Ready. */
 static size_t keep_ready(struct condition *list, size_t n) {
         size_t kept = 0;
         for (size_t i = 0; i < n; i++)
@@ -143,7 +143,7 @@ static const struct jd_field f_container[] = {
                 JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container,            \
                         f_container)
 const struct jd_field pod_fields[] = { POD_FIELDS, JD_END };
-/* The Pod comes first in it, so that its members are where they are in a Pod. */
+/* The Pod is the first member, so its fields have the same offsets as in a Pod. */
 const struct jd_field daemon_pod_fields[] = {
         POD_FIELDS,
         JD_STR(struct daemon_pod, ANNOTATION IMEX_ANNOTATION_REPORT, report),
@@ -169,8 +169,8 @@ static bool phase_ended(const char *phase) {
 
 bool plugin_pod_tells(const struct plugin_pod *p) {
         bool ended = p->o.meta.deleted || phase_ended(p->phase);
-        /* A Pod whose container crashes again and again has the phase Running, and the annotations of better
-         * days. */
+        /* The container of a plugin may crash in a loop. Its Pod then has the phase Running and annotations
+         * from an earlier time, so only a Pod that is Ready counts. */
         return p->host_state && !ended && is_ready(p->conditions, p->n_conditions);
 }
 
@@ -220,7 +220,7 @@ static bool condition_differs(const struct pod *a, const struct pod *b, const ch
 const void *pod_trim(void *pod, struct arena *a) {
         struct pod *p = pod;
         p->n_conditions = keep_ready(p->conditions, p->n_conditions);
-        /* Of a condition that holds nobody asks why. */
+        /* The reason and message of a condition that is True are not used. */
         for (size_t i = 0; i < p->n_conditions; i++)
                 if (streq(p->conditions[i].status, "True"))
                         p->conditions[i].reason = p->conditions[i].message = NULL;
@@ -259,8 +259,8 @@ bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
         return differs;
 }
 
-/* v1 and v1beta2 hold the class below "exactly", v1beta1 in the request itself: whichever the server speaks,
- * only one is there. */
+/* v1 and v1beta2 have the class in "exactly", v1beta1 has it in the request itself. An object has only one of
+ * them. */
 static const struct jd_field f_selector[] = { JD_STR(struct rct_selector, "cel>expression", expression),
                                               JD_END };
 static const struct jd_field f_request[] = {
@@ -319,7 +319,7 @@ const struct jd_field slice_kept_fields[] = { JD_STR(struct slice, "name", o.met
                                                       f_device),
                                               JD_END };
 
-/* Its devices say one thing only: the clique, and that there is one. */
+/* Keeps only what the rules need of the devices: the clique ID, and that there is a device. */
 const void *slice_trim(void *slice, struct arena *a) {
         struct slice *s = slice;
         if (!s->n_devices)

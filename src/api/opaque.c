@@ -13,8 +13,8 @@ static const char *const kind_names[] = {
 struct wire {
         const char *api_version, *kind, *domain_id, *allocation_mode, *isolation;
 };
-/* Decoded first and leniently, so that an object of a foreign kind is called that, and not a heap of unknown
- * fields. */
+/* Decoded first and leniently, so that an object of another kind gets an error about its kind, and not about
+ * unknown fields. */
 static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_version),
                                           JD_STR(struct wire, "kind", kind), JD_END };
 /* docs/reference/api.md is generated from the comments (scripts/reference): "required", "optional" or
@@ -95,8 +95,8 @@ static const char *text_at(yyjson_val *obj, const char *key, struct arena *a) {
         return yyjson_is_str(v) ? arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v)) : "";
 }
 
-/* By hand and not by table: what a newer version wrote here in another shape must not keep a claim from being
- * released. */
+/* Reads the members one by one instead of with a field table: a member that a newer version wrote in another
+ * form must not prevent the release of a claim. */
 static int decode_lenient(struct str json, struct arena *a, struct opaque_config *ret, struct err *e) {
         enum opaque_kind kind;
         yyjson_doc *doc = json_parse(json, YYJSON_READ_NOFLAG, e);

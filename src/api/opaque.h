@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opaque: the configuration kinds that travel in resource claims (reference 2.4 to 2.6). */
+/* opaque: the kinds of configurations in the resource claims of ComputeDomains. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,20 +10,22 @@
 
 enum opaque_kind {
         OPAQUE_CHANNEL,
-        OPAQUE_DAEMON /* with the domain CD_DAEMON_DOMAIN our daemon; with another one, the Go driver's */
+        OPAQUE_DAEMON /* with domainID CD_DAEMON_DOMAIN for this driver's daemon, with another one for the Go
+                         driver's */
 };
 
 struct opaque_config {
         enum opaque_kind kind;
-        const char *domain_id;       /* a UID when decoded strictly; lenient: any text, "" when absent */
-        const char *allocation_mode; /* channel: "", "Single" or "All" when strict; never NULL */
-        /* channel, "isolation": "Channel": a channel of the ComputeDomain's own, and no other. A member that
-         * plugins without such channels do not know, so that they refuse the claim instead of giving it
-         * channel 0. */
+        const char *domain_id;       /* a UID if decoded strictly; otherwise any text, "" when absent */
+        const char *allocation_mode; /* of a channel: "", "Single" or "All" if decoded strictly; never NULL */
+        /* of a channel, "isolation": "Channel": the assigned channel of the ComputeDomain, and no other.
+         * Plugins without assigned channels do not know this member, so they refuse the claim instead of
+         * preparing channel 0. */
         bool own_channel;
 };
 
-/* Strict (Prepare, labelling): unknown and duplicate fields, foreign apiVersion or kind, a domainID that is
- * no UID and an unknown allocationMode are ERR_INVALID with a sentence for the user. Lenient (Unprepare):
- * whatever can be read is; fails only when it is no JSON object of our kinds. */
+/* Decodes a configuration. Strict (Prepare, labelling): unknown and duplicate fields, another apiVersion or
+ * kind, a domainID that is not a UID and an unknown allocationMode are ERR_INVALID, with a sentence for the
+ * user. Lenient (Unprepare): decodes every readable member, and fails only if the text is not a JSON object
+ * of one of these kinds. */
 int opaque_decode(struct str json, bool strict, struct arena *a, struct opaque_config *ret, struct err *e);

@@ -14,7 +14,7 @@ const char *const reason_fixer_names[REASON_FIXERS] = {
         [REASON_FIX_HARDWARE] = "hardware",
 };
 
-/* The words of the catalogue. */
+/* Short names for the catalogue. */
 #define COMPUTE_DOMAIN REASON_OF_COMPUTE_DOMAIN
 #define FABRIC REASON_OF_FABRIC
 #define NODE REASON_OF_NODE

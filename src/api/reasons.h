@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reasons: the catalogue of the reasons that the programs put into Events and conditions, and of the messages
- * by which a plugin refuses or delays a claim. What each means and who can fix it is in reasons.def, from
- * which docs/reference/reasons.md is generated. Pure.
+/* reasons: the catalogue of the reasons in Events and conditions, and of the messages by which a plugin
+ * refuses or delays a claim. reasons.def has their meaning and the role that can fix them;
+ * docs/reference/reasons.md is generated from it. Pure.
  *
- * The constants are the only place where the programs take the word of a reason from: REASON_DOMAIN_FULL is
- * "DomainFull". Messages with facts are where the facts are. */
+ * The programs use reasons only by these constants: REASON_DOMAIN_FULL is "DomainFull". The code that knows
+ * the facts makes the messages with facts. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 
-/* The kinds of objects on which a reason appears. One reason may mean something else on another kind. */
+/* The kinds of objects on which a reason appears. A reason may have another meaning on another kind. */
 enum reason_object {
         REASON_OF_COMPUTE_DOMAIN = 1 << 0,
         REASON_OF_FABRIC = 1 << 1, /* ComputeDomainFabric */
@@ -30,30 +30,32 @@ enum reason_fixer {
         REASON_FIX_NONE, /* nothing to fix, or it ends without action */
         REASON_FIX_USER, /* the owner of the pod */
         REASON_FIX_NAMESPACE_ADMIN,
-        REASON_FIX_CLUSTER_ADMIN, /* also of the driver's installation and of the host's software */
+        REASON_FIX_CLUSTER_ADMIN, /* also for the driver's installation and the host's software */
         REASON_FIX_HARDWARE,      /* the operator of the GPUs, switches and disks */
         REASON_FIXERS,
 };
 extern const char *const reason_fixer_names[REASON_FIXERS]; /* "user", "namespace admin", ... */
 
 struct reason {
-        const char *name;  /* the reason, or a part of a message that is always the same */
+        const char *name;  /* the reason, or the constant part of a message */
         unsigned objects;  /* of enum reason_object */
-        const char *under; /* the conditions, or Events with a reason in their message, that have it as their
-                              reason: "Ready", "Ready, IMEXHealthy"; its own name: it is the type of a
-                              condition; "": it is the reason of an Event alone. Of a message: the driver */
+        /* the types of the conditions, or the reasons of the Events with this reason in their message:
+         * "Ready", "Ready, IMEXHealthy". Its own name: it is the type of a condition. "": it is the reason of
+         * an Event only. For a message: the name of the driver */
+        const char *under;
         const char *meaning, *remedy; /* sentences; remedy "": nothing has to be done */
         enum reason_fixer fixer;
         const char *anchor; /* of docs/reference/reasons.md, without '#'; no other entry has it */
-        bool is_message;    /* the name is a part of a message */
+        bool is_message;    /* the name is part of a message */
 };
 
 extern const struct reason reason_list[];
 extern const size_t reason_count;
 
-/* The reason of this name on one of these kinds of objects, of enum reason_object; NULL: there is none. */
+/* Returns the reason of this name on one of these kinds of objects (enum reason_object); NULL: there is
+ * none. */
 const struct reason *reason_find(unsigned objects, const char *name);
-/* The entry of a message of a plugin or a daemon, such as the kubelet puts into the Event
+/* Returns the entry for a message of a plugin or a daemon, such as the kubelet puts into the Event
  * FailedPrepareDynamicResources; NULL: there is none. */
 const struct reason *reason_find_message(const char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources: the kinds of our own API group. */
+/* resources: the resources of the driver's own API group. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment_id: which assignment of which partition, as text:
- * "<clique id>/<UID of the domain>/<index>/<epoch>". The daemon writes it into its state file for the kubelet
- * plugin, and into its report for the controller. Pure. */
+/* assignment_id: names an assignment of a partition, as text: "<clique ID>/<UID of the
+ * owner>/<index>/<epoch>". The daemon writes it into its state file for the kubelet plugin, and into its
+ * report for the controller. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* A clique id has 63 bytes at most. */
+/* A clique ID has at most 63 bytes. */
 enum { ASSIGNMENT_ID_MAX = 160 };
 
 struct assignment_id {
@@ -20,5 +20,5 @@ struct assignment_id {
 
 void assignment_id_render(const char *clique_id, const char *domain_uid, int64_t index, int64_t epoch,
                           struct buf *out);
-/* False: the text is none, so nothing is known. */
+/* False: the text is no assignment ID. */
 bool assignment_id_parse(const char *text, struct assignment_id *ret);

@@ -20,7 +20,7 @@ static const struct jd_field f_fabric[] = { JD_STR(struct wire, "uid", uid, .req
                                             JD_MAP(struct wire, "held", held),
                                             JD_END };
 
-/* As the plugin writes it: digits only, and no 0 before them, so that each id has one text. */
+/* Only digits without leading zeros, as the plugin writes it, so that each ID has one text. */
 static int decode_id(const char *s, int64_t *ret) {
         int64_t n = 0;
         if (!*s || (*s == '0' && s[1]))
@@ -44,14 +44,15 @@ bool channel_report_is_word(const char *s) {
 static int check_word(const char *word, const char *clique, const char *member, struct err *e) {
         if (!word || channel_report_is_word(word))
                 return 0;
-        return err_set(e, ERR_INVALID, 0, "%.100s.%s: \"%.100s\" is no word", clique, member, word);
+        return err_set(e, ERR_INVALID, 0, "%.100s.%s: \"%.100s\" is not a word", clique, member, word);
 }
 
 static int decode_fabric(const struct wire *w, struct arena *a, struct report_fabric *f, struct err *e) {
         if (*w->uid && !str_is_uuid(w->uid))
-                return err_set(e, ERR_INVALID, 0, "%.100s.uid: \"%.100s\" is no UID", f->clique_id, w->uid);
+                return err_set(e, ERR_INVALID, 0, "%.100s.uid: \"%.100s\" is not a UID", f->clique_id,
+                               w->uid);
         if (w->count < -1 || w->count > REPORT_IDS_MOST)
-                return err_set(e, ERR_INVALID, 0, "%.100s.count: %" PRId64 " is no number of channels",
+                return err_set(e, ERR_INVALID, 0, "%.100s.count: %" PRId64 " is not a number of channels",
                                f->clique_id, w->count);
         if (check_word(w->imex, f->clique_id, "imex", e) < 0 ||
             check_word(w->withheld, f->clique_id, "withheld", e) < 0)
@@ -64,10 +65,10 @@ static int decode_fabric(const struct wire *w, struct arena *a, struct report_fa
         for (size_t i = 0; i < w->n_held; i++) {
                 struct report_hold *h = &f->held[f->n_held++];
                 if (decode_id(w->held[i].key, &h->id) < 0)
-                        return err_set(e, ERR_INVALID, 0, "%.100s.held: \"%.100s\" is no id of a channel",
+                        return err_set(e, ERR_INVALID, 0, "%.100s.held: \"%.100s\" is not a channel ID",
                                        f->clique_id, w->held[i].key);
                 if (!str_is_uuid(w->held[i].value))
-                        return err_set(e, ERR_INVALID, 0, "%.100s.held.%s: \"%.100s\" is no UID",
+                        return err_set(e, ERR_INVALID, 0, "%.100s.held.%s: \"%.100s\" is not a UID",
                                        f->clique_id, w->held[i].key, w->held[i].value);
                 h->owner = w->held[i].value;
         }
@@ -84,7 +85,7 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
         if (!yyjson_is_obj(root))
                 r = err_set(e, ERR_INVALID, 0, "not a JSON object");
         else if (yyjson_obj_size(root) > REPORT_FABRICS_MOST)
-                r = err_set(e, ERR_INVALID, 0, "%zu fabrics, more than %d", yyjson_obj_size(root),
+                r = err_set(e, ERR_INVALID, 0, "%zu partitions, more than %d", yyjson_obj_size(root),
                             REPORT_FABRICS_MOST);
         *ret = (struct channel_report){ .fabrics = arena_alloc(a, (yyjson_obj_size(root) + 1) *
                                                                           sizeof *ret->fabrics) };
@@ -92,7 +93,7 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
                 struct wire w = { .count = -1 };
                 const char *clique_id = arena_strndup(a, yyjson_get_str(key), yyjson_get_len(key));
                 if (channel_report_of(ret, clique_id)) {
-                        r = err_set(e, ERR_INVALID, 0, "%.100s is there twice", clique_id);
+                        r = err_set(e, ERR_INVALID, 0, "%.100s is listed twice", clique_id);
                         break;
                 }
                 struct report_fabric *f = &ret->fabrics[ret->n_fabrics++];

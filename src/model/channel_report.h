@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_report: which channels a node holds, fabric by fabric, as its kubelet plugin tells the controller
- * in annotation IMEX_ANNOTATION_HOST_CHANNELS of its own Pod:
+/* channel_report: lists the channels that a node holds, by partition. The kubelet plugin reports them to the
+ * controller in the annotation IMEX_ANNOTATION_HOST_CHANNELS of its Pod:
  *
- *     {"<clique id>": {"uid": "<UID of the fabric's object, or \"\">", "count": 2048, "imex": "580.95.05",
+ *     {"<clique ID>": {"uid": "<UID of the fabric object, or \"\">", "count": 2048, "imex": "580.95.05",
  *                      "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}}}
  *
- * The node's own clique is always there, others as long as something of them is held. Foreign bytes to the
- * controller: what cannot be read as a whole is no report, and a node without one may hold anything. */
+ * The node's own partition always has an entry. Another partition has one as long as the node holds one of
+ * its channels. The controller treats the text as untrusted input: if any part is not readable, there is no
+ * report, and a node without a report may hold any channel. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,9 +18,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* An id is below this: as many channels as the driver can be told to have (NVreg_ImexChannelCount). */
+/* Channel IDs are below this: the maximum of the driver's parameter NVreg_ImexChannelCount. */
 enum { REPORT_IDS_MOST = 1 << 20 };
-/* So many fabrics a node has not been in since its pods started. */
+/* The limit of partitions in a report. No node has been in so many since its pods started. */
 enum { REPORT_FABRICS_MOST = 64 };
 
 struct report_hold {
@@ -29,12 +30,13 @@ struct report_hold {
 
 struct report_fabric {
         const char *clique_id;
-        const char *uid; /* of the ComputeDomainFabric that the plugin sees, "": none */
-        int64_t count;   /* ImexChannelCount of the node, in the entry of its own clique; -1: not told */
+        const char *uid; /* of the fabric object that the plugin sees; "": none */
+        int64_t count;   /* ImexChannelCount of the node, in the entry of the node's partition; -1: not
+                            reported */
         struct report_hold *held;
         size_t n_held;
-        /* In the entry of the node's own clique: the version of its IMEX; why it offers no devices. NULL: not
-         * told. */
+        /* In the entry of the node's partition: the version of its nvidia-imex; why it offers no devices.
+         * NULL: not reported. */
         const char *imex, *withheld;
 };
 
@@ -43,16 +45,16 @@ struct channel_report {
         size_t n_fabrics;
 };
 
-/* A version, or a reason, as it may be in a report: it becomes part of messages, and of the fabric's object.
- */
+/* Is the text a version or reason as a report may contain it? It becomes part of messages and of the fabric
+ * object. */
 bool channel_report_is_word(const char *s);
 
-/* ERR_INVALID says what of it is wrong, as a fabric that is there twice. Members that it does not know are
- * passed over: a newer plugin may have more to tell. An id with two owners is there twice. All is in the
- * arena. */
+/* Decodes a report, into the arena. ERR_INVALID: the message names the fault, such as a partition that is
+ * listed twice. Unknown members are ignored, because a newer plugin may report more. An ID with two owners is
+ * listed twice. */
 int channel_report_decode(struct str text, struct arena *a, struct channel_report *ret, struct err *e);
-/* In the order of the lists. */
+/* Renders a report, in the order of the lists. */
 void channel_report_render(const struct channel_report *r, struct buf *out);
 
-/* What it says of a clique, NULL: nothing. */
+/* Returns the entry of a partition; NULL: none. */
 const struct report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clique: a ComputeDomainClique (reference section 2.3), in which the Go driver's daemons list themselves. We
- * only read it, and delete it with the other objects of the Go driver. The partition itself is model/fabric.
- */
+/* clique: a ComputeDomainClique of the Go driver, in which the Go driver's daemons list themselves. This
+ * driver only reads it, and deletes it with the other objects of the Go driver. The partition is
+ * model/fabric. */
 #pragma once
 
 #include "base/json.h"
@@ -17,5 +17,5 @@ struct clique {
 };
 extern const struct jd_field clique_fields[];
 
-/* Name of the object: "<domain uid>.<clique id>". */
+/* Renders the name of the object: "<UID of the ComputeDomain>.<clique ID>". */
 void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);

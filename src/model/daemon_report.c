@@ -33,7 +33,8 @@ static int decode_left(const char *text, struct arena *a, struct daemon_report *
         while (rest.n && str_next_field(&rest, ',', &part)) {
                 if (ret->n_left == DAEMON_REPORT_LEFT_MAX || !str_to_i64(part, &left[ret->n_left]) ||
                     left[ret->n_left] < 0)
-                        return err_set(e, ERR_INVALID, 0, "left: \"%.*s\" is not an epoch, or one too many",
+                        return err_set(e, ERR_INVALID, 0,
+                                       "left: \"%.*s\" is not an epoch, or is one too many",
                                        (int)(part.n < 40 ? part.n : 40), part.p);
                 ret->n_left++;
         }
@@ -55,7 +56,7 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
         if (w.seen < 0 || w.recount < 0)
                 return err_set(e, ERR_INVALID, 0, "seen and recount must not be negative");
         if (w.assignment && *w.assignment && !assignment_id_parse(w.assignment, &ret->assignment))
-                return err_set(e, ERR_INVALID, 0, "assignment: \"%.160s\" cannot be read", w.assignment);
+                return err_set(e, ERR_INVALID, 0, "assignment: \"%.160s\" is not readable", w.assignment);
         if (w.held && strnlen(w.held, TEXT_MAX) == TEXT_MAX)
                 return err_set(e, ERR_INVALID, 0, "held: longer than %d bytes", TEXT_MAX - 1);
         if (w.imex_version && strnlen(w.imex_version, VERSION_MAX) == VERSION_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain: a ComputeDomain as we cache it (reference section 2.2). */
+/* domain: a ComputeDomain as the controller and the plugin cache it. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,8 +26,8 @@ struct compute_domain {
         const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
-        const char
-                *rack; /* label CD_LABEL_RACK, NULL: none; with CD_ANNOTATION_RACK_UID, _NODES and _EMPTY: */
+        const char *rack;                 /* label CD_LABEL_RACK, NULL: none */
+        /* annotations CD_ANNOTATION_RACK_UID, _NODES and _EMPTY, NULL: none */
         const char *rack_uid, *rack_nodes, *rack_empty;
         struct domain_node *nodes;
         size_t n_nodes;
@@ -37,12 +37,14 @@ struct compute_domain {
 };
 extern const struct jd_field compute_domain_fields[];
 
-/* Is this finalizer another controller's? The garbage collector's, "orphan" and "foregroundDeletion", are not
- * (k8s.io/apimachinery, meta/v1/types.go): they say how an object is deleted. */
+/* Does this finalizer belong to another controller? The garbage collector's finalizers "orphan" and
+ * "foregroundDeletion" do not count: they only choose how an object is deleted (k8s.io/apimachinery,
+ * meta/v1/types.go). */
 bool domain_finalizer_is_foreign(const char *finalizer);
-/* Must the domain end? It is being deleted, and no other controller's finalizer remains. This is never
- * revoked: the API server adds no finalizer to an object that is being deleted. */
+/* Must the ComputeDomain end? True if it is being deleted, and no other controller's finalizer remains. This
+ * is never revoked: the API server adds no finalizer to an object that is being deleted. */
 bool domain_ends(const struct compute_domain *cd);
-/* May a claim bring a node into it that carries the label of `current` (NULL: of none)? While another
- * controller's finalizer holds a deleted domain, only the nodes that are in it stay in it. */
+/* May a claim bring a node into the ComputeDomain, if the node is in `current` now (a UID; NULL: in none)?
+ * While another controller's finalizer holds a deleted ComputeDomain, its nodes stay in it, and no others
+ * join. */
 bool domain_takes(const struct compute_domain *cd, const char *current);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grant: a claim that brings a node into a domain, because it has a channel there. */
+/* grant: a claim with a channel, which brings its node into a ComputeDomain. */
 #pragma once
 
 #include <stdint.h>
 
-/* claim_uid NULL: none. Whether the domain exists in the claim's namespace is not known here. */
+/* claim_uid NULL: none. The ComputeDomain need not exist in the claim's namespace. */
 struct grant {
         const char *claim_uid, *ns, *domain_uid, *node;
-        int64_t created; /* the claim; seconds since 1970 */
+        int64_t created; /* creation of the claim, seconds since 1970 */
 };

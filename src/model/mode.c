@@ -37,7 +37,7 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         if (word && g->named[GATE_HOST_MANAGED_IMEX] && !g->on[GATE_HOST_MANAGED_IMEX])
                 return err_set(e, ERR_INVALID, 0,
                                "feature gate HostManagedIMEX=false contradicts imex.mode=hostManaged "
-                               "(IMEX_MODE): leave the gate out, or use imex.mode=driverManaged");
+                               "(IMEX_MODE): remove the gate, or set imex.mode=driverManaged");
         if (host) {
                 gates_force_off(g, GATE_IMEX_DAEMONS_WITH_DNS_NAMES);
                 gates_force_off(g, GATE_COMPUTE_DOMAIN_CLIQUES);

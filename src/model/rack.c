@@ -10,7 +10,7 @@ static char dns_char(char c) {
         return (char)(isalnum((unsigned char)c) ? tolower((unsigned char)c) : '-');
 }
 
-/* `dots` are kept. False: nothing is left, or it is too long. */
+/* `dots`: "." is kept. False: the result is empty or too long. */
 static bool normalize(const char *s, bool dots, char ret[static RACK_MAX + 1]) {
         size_t n = 0;
         while (*s && !isalnum((unsigned char)*s))

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rack: an NVLink partition under a name that stays when its nodes reboot or it is partitioned anew. Pure. */
+/* rack: the name of an NVLink partition that stays the same when its nodes reboot or get another clique ID.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/str.h"
 
-/* A rack is known by the value of a Node label in lower case, with "-" for what no DNS label may hold, or, on
- * a Node without one, by the id of its clique ("<cluster UUID>.<number>"), which is the only one of the two
- * with a ".". Either is the value of the devices' attribute `rack` and of the label CD_LABEL_RACK, of 63
- * bytes at most (the limit of both). */
+/* The ID of a rack is the value of a Node label in lower case, with "-" for characters that a DNS label may
+ * not contain. On a Node without this label, it is the clique ID ("<cluster UUID>.<number>"). Only a clique
+ * ID contains a ".". The ID is the value of the devices' attribute `rack` and of the label CD_LABEL_RACK.
+ * Both are limited to 63 bytes. */
 enum { RACK_MAX = 63 };
 
-/* The rack of a Node; `label` and `clique` may be NULL or "". False: it is in none. */
+/* Makes the rack ID of a Node. `label` and `clique` may be NULL or "". False: the Node is in no rack. */
 bool rack_id(const char *label, const char *clique, char ret[static RACK_MAX + 1]);
 
-/* The name of its ComputeDomain: the label's value, or "rack-<first 8 of the cluster's UUID>-<number>", or
- * with the `whole` UUID, where two racks would have the same name. */
+/* Renders the name of the rack's ComputeDomain: the value of the label, or "rack-<first 8 characters of the
+ * cluster UUID>-<number>", or the same with the whole UUID (`whole`) if two racks would have the same
+ * name. */
 void rack_domain_name(const char *id, bool whole, struct buf *out);
 
-/* What the claim template of its ComputeDomain is called: "imex-channel-" before that. */
+/* The claim template of the rack's ComputeDomain has its name after this prefix. */
 #define RACK_TEMPLATE_PREFIX "imex-channel-"

@@ -7,7 +7,7 @@
 #include "api/names.h"
 #include "api/opaque.h"
 
-/* The functions that the YAML files of this folder describe. */
+/* The functions that are generated from the YAML files of this folder. */
 #include "templates.inc"
 
 void objects_daemonset_hash(const struct objects_settings *s, char ret[static 17]) {
@@ -23,7 +23,7 @@ void objects_daemonset(const struct objects_settings *s, struct buf *out) {
         daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), out);
 }
 
-/* The same in whichever version of the API it is written. */
+/* The same in every version of the API. */
 static void daemon_rct_hash(const char *ns, char ret[static 17]) {
         struct buf b = BUF_INIT(1 << 12);
         daemon_claim_template("v1", ns, CD_DAEMON_DOMAIN, false, "", &b);
@@ -37,7 +37,7 @@ void objects_daemon_rct(const char *resource_api, const char *ns, struct buf *ou
         daemon_claim_template(resource_api, ns, CD_DAEMON_DOMAIN, streq(resource_api, "v1beta1"), hash, out);
 }
 
-/* Of one that has lost the annotation. */
+/* Compares a claim template that has lost its annotation. */
 static bool asks_for_daemon(const struct rct *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct opaque_config cfg;
@@ -55,8 +55,8 @@ bool objects_daemon_rct_matches(const struct rct *r) {
         return r->template_hash ? streq(r->template_hash, hash) : asks_for_daemon(r);
 }
 
-/* In CEL, of a label's value, which has no quotes. Without the first half, a node that states no rack would
- * make the scheduler give the pod up. */
+/* CEL for the value of a label, which contains no quotes. Without the first half, the scheduler would fail
+ * the pod on a node that states no rack. */
 static char *on_rack(const char *rack) {
 #define ATTRIBUTES "device.attributes['" CD_DRIVER "']"
         return rack ? xasprintf("'" CD_ATTRIBUTE_RACK "' in " ATTRIBUTES " && " ATTRIBUTES
@@ -65,7 +65,7 @@ static char *on_rack(const char *rack) {
                     : NULL;
 }
 
-/* Of what it asks for, in whichever version of the API. */
+/* The hash of its requests, in every version of the API. */
 static void rct_hash(const char *uid, const struct objects_channel *channel, char ret[static 17]) {
         struct buf b = BUF_INIT(1024);
         buf_addf(&b, "%s %s %s %d %s", uid, CD_TARGET_WORKLOAD, channel->mode, channel->own,
@@ -110,7 +110,7 @@ bool objects_rct_is_changed(const struct rct *r, const char *uid, const struct o
         return streq(r->template_hash, hash) && !objects_rct_matches(r, uid, channel);
 }
 
-/* The finalizers that are not ours; returns their number. */
+/* Collects the finalizers of others; returns their number. */
 static size_t others_of(const char *const *list, size_t n, const char ***ret) {
         size_t kept = 0;
         *ret = xnew_n(const char *, n + 1);

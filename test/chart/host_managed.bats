@@ -111,7 +111,7 @@ waits=resources.computeDomains.imex.waitForHost
 	while read -r sentence; do
 		tr -d '"\n' <"$checkout/src/model/mode.c" | tr -s ' ' | grep -qF "$sentence"
 	done <<-'END'
-		feature gate HostManagedIMEX=false contradicts imex.mode=hostManaged (IMEX_MODE): leave the gate out, or use imex.mode=driverManaged
+		feature gate HostManagedIMEX=false contradicts imex.mode=hostManaged (IMEX_MODE): remove the gate, or set imex.mode=driverManaged
 		imex.waitForHost=true (IMEX_WAIT_FOR_HOST) requires imex.mode=hostManaged: the driver runs IMEX
 	END
 }

@@ -23,7 +23,7 @@
         "{'metadata':{'name':'c','namespace':'ns','uid':'u','resourceVersion':'1'},'status':{'allocation':{" \
         "'devices':{'results':[" results "],'config':[" configs "]}}}}"
 
-/* Test data is written with ' for readability. */
+/* Test data has ' instead of ", for readability. */
 static struct claim *decode(struct arena *a, const char *text) {
         struct claim *c = arena_alloc(a, sizeof *c);
         char *json = arena_strdup(a, text);
@@ -48,21 +48,21 @@ static const struct {
         { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel/slow'", CHANNEL(UID))),
           "no opaque configuration" },
         { CLAIM(RESULT("daemon", "daemon-0"), CONFIG("FromClaim", "'daemon'", DAEMON(UID))), NULL, UID },
-        /* later over earlier */
+        /* later before earlier */
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClaim", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
           NULL, UID },
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClaim", "'channel'", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
           NULL, UID },
-        /* claim over class, in whichever order they are listed */
+        /* claim before class, in any order of the list */
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClass", "", CHANNEL(UID2))),
           NULL, UID },
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClass", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
           NULL, UID },
-        /* an unnamed one of the other kind is passed over, a named one is an error */
+        /* an unnamed one of the other kind is skipped, a named one is an error */
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClaim", "", DAEMON(UID2))),
           NULL, UID },
@@ -81,7 +81,7 @@ static const struct {
         { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(""))), "domainID is empty" },
 };
 
-static void picks_the_configuration(void **state) {
+static void the_configuration_of_a_result_is_found(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct arena *a = arena_new(1024);
                 struct claim *c = decode(a, cases[i].claim);
@@ -101,7 +101,7 @@ static void picks_the_configuration(void **state) {
         }
 }
 
-static void labels_only_when_justified(void **state) {
+static void a_claim_has_a_place_only_when_it_justifies_a_label(void **state) {
         static const struct {
                 const char *claim;
                 bool counts;
@@ -115,7 +115,7 @@ static void labels_only_when_justified(void **state) {
                         "'adminAccess':true}",
                         CONFIG("FromClaim", "", CHANNEL(UID))),
                   false },
-                /* As Kubernetes 1.32 and 1.33 write it when nothing was said. */
+                /* As Kubernetes 1.32 and 1.33 write a request without a configuration. */
                 { CLAIM("{'request':'r','driver':'compute-domain.nvidia.com','pool':'node-1',"
                         "'device':'channel-0','adminAccess':null}",
                         CONFIG("FromClaim", "", CHANNEL(UID))),
@@ -144,7 +144,8 @@ static void labels_only_when_justified(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(picks_the_configuration),
-                                            cmocka_unit_test(labels_only_when_justified) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(the_configuration_of_a_result_is_found),
+                                            cmocka_unit_test(
+                                                    a_claim_has_a_place_only_when_it_justifies_a_label) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

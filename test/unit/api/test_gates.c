@@ -33,7 +33,7 @@ static void defaults_render_as_in_the_go_driver(void **state) {
 
 /* failure: a feature gate has an unknown name or value -> the program refuses to start and names it [chart]
  * */
-static void parses(void **state) {
+static void gates_are_parsed_and_unknown_ones_refused(void **state) {
         static const struct {
                 const char *text, *want_err;
                 enum gate gate;
@@ -72,7 +72,7 @@ static void parses(void **state) {
         }
 }
 
-static void validates_dependencies(void **state) {
+static void dependencies_between_gates_are_checked(void **state) {
         static const struct {
                 const char *text;
                 bool good;
@@ -101,8 +101,8 @@ static void validates_dependencies(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(defaults_render_as_in_the_go_driver),
-                cmocka_unit_test(parses),
-                cmocka_unit_test(validates_dependencies),
+                cmocka_unit_test(gates_are_parsed_and_unknown_ones_refused),
+                cmocka_unit_test(dependencies_between_gates_are_checked),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

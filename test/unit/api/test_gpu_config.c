@@ -22,7 +22,7 @@ static int setup(void **state) {
         return 0;
 }
 
-static void what_is_wrong_is_said_in_the_words_of_the_go_driver(void **state) {
+static void errors_use_the_words_of_the_go_driver(void **state) {
         (void)state;
         const struct {
                 const char *json;
@@ -74,7 +74,7 @@ static void what_is_wrong_is_said_in_the_words_of_the_go_driver(void **state) {
         }
 }
 
-static void what_is_not_said_has_its_default(void **state) {
+static void missing_settings_have_their_defaults(void **state) {
         (void)state;
         const struct {
                 const char *json;
@@ -87,7 +87,7 @@ static void what_is_not_said_has_its_default(void **state) {
                 { CONFIG("VfioDeviceConfig", ""), { GPU_CONFIG_VFIO, GPU_EXCLUSIVE, GPU_INTERVAL_DEFAULT } },
                 { SHARING("\"strategy\":\"TimeSlicing\""),
                   { GPU_CONFIG_GPU, GPU_TIME_SLICING, GPU_INTERVAL_DEFAULT } },
-                /* at which the Go driver's plugin ends */
+                /* the Go driver's plugin ends at this input */
                 { SHARING("\"strategy\":\"TimeSlicing\",\"timeSlicingConfig\":{}"),
                   { GPU_CONFIG_GPU, GPU_TIME_SLICING, GPU_INTERVAL_DEFAULT } },
                 { SHARING("\"strategy\":\"TimeSlicing\",\"timeSlicingConfig\":{\"interval\":\"Long\"}"),
@@ -106,7 +106,7 @@ static void what_is_not_said_has_its_default(void **state) {
         }
 }
 
-/* ---- which one counts ---- */
+/* ---- choice of the configuration ---- */
 
 #define SLICED(interval)                                                                                     \
         SHARING("\"strategy\":\"TimeSlicing\",\"timeSlicingConfig\":{\"interval\":\"" interval "\"}")
@@ -132,7 +132,7 @@ static int choose(struct claim_config *configs, size_t n, const struct claim_res
         return gpu_config_for(&c, r, kind, &all, ret, ret_index, &e);
 }
 
-static void the_claim_counts_before_the_class_and_the_later_before_the_earlier(void **state) {
+static void the_claim_counts_before_the_class_and_later_ones_before_earlier_ones(void **state) {
         (void)state;
         struct gpu_config c;
         size_t i;
@@ -159,7 +159,7 @@ static void a_config_for_the_request_counts_for_its_alternatives(void **state) {
         assert_int_equal(c.interval, GPU_INTERVAL_SHORT);
 }
 
-static void one_of_another_kind_counts_for_nothing_unless_it_names_the_request(void **state) {
+static void a_config_of_another_kind_is_skipped_unless_it_names_the_request(void **state) {
         (void)state;
         struct gpu_config c;
         size_t i;
@@ -172,7 +172,7 @@ static void one_of_another_kind_counts_for_nothing_unless_it_names_the_request(v
                 e.msg, "cannot apply MigDeviceConfig to device \"gpu-0\" of type \"gpu\" (request: gpu)");
 }
 
-static void a_config_that_does_not_count_must_be_well_formed_and_no_more(void **state) {
+static void a_config_that_does_not_count_must_only_be_well_formed(void **state) {
         (void)state;
         struct gpu_config c;
         size_t i;
@@ -194,12 +194,12 @@ static void a_config_that_does_not_count_must_be_well_formed_and_no_more(void **
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_wrong_is_said_in_the_words_of_the_go_driver),
-                cmocka_unit_test(what_is_not_said_has_its_default),
-                cmocka_unit_test(the_claim_counts_before_the_class_and_the_later_before_the_earlier),
+                cmocka_unit_test(errors_use_the_words_of_the_go_driver),
+                cmocka_unit_test(missing_settings_have_their_defaults),
+                cmocka_unit_test(the_claim_counts_before_the_class_and_later_ones_before_earlier_ones),
                 cmocka_unit_test(a_config_for_the_request_counts_for_its_alternatives),
-                cmocka_unit_test(one_of_another_kind_counts_for_nothing_unless_it_names_the_request),
-                cmocka_unit_test(a_config_that_does_not_count_must_be_well_formed_and_no_more),
+                cmocka_unit_test(a_config_of_another_kind_is_skipped_unless_it_names_the_request),
+                cmocka_unit_test(a_config_that_does_not_count_must_only_be_well_formed),
         };
         return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* A Pod of the kubelet plugin, with what its host's annotation says ("" for none) and its condition Ready (""
- * for none). */
+/* A Pod of the kubelet plugin with this host state in its annotation ("": none) and this condition Ready ("":
+ * none). */
 static const struct plugin_pod *plugin(struct arena *a, int created, const char *state, const char *phase,
                                        const char *ready) {
         struct buf annotations = BUF_INIT(256), conditions = BUF_INIT(256);
@@ -68,7 +68,7 @@ static void a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin(void 
         arena_free(a);
 }
 
-static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state) {
+static void of_the_pods_on_a_node_the_newest_one_with_a_report_counts(void **state) {
         struct arena *a = arena_new(4096);
         const struct plugin_pod *old = plugin(a, 1, "UP", "Running", "True"),
                                 *new = plugin(a, 2, "DOWN", "Running", "True"),
@@ -83,12 +83,12 @@ static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state
         assert_ptr_equal(plugin_pod_choose(new, old), new);
         assert_ptr_equal(plugin_pod_choose(old, starting), old);
         assert_ptr_equal(plugin_pod_choose(other, old),
-                         old); /* the controller's own, where the selector matches that too */
+                         old); /* the controller's Pod, if the selector matches it, too */
         assert_ptr_equal(plugin_pod_choose(old, other), old);
         arena_free(a);
 }
 
-/* Kubelets write their node's status all the time; a reboot is news all the same. */
+/* Kubelets write the status of their Nodes all the time. Only a reboot matters. */
 /* failure: a Node reports another boot ID -> the controller acts on it, and ignores all other heartbeats
  * [rebooted] */
 static void a_changed_boot_id_is_a_difference(void **state) {
@@ -101,7 +101,7 @@ static void a_changed_boot_id_is_a_difference(void **state) {
         arena_free(a);
 }
 
-/* ---- what an update must change to be worth a look ---- */
+/* ---- which changes of an object count ---- */
 
 struct change {
         const char *from, *to; /* in the text of the object */
@@ -206,7 +206,7 @@ static void a_change_of_a_daemonset_counts_if_a_rule_reads_it(void **state) {
         static const struct change changes[] = {
                 { "'uid':'s-1'", "'uid':'s-2'", true },
                 { "'uid':'s-1'", "'uid':'s-1','deletionTimestamp':'2026-01-01T00:00:00Z'", true },
-                { "'generation':1", "'generation':2", true }, /* as any change of its spec */
+                { "'generation':1", "'generation':2", true }, /* like any change of its spec */
                 { UID_A, UID_B, true },
                 { "'" CD_LABEL "':'" UID_A "',", "", true },
                 { "hash-1", "hash-2", true },
@@ -235,8 +235,8 @@ static void a_change_of_a_daemonset_counts_if_a_rule_reads_it(void **state) {
         }
 }
 
-/* Whatever a rule asks: the same before and after. */
-static void what_is_trimmed_away_is_asked_for_by_nobody(void **state) {
+/* The results of all rules are the same before and after. */
+static void trimming_changes_no_result_of_the_rules(void **state) {
         static const char *const statuses[] = { "True", "False" };
         for (int i = 0; i < 8; i++) {
                 struct arena *a = arena_new(4096);
@@ -286,7 +286,7 @@ static void a_node_that_withholds_its_devices_stays_in_its_partition(void **stat
         arena_free(a);
 }
 
-static void a_trimmed_slice_states_the_same_clique(void **state) {
+static void a_trimmed_slice_states_the_same_clique_id(void **state) {
         static const char *const devices[] = {
                 "", "{'name':'channel-0'}",
                 "{'name':'channel-0','attributes':{'cliqueID':{'string':'a'}}},{'name':'daemon-0'}",
@@ -312,10 +312,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_report_of_an_unhealthy_plugin_does_not_count),
                 cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
-                cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
+                cmocka_unit_test(of_the_pods_on_a_node_the_newest_one_with_a_report_counts),
                 cmocka_unit_test(a_changed_boot_id_is_a_difference),
-                cmocka_unit_test(what_is_trimmed_away_is_asked_for_by_nobody),
-                cmocka_unit_test(a_trimmed_slice_states_the_same_clique),
+                cmocka_unit_test(trimming_changes_no_result_of_the_rules),
+                cmocka_unit_test(a_trimmed_slice_states_the_same_clique_id),
                 cmocka_unit_test(a_node_that_withholds_its_devices_stays_in_its_partition),
                 cmocka_unit_test(a_change_of_a_daemon_pod_counts_if_a_rule_reads_it),
                 cmocka_unit_test(a_change_of_a_daemonset_counts_if_a_rule_reads_it),

@@ -13,7 +13,7 @@
 static const struct {
         const char *json;
         bool strict;
-        const char *err; /* a part of the message, NULL: decodes */
+        const char *err; /* part of the message; NULL: it decodes */
         enum opaque_kind kind;
         const char *domain, *mode;
         bool own_channel;
@@ -74,7 +74,7 @@ static const struct {
         { "", false, "not JSON" },
 };
 
-static void decodes(void **state) {
+static void configurations_are_decoded_strictly_and_leniently(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct arena *a = arena_new(256);
                 struct opaque_config c;
@@ -97,6 +97,7 @@ static void decodes(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(decodes) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(
+                configurations_are_decoded_strictly_and_leniently) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

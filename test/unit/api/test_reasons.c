@@ -41,7 +41,7 @@ static void one_name_has_an_entry_for_each_kind_of_object(void **state) {
         assert_string_equal(domain->anchor, "domainfull-computedomain");
 }
 
-static void a_message_is_found_by_what_is_always_the_same(void **state) {
+static void a_message_is_found_by_its_constant_part(void **state) {
         (void)state;
         static const struct {
                 const char *text, *anchor;
@@ -75,7 +75,7 @@ static void a_message_is_found_by_what_is_always_the_same(void **state) {
         assert_null(reason_find_message("something else"));
         assert_null(reason_find_message("UVMNotLoaded"));
         assert_null(reason_find_message(NULL));
-        /* A message is no reason. */
+        /* A message is not a reason. */
         assert_null(reason_find(REASON_OF_ANY, "no IMEX daemon runs on this node yet"));
 }
 
@@ -99,7 +99,7 @@ static void entries_are_complete_and_have_their_own_anchors(void **state) {
         }
 }
 
-static void each_condition_that_a_reason_is_of_has_an_entry(void **state) {
+static void each_condition_of_a_reason_has_an_entry(void **state) {
         (void)state;
         for (size_t i = 0; i < reason_count; i++) {
                 struct str rest = str_from(reason_list[i].under), name;
@@ -124,9 +124,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_reason_is_found_by_its_object_and_name),
                 cmocka_unit_test(one_name_has_an_entry_for_each_kind_of_object),
-                cmocka_unit_test(a_message_is_found_by_what_is_always_the_same),
+                cmocka_unit_test(a_message_is_found_by_its_constant_part),
                 cmocka_unit_test(entries_are_complete_and_have_their_own_anchors),
-                cmocka_unit_test(each_condition_that_a_reason_is_of_has_an_entry),
+                cmocka_unit_test(each_condition_of_a_reason_has_an_entry),
                 cmocka_unit_test(states_are_the_words_that_users_see),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

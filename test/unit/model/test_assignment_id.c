@@ -11,7 +11,7 @@
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 #define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
 
-static void an_assignment_is_read_as_it_was_written(void **state) {
+static void an_assignment_id_is_parsed_as_it_was_rendered(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(ASSIGNMENT_ID_MAX);
         struct assignment_id id;
         assignment_id_render(CLIQUE, DOMAIN, 17, INT64_MAX, &b);
@@ -22,7 +22,7 @@ static void an_assignment_is_read_as_it_was_written(void **state) {
         assert_true(id.epoch == INT64_MAX);
 }
 
-static void the_longest_assignment_has_room(void **state) {
+static void the_longest_assignment_id_fits(void **state) {
         static const char longest[] = "123456789012345678901234567890123456789012345678901234567890123";
         _cleanup_(buf_done) struct buf b = BUF_INIT(ASSIGNMENT_ID_MAX);
         struct assignment_id id;
@@ -33,7 +33,7 @@ static void the_longest_assignment_has_room(void **state) {
         assert_true(id.index == INT64_MAX);
 }
 
-static void a_text_that_is_no_assignment_is_refused(void **state) {
+static void an_invalid_assignment_id_is_refused(void **state) {
         static const char *const wrong[] = {
                 NULL,
                 "",
@@ -60,9 +60,9 @@ static void a_text_that_is_no_assignment_is_refused(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_assignment_is_read_as_it_was_written),
-                cmocka_unit_test(the_longest_assignment_has_room),
-                cmocka_unit_test(a_text_that_is_no_assignment_is_refused),
+                cmocka_unit_test(an_assignment_id_is_parsed_as_it_was_rendered),
+                cmocka_unit_test(the_longest_assignment_id_fits),
+                cmocka_unit_test(an_invalid_assignment_id_is_refused),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static int decode(const char *text, struct arena *a, struct channel_report *r, s
         return channel_report_decode((struct str){ text, strlen(text) }, a, r, e);
 }
 
-static void what_is_written_is_read_back(void **state) {
+static void a_report_is_decoded_as_it_was_rendered(void **state) {
         struct report_hold held[] = { { 7, UID_A }, { 2047, UID_B } };
         struct report_fabric fabrics[] = { { CLIQUE, UID_A, 2048, held, 2 }, { "other.2", "", -1, held, 1 } };
         const struct channel_report r = { fabrics, 2 };
@@ -41,7 +41,7 @@ static void what_is_written_is_read_back(void **state) {
         arena_free(a);
 }
 
-static void what_a_node_says_of_its_IMEX_and_its_devices_is_read_back(void **state) {
+static void the_state_of_imex_and_devices_is_decoded_as_it_was_rendered(void **state) {
         struct report_fabric fabrics[] = { { .clique_id = CLIQUE,
                                              .uid = "",
                                              .count = 2048,
@@ -69,35 +69,36 @@ static void what_a_node_says_of_its_IMEX_and_its_devices_is_read_back(void **sta
 /* failure: a plugin's report is invalid -> it does not count */
 static void an_invalid_report_is_no_report(void **state) {
         static const struct {
-                const char *text, *says;
+                const char *text, *want;
         } rows[] = {
                 { "", "not JSON" },
                 { "[]", "not a JSON object" },
                 { "{\"c\":7}", "c: not an object" },
                 { "{\"c\":{}}", "c.uid: missing" },
-                { "{\"c\":{\"uid\":\"\"},\"c\":{\"uid\":\"\"}}", "c is there twice" },
-                { "{\"c\":{\"uid\":\"x\"}}", "is no UID" },
-                { "{\"c\":{\"uid\":\"\",\"count\":-2}}", "no number of channels" },
-                { "{\"c\":{\"uid\":\"\",\"imex\":\"5 80\"}}", "c.imex: \"5 80\" is no word" },
-                { "{\"c\":{\"uid\":\"\",\"withheld\":\"\"}}", "c.withheld: \"\" is no word" },
-                { "{\"c\":{\"uid\":\"\",\"held\":{\"07\":\"" UID_A "\"}}}", "\"07\" is no id" },
-                { "{\"c\":{\"uid\":\"\",\"held\":{\"\":\"" UID_A "\"}}}", "\"\" is no id" },
-                { "{\"c\":{\"uid\":\"\",\"held\":{\"1048576\":\"" UID_A "\"}}}", "is no id" },
-                { "{\"c\":{\"uid\":\"\",\"held\":{\"99999999999999999999\":\"" UID_A "\"}}}", "is no id" },
-                { "{\"c\":{\"uid\":\"\",\"held\":{\"7\":\"me\"}}}", "c.held.7: \"me\" is no UID" },
+                { "{\"c\":{\"uid\":\"\"},\"c\":{\"uid\":\"\"}}", "c is listed twice" },
+                { "{\"c\":{\"uid\":\"x\"}}", "is not a UID" },
+                { "{\"c\":{\"uid\":\"\",\"count\":-2}}", "not a number of channels" },
+                { "{\"c\":{\"uid\":\"\",\"imex\":\"5 80\"}}", "c.imex: \"5 80\" is not a word" },
+                { "{\"c\":{\"uid\":\"\",\"withheld\":\"\"}}", "c.withheld: \"\" is not a word" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"07\":\"" UID_A "\"}}}", "\"07\" is not a channel ID" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"\":\"" UID_A "\"}}}", "\"\" is not a channel ID" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"1048576\":\"" UID_A "\"}}}", "is not a channel ID" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"99999999999999999999\":\"" UID_A "\"}}}",
+                  "is not a channel ID" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"7\":\"me\"}}}", "c.held.7: \"me\" is not a UID" },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 struct arena *a = arena_new(1024);
                 struct channel_report r;
                 struct err e;
                 assert_int_equal(decode(rows[i].text, a, &r, &e), -1);
-                if (!strstr(e.msg, rows[i].says))
-                        fail_msg("row %zu says %s", i, e.msg);
+                if (!strstr(e.msg, rows[i].want))
+                        fail_msg("row %zu: %s", i, e.msg);
                 arena_free(a);
         }
 }
 
-static void a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost(void **state) {
+static void unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept(void **state) {
         struct arena *a = arena_new(1024);
         struct channel_report r;
         struct err e;
@@ -113,10 +114,10 @@ static void a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost(v
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_written_is_read_back),
-                cmocka_unit_test(what_a_node_says_of_its_IMEX_and_its_devices_is_read_back),
+                cmocka_unit_test(a_report_is_decoded_as_it_was_rendered),
+                cmocka_unit_test(the_state_of_imex_and_devices_is_decoded_as_it_was_rendered),
                 cmocka_unit_test(an_invalid_report_is_no_report),
-                cmocka_unit_test(a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost),
+                cmocka_unit_test(unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

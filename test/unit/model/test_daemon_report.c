@@ -19,7 +19,7 @@ static int decode(const char *text, struct arena *a, struct daemon_report *r, st
         return daemon_report_decode((struct str){ text, strlen(text) }, a, r, e);
 }
 
-static void a_report_is_read_as_it_was_written(void **state) {
+static void a_report_has_the_facts_that_were_written(void **state) {
         static const int64_t left[] = { 3, 7, INT64_MAX };
         const struct daemon_report r = { .claim = CLAIM,
                                          .boot_id = BOOT,
@@ -63,7 +63,7 @@ static void a_report_is_read_as_it_was_written(void **state) {
         arena_free(a);
 }
 
-static void a_daemon_without_an_assignment_reports_little(void **state) {
+static void a_daemon_without_an_assignment_reports_only_its_identity(void **state) {
         const struct daemon_report r = {
                 .claim = CLAIM, .boot_id = BOOT, .fabric = "", .held = "", .imex_version = ""
         };
@@ -83,7 +83,7 @@ static void a_daemon_without_an_assignment_reports_little(void **state) {
         arena_free(a);
 }
 
-/* So that a newer daemon may report more, and an older one less. */
+/* A newer daemon may report more, and an older one less. */
 static void unknown_members_are_ignored_and_absent_ones_are_empty(void **state) {
         struct arena *a = arena_new(1024);
         struct daemon_report r;
@@ -98,9 +98,9 @@ static void unknown_members_are_ignored_and_absent_ones_are_empty(void **state) 
 }
 
 /* failure: part of a daemon's report is invalid -> the whole report is refused [tenants] */
-static void a_report_that_cannot_be_read_as_a_whole_is_refused(void **state) {
+static void a_report_with_an_invalid_part_is_refused(void **state) {
         static const struct {
-                const char *text, *says;
+                const char *text, *want;
         } rows[] = {
                 { "", "not JSON" },
                 { "[]", "not an object" },
@@ -111,7 +111,7 @@ static void a_report_that_cannot_be_read_as_a_whole_is_refused(void **state) {
                 { "{\"claimUID\":\"" CLAIM "\",\"bootID\":\"b\"}", "bootID: \"b\" is not a UUID" },
                 { "{" IDENTITY ",\"fabricUID\":\"other\"}", "fabricUID: \"other\" is not a UID" },
                 { "{" IDENTITY ",\"assignment\":\"" CLIQUE "/" DOMAIN "/2\"}", "assignment: \"" CLIQUE },
-                { "{" IDENTITY ",\"assignment\":\"" CLIQUE "/" DOMAIN "/-2/9\"}", "cannot be read" },
+                { "{" IDENTITY ",\"assignment\":\"" CLIQUE "/" DOMAIN "/-2/9\"}", "is not readable" },
                 { "{" IDENTITY ",\"assignment\":7}", "assignment: not a string" },
                 { "{" IDENTITY ",\"ready\":\"true\"}", "ready: not a boolean" },
                 { "{" IDENTITY ",\"left\":\"3,x\"}", "left: \"x\" is not an epoch" },
@@ -128,13 +128,13 @@ static void a_report_that_cannot_be_read_as_a_whole_is_refused(void **state) {
                 struct daemon_report r;
                 struct err e;
                 if (decode(rows[i].text, a, &r, &e) == 0 || e.kind != ERR_INVALID ||
-                    !strstr(e.msg, rows[i].says))
+                    !strstr(e.msg, rows[i].want))
                         fail_msg("%s: %s", rows[i].text, e.msg);
                 arena_free(a);
         }
 }
 
-/* A report with so many epochs and so long a reason. */
+/* A report with this number of epochs and a reason of this length. */
 static int decode_long(size_t n_left, size_t n_held, struct daemon_report *r) {
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(1 << 16);
@@ -154,7 +154,7 @@ static int decode_long(size_t n_left, size_t n_held, struct daemon_report *r) {
 }
 
 /* failure: a daemon's report is too long -> it is refused [tenants] */
-static void a_report_has_limits(void **state) {
+static void the_number_of_epochs_and_the_text_are_limited(void **state) {
         struct daemon_report r;
         assert_int_equal(decode_long(DAEMON_REPORT_LEFT_MAX, 1023, &r), 0);
         assert_int_equal(r.n_left, DAEMON_REPORT_LEFT_MAX);
@@ -164,11 +164,11 @@ static void a_report_has_limits(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_report_is_read_as_it_was_written),
-                cmocka_unit_test(a_daemon_without_an_assignment_reports_little),
+                cmocka_unit_test(a_report_has_the_facts_that_were_written),
+                cmocka_unit_test(a_daemon_without_an_assignment_reports_only_its_identity),
                 cmocka_unit_test(unknown_members_are_ignored_and_absent_ones_are_empty),
-                cmocka_unit_test(a_report_that_cannot_be_read_as_a_whole_is_refused),
-                cmocka_unit_test(a_report_has_limits),
+                cmocka_unit_test(a_report_with_an_invalid_part_is_refused),
+                cmocka_unit_test(the_number_of_epochs_and_the_text_are_limited),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
-/* Agents of two versions must mean one domain by it: the value stays what it is. */
+/* Daemons of two versions must use the same UID for one IMEX domain, so the value must not change. */
 /* failure: the driver is upgraded -> the standing domain of a partition keeps its name [standing] */
 static void the_standing_domain_has_a_constant_uid(void **state) {
         char uid[37], other[37];
@@ -27,7 +27,7 @@ static void the_standing_domain_has_a_constant_uid(void **state) {
         assert_string_not_equal(uid, other);
 }
 
-static void a_domain_is_a_ComputeDomains_or_the_fabrics(void **state) {
+static void a_domain_belongs_to_a_computedomain_or_to_the_partition(void **state) {
         (void)state;
         assert_true(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_FABRIC_KIND }));
         assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_KIND }));
@@ -44,7 +44,7 @@ static void an_assignment_is_active_unless_it_has_a_state(void **state) {
                 { FABRIC_RESERVED, false, true, false },
                 { FABRIC_LEAVING, false, false, true },
                 { FABRIC_ENDING, false, false, true },
-                { "Unknown", false, false, false }, /* of a later version: nobody runs IMEX for it */
+                { "Unknown", false, false, false }, /* from a later version: no daemon runs IMEX for it */
         };
         (void)state;
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -55,7 +55,7 @@ static void an_assignment_is_active_unless_it_has_a_state(void **state) {
         }
 }
 
-static void the_assignment_of_a_node_is_found_in_whatever_state(void **state) {
+static void the_assignment_of_a_node_is_found_in_any_state(void **state) {
         struct fabric_assignment list[] = { { .node = "n1" }, { .node = "n2", .state = FABRIC_LEAVING } };
         const struct fabric_domain d = { .assignments = list, .n_assignments = 2 };
         (void)state;
@@ -66,9 +66,9 @@ static void the_assignment_of_a_node_is_found_in_whatever_state(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_standing_domain_has_a_constant_uid),
-                cmocka_unit_test(a_domain_is_a_ComputeDomains_or_the_fabrics),
+                cmocka_unit_test(a_domain_belongs_to_a_computedomain_or_to_the_partition),
                 cmocka_unit_test(an_assignment_is_active_unless_it_has_a_state),
-                cmocka_unit_test(the_assignment_of_a_node_is_found_in_whatever_state),
+                cmocka_unit_test(the_assignment_of_a_node_is_found_in_any_state),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

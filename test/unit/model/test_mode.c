@@ -10,13 +10,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* WAITING: HOST, and Prepare waits for the host's IMEX unless imex.waitForHost says otherwise. */
+/* WAITING: HOST, and Prepare waits for the host's IMEX unless imex.waitForHost is set. */
 enum want { DRIVER, HOST, WAITING, ERROR };
 
 static const struct {
         const char *gates, *mode, *isolation;
         enum want want;
-        const char *says[2]; /* what an error names */
+        const char *named[2]; /* parts of the error */
 } cases[] = {
         { "", NULL, NULL, DRIVER, { 0 } },
         { "", "driverManaged", "domain", DRIVER, { 0 } },
@@ -68,7 +68,7 @@ static int wait_for_host(const struct gates *g, const struct imex_mode *m, const
         return mode_wait_for_host(m, g, mode, text, ret, &e);
 }
 
-static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
+static void settings_choose_the_mode_or_name_the_contradiction(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 const struct imex_mode *m = NULL;
                 struct gates g;
@@ -77,8 +77,8 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
                 assert_int_equal(gates_parse(&g, cases[i].gates, &e), 0);
                 int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, &m, &e);
                 assert_int_equal(r, cases[i].want == ERROR ? -1 : 0);
-                for (size_t k = 0; k < 2 && cases[i].says[k]; k++)
-                        assert_non_null(strstr(e.msg, cases[i].says[k]));
+                for (size_t k = 0; k < 2 && cases[i].named[k]; k++)
+                        assert_non_null(strstr(e.msg, cases[i].named[k]));
                 if (r < 0)
                         continue;
                 assert_int_equal(mode_runs_daemons(m), cases[i].want == DRIVER);
@@ -96,7 +96,7 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
         }
 }
 
-static void wait_for_host_names_what_it_contradicts(void **state) {
+static void wait_for_host_names_the_contradicting_setting(void **state) {
         const struct imex_mode *m;
         struct gates g;
         struct err e;
@@ -123,7 +123,7 @@ static void host_managed_forces_two_gates_off(void **state) {
         assert_false(g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_true(g.forced[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_int_equal(gates_validate(&g, &e), 0);
-        /* What was off already is not said to have been forced. */
+        /* A gate that was off already is not reported as forced. */
         gates_init(&g);
         assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=false", &e), 0);
         assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
@@ -152,7 +152,7 @@ static const struct imex_mode *mode_of(const char *gates) {
         return m;
 }
 
-static void the_mode_a_domain_was_formed_in(void **state) {
+static void traces_show_the_mode_in_which_a_domain_was_formed(void **state) {
         /* Finalizer, status, daemon and workload claim template, condition PeersConnected. */
         enum { F = 1, S = 2, D = 4, W = 8, P = 16 };
         static const struct {
@@ -161,21 +161,22 @@ static void the_mode_a_domain_was_formed_in(void **state) {
                 bool other;
         } rows[] = {
                 { "", MODE_DRIVER_MANAGED, F | S | D | W, false },
-                { "", MODE_DRIVER_MANAGED, F | S | W, false }, /* what is recorded counts */
+                { "", MODE_DRIVER_MANAGED, F | S | W, false }, /* the recorded mode counts */
                 { "", MODE_HOST_MANAGED, F | S | W, true },
-                { "", MODE_HOST_MANAGED, F | W, true }, /* its status could not be written yet */
-                { "", MODE_HOST_MANAGED, F | S, true }, /* its template was removed by force */
-                { "", MODE_HOST_MANAGED, S, true },     /* and its finalizer */
-                { "", MODE_HOST_MANAGED, F, false },    /* made of an exported manifest */
-                { "", MODE_HOST_MANAGED, 0, false },    /* of which the finalizer was cut out */
+                { "", MODE_HOST_MANAGED, F | W, true }, /* its status was not written yet */
+                { "", MODE_HOST_MANAGED, F | S, true }, /* its claim template was force-deleted */
+                { "", MODE_HOST_MANAGED, S, true },     /* and so was its finalizer */
+                { "", MODE_HOST_MANAGED, F, false },    /* created from an exported manifest */
+                { "", MODE_HOST_MANAGED, 0, false },    /* from which the finalizer was removed */
                 { "", MODE_HOST_MANAGED, F | S | D | W, true },
                 { "", NULL, F | S | D | W, false },
                 { "", NULL, F | D, false },
-                { "", NULL, F, false },     /* nothing tells, so it is taken in */
+                { "", NULL, F, false },     /* it has no trace, so it is adopted */
                 { "", NULL, S | W, false }, /* made by hand */
                 { "", NULL, 0, false },
                 { "", NULL, F | S | W, true },      /* the Go driver's, on hosts */
-                { "", NULL, F | S | W | P, false }, /* ours, and somebody has removed the annotation */
+                { "", NULL, F | S | W | P, false }, /* formed by this driver, and somebody has removed the
+                                                       annotation */
                 { "HostManagedIMEX=true", NULL, F | S | W | P, true },
                 { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | W, false },
                 { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S, false },
@@ -221,7 +222,7 @@ static void a_domain_without_an_assigned_channel_has_another_mode(void **state) 
         static const struct {
                 const char *recorded;
                 unsigned traces;
-                const char *formed_in; /* NULL: in this one, or not at all */
+                const char *formed_in; /* NULL: in this mode, or not formed */
         } rows[] = {
                 { MODE_HOST_CHANNEL, F | S | W, NULL },
                 { MODE_HOST_MANAGED, F | S | W, MODE_HOST_MANAGED },
@@ -230,7 +231,7 @@ static void a_domain_without_an_assigned_channel_has_another_mode(void **state) 
                 { NULL, F | S | D | W, MODE_DRIVER_MANAGED },
                 { NULL, F | S | W | P, MODE_DRIVER_MANAGED },
                 { NULL, F, NULL },
-                { MODE_HOST_MANAGED, F, NULL }, /* made of an exported manifest */
+                { MODE_HOST_MANAGED, F, NULL }, /* created from an exported manifest */
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const unsigned t = rows[i].traces;
@@ -261,12 +262,12 @@ static void no_claim_joins_a_domain_of_another_mode(void **state) {
         } rows[] = {
                 { "", false, false, true },
                 { "", false, true, true },
-                { "", true, false, false }, /* of hosts: it has no daemons, so a label there is of no use */
+                { "", true, false, false }, /* host-managed: it has no daemons, so a label has no use */
                 { "", true, true, false },
                 { "HostManagedIMEX=true", false, false, false },
                 { "HostManagedIMEX=true", false, true, false },
                 { "HostManagedIMEX=true", true, false,
-                  false }, /* with daemons: who is in stays, nobody gets in */
+                  false }, /* with daemons: members stay, and no node joins */
                 { "HostManagedIMEX=true", true, true, true },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -275,7 +276,7 @@ static void no_claim_joins_a_domain_of_another_mode(void **state) {
                         fail_msg("row %zu", i);
 }
 
-static void without_words_daemons_run_a_domain_for_each_compute_domain(void **state) {
+static void by_default_daemons_run_an_imex_domain_for_each_computedomain(void **state) {
         const struct imex_mode *m = mode_of("");
         (void)state;
         assert_true(mode_runs_daemons(m) && mode_forms_domains(m));
@@ -293,7 +294,8 @@ static void daemons_with_channels_run_one_domain_for_all(void **state) {
                     mode_needs_clique(m) && mode_one_channel(m));
         assert_false(mode_forms_domains(m));
         assert_int_equal(mode_seats(m), MODE_SEATS);
-        /* Neither takes over what the other has formed, and a node keeps no label but one of before. */
+        /* Neither mode adopts a ComputeDomain that the other one has formed, and a node keeps only an earlier
+         * label. */
         assert_true(mode_is_other(m, MODE_DRIVER_MANAGED, formed) && mode_is_other(m, NULL, of_go) &&
                     mode_is_other(m, NULL, formed) && mode_is_other(domains, MODE_DRIVER_CHANNEL, formed));
         assert_false(mode_is_other(m, MODE_DRIVER_CHANNEL, formed));
@@ -304,7 +306,7 @@ static void daemons_with_channels_run_one_domain_for_all(void **state) {
         assert_true(mode_labels_node(m, true, true));
 }
 
-static void the_condition_of_peers_is_a_trace_of_daemons_of_ours(void **state) {
+static void the_condition_peersconnected_is_a_trace_of_this_drivers_daemons(void **state) {
         struct cd_condition ready = { .type = "Ready" }, both[] = { ready, { .type = "PeersConnected" } };
         const struct compute_domain hosts = { .conditions = &ready, .n_conditions = 1 },
                                     ours = { .conditions = both, .n_conditions = 2 };
@@ -315,14 +317,14 @@ static void the_condition_of_peers_is_a_trace_of_daemons_of_ours(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(without_words_daemons_run_a_domain_for_each_compute_domain),
+                cmocka_unit_test(by_default_daemons_run_an_imex_domain_for_each_computedomain),
                 cmocka_unit_test(daemons_with_channels_run_one_domain_for_all),
-                cmocka_unit_test(the_condition_of_peers_is_a_trace_of_daemons_of_ours),
-                cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
-                cmocka_unit_test(wait_for_host_names_what_it_contradicts),
+                cmocka_unit_test(the_condition_peersconnected_is_a_trace_of_this_drivers_daemons),
+                cmocka_unit_test(settings_choose_the_mode_or_name_the_contradiction),
+                cmocka_unit_test(wait_for_host_names_the_contradicting_setting),
                 cmocka_unit_test(host_managed_forces_two_gates_off),
                 cmocka_unit_test(driver_managed_forces_nothing),
-                cmocka_unit_test(the_mode_a_domain_was_formed_in),
+                cmocka_unit_test(traces_show_the_mode_in_which_a_domain_was_formed),
                 cmocka_unit_test(channel_isolation_needs_channel_devices_a_partition_and_one_channel),
                 cmocka_unit_test(a_domain_without_an_assigned_channel_has_another_mode),
                 cmocka_unit_test(no_claim_joins_a_domain_of_another_mode),

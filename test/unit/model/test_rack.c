@@ -12,7 +12,7 @@
 #define UUID "3F7c1b2a-1111-2222-3333-444455556666"
 #define LONG "a123456789b123456789c123456789d123456789e123456789f123456789g12"
 
-static void a_rack_is_known_by_a_label_or_its_clique(void **state) {
+static void a_rack_is_identified_by_a_label_or_its_clique_id(void **state) {
         static const struct {
                 const char *label, *clique, *id, *name, *whole;
         } cases[] = {
@@ -50,6 +50,7 @@ static void a_rack_is_known_by_a_label_or_its_clique(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(a_rack_is_known_by_a_label_or_its_clique) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(
+                a_rack_is_identified_by_a_label_or_its_clique_id) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

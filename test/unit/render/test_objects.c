@@ -35,10 +35,10 @@ static const char *at(struct arena *a, const struct buf *json, const char *path)
         return ret;
 }
 
-/* What other people's tools, the plugin and the daemons rely on. */
+/* The parts of the DaemonSet that the plugin, the daemons and other tools rely on. */
 /* failure: a node reboots -> the files of IMEX are in memory, so none outlives the boot [daemon] */
 /* failure: the controller renders the daemons -> their name is constant, so there are no duplicates */
-static void the_daemonset(void **state) {
+static void the_daemonset_has_what_plugin_daemons_and_tools_rely_on(void **state) {
         static const struct {
                 const char *path, *want;
         } cases[] = {
@@ -56,7 +56,7 @@ static void the_daemonset(void **state) {
                 { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon\"" },
                 { "spec.template.spec.imagePullSecrets", "" },
                 { "spec.template.spec.priorityClassName", "" },
-                /* It serves as long as claims are prepared: 30 days. */
+                /* The daemon serves as long as claims are prepared: 30 days. */
                 { "spec.template.spec.terminationGracePeriodSeconds", "2592000" },
                 { "spec.template.spec.resourceClaims",
                   "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":"
@@ -76,9 +76,9 @@ static void the_daemonset(void **state) {
                 { "spec.template.spec.containers.0.securityContext.capabilities", "{\"drop\":[\"ALL\"]}" },
                 { "spec.template.spec.containers.0.securityContext.readOnlyRootFilesystem", "true" },
                 { "spec.template.spec.containers.0.securityContext.seccompProfile",
-                  "" }, /* the node decides */
+                  "" }, /* the node chooses it */
                 { "spec.template.spec.hostNetwork", "" },
-                /* What IMEX remembers of its peers ends with the boot that it was true in. */
+                /* The state of IMEX about its peers is valid only in one boot. */
                 { "spec.template.spec.volumes.0",
                   "{\"name\":\"imex-run\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"16Mi\"}}" },
                 { "spec.template.spec.volumes.1", "{\"name\":\"imex-log\",\"emptyDir\":{}}" },
@@ -92,13 +92,13 @@ static void the_daemonset(void **state) {
         /* A node that is scaled down keeps IMEX until its workloads have ended. */
         assert_non_null(strstr(at(a, &b, "spec.template.metadata.annotations"),
                                "\"cluster-autoscaler.kubernetes.io/enable-ds-eviction\":\"false\""));
-        assert_null(strstr(buf_str(&b), CD_LABEL "\"")); /* it is of no domain */
+        assert_null(strstr(buf_str(&b), CD_LABEL "\"")); /* it belongs to no ComputeDomain */
         buf_done(&b);
         arena_free(a);
 }
 
 /* failure: daemon.priorityClassName, limits or pull secrets are set -> the daemons have them */
-static void daemonset_options(void **state) {
+static void optional_settings_are_in_the_daemonset(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
@@ -123,7 +123,7 @@ static void daemonset_options(void **state) {
         arena_free(a);
 }
 
-static void what_the_administrator_adds_stands_beside_ours(void **state) {
+static void labels_and_annotations_of_the_administrator_are_added(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
@@ -147,8 +147,8 @@ static void what_the_administrator_adds_stands_beside_ours(void **state) {
         arena_free(a);
 }
 
-/* The Go driver's plugin knows the kind, and can unprepare such a claim. */
-static void the_daemons_claim_names_no_compute_domain(void **state) {
+/* The Go driver's plugin knows this kind of configuration, so it can unprepare such a claim. */
+static void the_daemon_claim_names_no_computedomain(void **state) {
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
         struct opaque_config config;
@@ -173,7 +173,7 @@ static void the_daemons_claim_names_no_compute_domain(void **state) {
         arena_free(a);
 }
 
-/* The template that `b` has, with one text in it replaced. */
+/* The claim template in `b`, with one text replaced. */
 static bool matches_with(const struct buf *b, const char *text, const char *by) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         const char *all = buf_str(b), *found = strstr(all, text), *meta = strstr(all, "\"name\"");
@@ -191,7 +191,7 @@ static bool matches_with(const struct buf *b, const char *text, const char *by) 
 }
 
 /* failure: another version wrote the daemons' claim template -> the difference is detected [upgrade] */
-static void the_daemons_claim_template_is_known_by_its_annotation_or_its_content(void **state) {
+static void the_daemon_claim_template_is_recognized_by_annotation_or_content(void **state) {
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
         for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
                 struct buf b = BUF_INIT(1 << 16);
@@ -210,9 +210,9 @@ static void the_daemons_claim_template_is_known_by_its_annotation_or_its_content
         }
 }
 
-/* A21: with it ends the IMEX of its node. */
+/* IMEX of the node ends with its daemon. */
 /* failure: a daemon waits for peers or needs memory -> no probe or memory limit ends it [daemon] */
-static void no_probe_and_no_memory_limit_of_ours_ends_a_daemon(void **state) {
+static void a_daemon_has_no_probe_and_no_memory_limit_by_default(void **state) {
         struct objects_settings s = settings;
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
@@ -221,7 +221,7 @@ static void no_probe_and_no_memory_limit_of_ours_ends_a_daemon(void **state) {
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
                             "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}");
         buf_clear(&b);
-        s.limits = STR("{\"memory\":\"64Mi\"}"); /* a user's are kept */
+        s.limits = STR("{\"memory\":\"64Mi\"}"); /* limits of the user are kept */
         objects_daemonset(&s, &b);
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources.limits"),
                             "{\"memory\":\"64Mi\"}");
@@ -229,8 +229,8 @@ static void no_probe_and_no_memory_limit_of_ours_ends_a_daemon(void **state) {
         arena_free(a);
 }
 
-/* The hash is of the whole, is written where it is looked for, and changes with each setting. */
-static void template_hash(void **state) {
+/* The hash covers the whole object, is in the expected annotation, and changes with each setting. */
+static void the_template_hash_changes_with_each_setting(void **state) {
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
         char hash[17], other[17];
@@ -252,7 +252,7 @@ static void template_hash(void **state) {
 }
 
 /* failure: a claim template is rendered -> its name is constant, so there are no duplicates */
-static void claim_templates(void **state) {
+static void a_claim_template_matches_what_was_rendered(void **state) {
         static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
         const struct kube_meta domain = { .ns = "w", .name = "train", .uid = UID_A };
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
@@ -272,7 +272,7 @@ static void claim_templates(void **state) {
                                     "\"domainID\":\"" UID_A "\",\"kind\":\"ComputeDomainChannelConfig\"}}");
                 assert_string_equal(at(a, &b, "metadata.labels"),
                                     "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
-                /* what we write is what we recognise */
+                /* a rendered claim template matches itself */
                 char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\","
                                          "\"resourceVersion\":\"1\"},\"spec\":%s}",
                                          at(a, &b, "spec"));
@@ -288,7 +288,7 @@ static void claim_templates(void **state) {
         }
 }
 
-static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
+static void the_claim_template_of_a_rack_requests_its_devices(void **state) {
         static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
         const struct kube_meta domain = { .ns = "w", .name = "s0", .uid = UID_A };
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
@@ -302,7 +302,7 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
                                     "[{\"cel\":{\"expression\":\"'rack' in "
                                     "device.attributes['compute-domain.nvidia.com'] && "
                                     "device.attributes['compute-domain.nvidia.com'].rack == 's0'\"}}]");
-                /* Quotes would be taken for JSON's. */
+                /* Quotes would end the JSON string. */
                 struct buf spec = BUF_INIT(1 << 16);
                 for (const char *c = at(a, &b, "spec"); *c; c++)
                         buf_addf(&spec, *c == '\'' ? "\\u0027" : "%c", *c);
@@ -318,8 +318,9 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
         }
 }
 
-/* A plugin that knows no such channels refuses the claim, and a template without the word is not this. */
-static void a_template_for_a_channel_of_its_own_says_so(void **state) {
+/* A plugin without assigned channels refuses the claim, and a claim template without this member does not
+ * match. */
+static void a_claim_template_for_an_assigned_channel_requests_isolation(void **state) {
         struct kube_meta domain = { .ns = "w", .name = "cd", .uid = UID_A };
         const struct objects_channel own = { .mode = "Single", .own = true };
         struct arena *a = arena_new(4096);
@@ -346,7 +347,7 @@ static void a_template_for_a_channel_of_its_own_says_so(void **state) {
         arena_free(a);
 }
 
-static void a_racks_domain_and_what_it_notes(void **state) {
+static void the_computedomain_of_a_rack_records_its_nodes(void **state) {
         const struct kube_meta m = { .ns = "w", .name = "s0", .uid = UID_A };
         struct buf b = BUF_INIT(4096);
         objects_rack_domain("s0", "w", "s0", "imex-channel-s0", &b);
@@ -371,8 +372,8 @@ static void a_racks_domain_and_what_it_notes(void **state) {
         buf_done(&b);
 }
 
-/* The Go driver's template of an empty mode holds null. */
-static void a_template_of_the_go_driver_is_recognised(void **state) {
+/* The Go driver's claim template with an empty mode contains null. */
+static void a_claim_template_of_the_go_driver_is_recognized(void **state) {
         struct arena *a = arena_new(4096);
         const struct rct *r = fake_rct_json(
                 a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'"
@@ -406,7 +407,7 @@ static void finalizers_of_others_stay(void **state) {
 }
 
 /* failure: a stale leader patches a Node's label -> the patch names the version, and conflicts */
-static void node_patch(void **state) {
+static void a_patch_of_a_node_has_only_the_changed_members(void **state) {
         struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
         objects_node(
@@ -418,7 +419,8 @@ static void node_patch(void **state) {
                             "\":\"" UID_A "\"},\"annotations\":{}}}");
         buf_clear(&b);
         objects_node(&m, &(struct objects_node_patch){ .set_gpu_clique = true, .gpu_clique = "c.1" }, &b);
-        assert_null(strstr(buf_str(&b), "resourceVersion")); /* nobody else's: the last word counts */
+        assert_null(strstr(buf_str(&b), "resourceVersion")); /* no other writer exists, so the last write
+                                                                counts */
         buf_clear(&b);
         objects_node(&m,
                      &(struct objects_node_patch){ .set_domain = true,
@@ -437,7 +439,7 @@ static void node_patch(void **state) {
         buf_done(&b);
 }
 
-/* Users look whether status.nodes is there at all. */
+/* Users check whether status.nodes exists. */
 static void an_empty_status_has_no_nodes(void **state) {
         struct arena *a = arena_new(4096);
         struct membership f = { 0 };
@@ -454,11 +456,11 @@ static void an_empty_status_has_no_nodes(void **state) {
         arena_free(a);
 }
 
-/* What is written is read back, and a merge patch leaves nothing of the old one behind. */
-static void a_fabric(void **state) {
+/* A rendered object is decoded to the same content, and a merge patch leaves nothing of the old object. */
+static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
         struct fabric_channel channels[] = {
                 { 1, { "ComputeDomain", "team-a", "train", UID_A }, 0 },
-                { 7, { .uid = UID_B }, 1000 }, /* a node holds it, and its owner is gone */
+                { 7, { .uid = UID_B }, 1000 }, /* a node holds it, and its owner was deleted */
         };
         const char *members[] = { "node-1", "node-2" };
         struct condition conditions[] = { { "ChannelsExhausted", "True", "NoneFree", "None is free.",
@@ -485,7 +487,7 @@ static void a_fabric(void **state) {
         struct compute_domain_fabric back = { 0 };
         struct err e;
         objects_fabric(&f, NULL, &b);
-        /* As the server returns it. */
+        /* As the API server returns it. */
         const char *meta = strstr(buf_str(&b), "\"name\"");
         assert_non_null(meta);
         buf_addf(&text, "%.*s\"uid\":\"u\",\"resourceVersion\":\"1\",%s", (int)(meta - buf_str(&b)),
@@ -560,14 +562,14 @@ static void a_fabric(void **state) {
         assert_true(fabric_is_reserved(&back.domains[0].assignments[2]));
         assert_null(back.domains[0].assignments[2].claim);
         assert_string_equal(back.domains[0].freed, "3,0");
-        /* Nothing is left of a recount and of removals that are over. */
+        /* Finished recounts and removals are removed completely. */
         with.recount = 0;
         with.n_removals = 0;
         struct buf over = BUF_INIT(1 << 16);
         objects_fabric(&with, &old, &over);
         assert_non_null(strstr(buf_str(&over), "\"epoch\":3,\"recount\":0,\"removals\":[],"));
         buf_clear(&over);
-        /* A daemon can be marked before anybody has had an assignment. */
+        /* A daemon can be marked before any node has had an assignment. */
         with.epoch = 0;
         with.n_removals = 1;
         objects_fabric(&with, &old, &over);
@@ -579,7 +581,7 @@ static void a_fabric(void **state) {
         buf_done(&over);
         f = (struct compute_domain_fabric){ .o = f.o, .empty_since = "2026-11-22T10:00:00Z", .next = 8 };
         objects_fabric(&f, &old, &b);
-        buf_addf(&text, "%s\n\n## its nodes have told the version of their IMEX\n\n", buf_str(&b));
+        buf_addf(&text, "%s\n\n## its nodes have reported the version of their IMEX\n\n", buf_str(&b));
         buf_clear(&b);
         f.imex_version = "580.95.05";
         objects_fabric(&f, NULL, &b);
@@ -597,23 +599,22 @@ static void a_fabric(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_daemonset),
-                cmocka_unit_test(daemonset_options),
-                cmocka_unit_test(the_daemons_claim_names_no_compute_domain),
-                cmocka_unit_test(
-                        the_daemons_claim_template_is_known_by_its_annotation_or_its_content),
-                cmocka_unit_test(no_probe_and_no_memory_limit_of_ours_ends_a_daemon),
-                cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
-                cmocka_unit_test(template_hash),
-                cmocka_unit_test(claim_templates),
-                cmocka_unit_test(a_racks_template_asks_for_devices_of_that_rack),
-                cmocka_unit_test(a_template_for_a_channel_of_its_own_says_so),
-                cmocka_unit_test(a_racks_domain_and_what_it_notes),
-                cmocka_unit_test(a_template_of_the_go_driver_is_recognised),
+                cmocka_unit_test(the_daemonset_has_what_plugin_daemons_and_tools_rely_on),
+                cmocka_unit_test(optional_settings_are_in_the_daemonset),
+                cmocka_unit_test(the_daemon_claim_names_no_computedomain),
+                cmocka_unit_test(the_daemon_claim_template_is_recognized_by_annotation_or_content),
+                cmocka_unit_test(a_daemon_has_no_probe_and_no_memory_limit_by_default),
+                cmocka_unit_test(labels_and_annotations_of_the_administrator_are_added),
+                cmocka_unit_test(the_template_hash_changes_with_each_setting),
+                cmocka_unit_test(a_claim_template_matches_what_was_rendered),
+                cmocka_unit_test(the_claim_template_of_a_rack_requests_its_devices),
+                cmocka_unit_test(a_claim_template_for_an_assigned_channel_requests_isolation),
+                cmocka_unit_test(the_computedomain_of_a_rack_records_its_nodes),
+                cmocka_unit_test(a_claim_template_of_the_go_driver_is_recognized),
                 cmocka_unit_test(finalizers_of_others_stay),
-                cmocka_unit_test(node_patch),
+                cmocka_unit_test(a_patch_of_a_node_has_only_the_changed_members),
                 cmocka_unit_test(an_empty_status_has_no_nodes),
-                cmocka_unit_test(a_fabric),
+                cmocka_unit_test(a_fabric_object_is_decoded_as_it_was_rendered),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scripts/templates.py makes of sample.yaml. What it refuses is in test_templates.py. */
+/* The output of scripts/templates.py for sample.yaml. The inputs that it refuses are in test_templates.py. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static const char start[] =
         "{\"plain\":\"a \\\"quoted\\\" word\\\\\",\"quoted\":\"1\",\"number\":-7,\"yes\":true,"
         "\"nothing\":null,\"of it\":[{},[]],";
 
-static void all_that_is_given_is_written_in_its_place(void **state) {
+static void all_given_values_are_rendered_in_their_places(void **state) {
         const struct jd_pair pairs[] = { { "theirs", "too" }, { "none", NULL } };
         const struct sample_item items[] = { { "a", 2, pairs, 2 }, { "b\"", 0, NULL, 0 } };
         const char *const words[] = { "x", "y" };
@@ -66,7 +66,7 @@ static void all_that_is_given_is_written_in_its_place(void **state) {
         buf_done(&b);
 }
 
-static void what_is_not_given_is_null_empty_or_left_out(void **state) {
+static void missing_values_are_null_empty_or_omitted(void **state) {
         static const char end[] = "\"list\":null,\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}";
         struct sample s = { .raw = STR("0") };
         struct buf b = BUF_INIT(4096);
@@ -91,8 +91,8 @@ static void what_is_not_given_is_null_empty_or_left_out(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(all_that_is_given_is_written_in_its_place),
-                cmocka_unit_test(what_is_not_given_is_null_empty_or_left_out),
+                cmocka_unit_test(all_given_values_are_rendered_in_their_places),
+                cmocka_unit_test(missing_values_are_null_empty_or_omitted),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A template that is wrong ends the build, with its file and line: test_templates.py TEMPLATES.PY"""
+"""A wrong template stops the build with its file and line: test_templates.py TEMPLATES.PY"""
 import os
 import subprocess
 import sys
