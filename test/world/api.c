@@ -20,8 +20,8 @@ struct kube_call {
         enum kube_verb verb;
         const struct kube_resource *res;
         char ns[64], name[100];
-        char *body;        /* of a patch; NULL: none */
-        bool cached, ends; /* asks for a list of the cache; ends after some attempts */
+        char *body;        /* body of a patch; NULL: none */
+        bool cached, ends; /* a list from the cache; fails after some attempts */
         kube_done_fn *done;
         kube_retry_fn *retry;
         void *u;
@@ -33,7 +33,7 @@ static struct gets {
         unsigned n;
 } gets[KINDS_MAX];
 
-/* The caller of kube_discover() that waits. */
+/* The waiting caller of kube_discover(). */
 static kube_ready_fn *ready_fn;
 static void *ready_u;
 
@@ -121,7 +121,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
 
 /* ---- the server ---- */
 
-/* It is out of the queue, so that it may start others. */
+/* The request is removed from the queue first, because its callback may start others. */
 static void end(struct kube_call *call, yyjson_val *answer, const struct err *e) {
         TAILQ_REMOVE(&calls, call, link);
         call->done(call->u, answer, e);
@@ -163,7 +163,7 @@ static void answer(struct kube_call *call) {
         buf_done(&text);
 }
 
-/* As the client does it: a request without a number of attempts stays. */
+/* Like the client: a request without a number of attempts stays. */
 static bool refuse(void) {
         struct kube_call *call;
         struct err e;

@@ -74,7 +74,7 @@ void daemon_ready(void) {
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
 }
 
-/* ---- of the Go driver ---- */
+/* ---- the daemon of the Go driver ---- */
 
 void go_prepared(void) {
         struct dra_op op = { 0 };

@@ -121,7 +121,7 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .own_pod = w.own_pods[k],
                 .loop = &w.loop,
                 .mode = w.mode,
-                .host = (struct host_imex *)&w, /* nobody looks into it */
+                .host = (struct host_imex *)&w, /* nothing reads it */
                 .wait_for_host = w.wait_for_host,
                 .node = "n0",
                 .ns = "driver",
@@ -197,8 +197,7 @@ void world_start(const char *boot_id) {
         w.claims = world_process(boot_id);
 }
 
-/* Somebody holds the node lock and waits for his thread, or waits for the lock that another of these holds.
- */
+/* Does a process hold the node lock and wait for its thread, or wait for the lock that another one holds? */
 static bool at_work(void) {
         bool any = false, locking = false;
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
@@ -206,7 +205,7 @@ static bool at_work(void) {
                 any = any || (c && (c->batch->running || (c->batch->locking && w.lock_fd < 0)));
                 locking = locking || (c && c->batch->locking);
         }
-        /* Other work in threads, except a wait for a lock that the test holds. */
+        /* Is other work in threads under way, except a wait for a lock that the test holds? */
         any = any || (!locking && w.loop.active_reqs.count);
         return any && !w.disk_hangs;
 }
@@ -332,7 +331,7 @@ int world_setup_claims(void **state) {
 int world_teardown(void **state) {
         if (w.lock_fd >= 0)
                 close(w.lock_fd);
-        /* A test that failed has left its other processes behind. */
+        /* A failed test has left its other processes. */
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
                 claims_free(w.processes[i]);
                 isolation_free(w.isolations[i]);

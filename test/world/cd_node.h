@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_node: the ComputeDomain plugin's processes on node n0, with all that is around them: API server and
- * kubelet (world/api.h, world/kubelet.h), the node's facts, the host's IMEX, and folders. Real are the files,
- * the lock, inotify, and the loop. What a test does on the node is in cd_objects.h and cd_daemon.h, too. */
+/* cd_node: the processes of the ComputeDomain plugin on node n0 and their surroundings: API server and
+ * kubelet (world/api.h, world/kubelet.h), the facts of the node, the host's IMEX, and folders. Files, lock,
+ * inotify and loop are real. More functions for tests are in cd_objects.h and cd_daemon.h. */
 #pragma once
 
 #include <setjmp.h>
@@ -34,67 +34,67 @@ extern struct world {
         char *dir, *plugin_dir, *cdi_root, *driver_root;
         struct claims *claims;
         struct facts facts;
-        const struct imex_mode *mode; /* of the plugin processes made from now on */
-        const char *more_ns;          /* likewise: their additional namespaces */
+        const struct imex_mode *mode; /* of the plugin processes that start from now on */
+        const char *more_ns;          /* likewise, their additional namespaces */
         const char *host_says;        /* the last answer of the host's IMEX */
-        enum host_imex_own host_own;  /* what the ResourceSlice is made from */
+        enum host_imex_own host_own;  /* the ResourceSlice is made from it */
         struct host_imex_status host_status;
         bool host_settles, wait_for_host;
         bool hurried, host_hurried;
         bool daemon_terminates; /* according to its state file, from now on */
         struct plugin_metrics metrics;
-        struct claims *processes[4];     /* that have started, and not stopped */
-        struct isolation *isolations[4]; /* theirs, where channels are assigned */
+        struct claims *processes[4];     /* those that have started, and not stopped */
+        struct isolation *isolations[4]; /* theirs, if channels are assigned */
         struct own_pod *own_pods[4];     /* theirs */
         bool disk_hangs;                 /* world_turn() does not wait for batches */
-        int lock_fd;                     /* what daemon_ready() holds, -1: nothing */
+        int lock_fd;                     /* the lock that daemon_ready() holds; -1: none */
 } w;
 
 int world_setup(void **state);
-/* The same, a plugin process, and the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0 in
- * DOMAIN_A. */
+/* The same, with a plugin process, and with the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0
+ * in DOMAIN_A. */
 int world_setup_claims(void **state);
 int world_teardown(void **state);
 /* Chooses w.mode as the program does. */
 void world_mode(const char *gates, const char *imex_mode);
-/* That of imex.isolation=channel where the host runs IMEX. */
+/* The mode of imex.isolation=channel with host-managed IMEX. */
 void world_mode_own_channels(void);
-/* Those where we run IMEX, with `isolation`. */
+/* The driver-managed mode with `isolation`. */
 void world_mode_daemons(const char *isolation);
-/* A plugin process on the same node; world_start() makes the first. */
+/* Starts a plugin process on the same node; world_start() starts the first one. */
 struct claims *world_process(const char *boot_id);
 void world_start(const char *boot_id);
-/* The same; -1 when it does not start. */
+/* The same; -1: it does not start. */
 int world_try(const char *boot_id, struct claims **ret, struct err *e);
 void world_stop(struct claims *c);
 
-/* The node's facts have changed: w.facts. */
+/* Reports a change of the node's facts (w.facts). */
 void world_facts(void);
-/* The host's IMEX answers a question. */
+/* The host's IMEX answers a query. */
 void host_answers(const char *says);
 
-/* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or
+/* Runs the loop and the API server until nothing happens any more; world_wait() until this answer exists, or
  * fails after 5 s. */
 void world_turn(void);
 void world_wait(struct dra_op *op, enum answer want);
 
-/* In namespace "user", of w.claims. */
+/* Prepares a claim in namespace "user" with w.claims. */
 void prepare(struct dra_op *op, const char *name, const char *uid);
-/* FAILED without waiting, the message holds `part`, and nothing was recorded or written. */
+/* Expects FAILED without a wait, a message with `part`, and that nothing was recorded or written. */
 void refused_at_once(const char *name, const char *uid, const char *part);
 
-/* FAILED when its time is over, the message holds `part`, and no CDI file was written. */
+/* Expects FAILED after its time-out, a message with `part`, and that no CDI file was written. */
 void waits_with(const char *name, const char *uid, const char *part);
 
-/* The note of a claim in the folder of a domain: "waiting", "granting", or "" when there is none. */
+/* The grant of a claim in the folder of an IMEX domain: "waiting", "granting", or "" if there is none. */
 const char *world_note(const char *domain, const char *claim);
-/* Runs the loop until it is this. */
+/* Runs the loop until the grant is `want`. */
 void world_wait_note(const char *domain, const char *claim, const char *want);
 
-char *world_read(const char *path); /* NULL: there is none; caller frees */
+char *world_read(const char *path); /* NULL: there is no file; the caller frees it */
 char *world_cdi(const char *uid);   /* content of a claim's CDI file, or NULL */
 /* Another process writes a checkpoint of this boot with these claims ("{}": none). */
 void world_put_checkpoint(const char *claims_json);
-bool world_recorded(const char *uid); /* in the file, not in memory */
+bool world_recorded(const char *uid); /* in the file, not only in memory */
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
 struct cd *world_cd(void); /* the driver of w.claims */

@@ -11,7 +11,7 @@
 #include "world/api.h"
 #include "world/informers.h"
 
-/* The only object of its kind; json NULL: there is none. */
+/* Sets the only object of a kind; json NULL: there is none. */
 static void put_only(const struct kube_resource *res, const char *ns, const char *name, const char *json) {
         struct object *old = store_find(&api.store, res, NULL, NULL);
         if (old)
@@ -87,7 +87,7 @@ void api_remove_domain(const char *uid) {
         object_vanish(domain_of(uid));
 }
 
-/* ---- the fabric ---- */
+/* ---- the fabric object ---- */
 
 static const char *table_of;
 

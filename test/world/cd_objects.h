@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_objects: what the API server has for the ComputeDomain plugin of node n0 (world/api.h): claims,
- * ComputeDomains, the partition's ComputeDomainFabric, the Go driver's ComputeDomainClique, and the plugin's
+/* cd_objects: the objects in the API server for the ComputeDomain plugin of node n0 (world/api.h): claims,
+ * ComputeDomains, the fabric object of the partition, the Go driver's ComputeDomainClique, and the plugin's
  * own Pod. */
 #pragma once
 
@@ -11,8 +11,8 @@
 #define DOMAIN_B "bbbbbbbb-0000-4000-8000-000000000002"
 #define CLAIM_1 "c0000000-0000-4000-8000-000000000001"
 #define CLAIM_2 "c0000000-0000-4000-8000-000000000002"
-#define DAEMON_1 "d0000000-0000-4000-8000-000000000001"  /* of our daemon */
-#define GO_DAEMON "d0000000-0000-4000-8000-0000000000ff" /* of one of the Go driver */
+#define DAEMON_1 "d0000000-0000-4000-8000-000000000001"  /* of this driver's daemon */
+#define GO_DAEMON "d0000000-0000-4000-8000-0000000000ff" /* of a daemon of the Go driver */
 #define GO_ADDRESS "10.0.0.9"
 #define CHANNEL "ComputeDomainChannelConfig"
 #define DAEMON "ComputeDomainDaemonConfig"
@@ -20,11 +20,11 @@
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 #define POD "plugin-n0" /* in namespace "driver" */
 
-/* `extra` goes into the parameters of status.allocation.devices.config behind domainID. */
+/* `extra` is added to the parameters of status.allocation.devices.config after domainID. */
 void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind,
                const char *domain, const char *extra);
-/* The claim <ns>/daemon-claim of our daemon, and the claim driver/go-claim (GO_DAEMON) of the Go driver's
- * daemon of DOMAIN_A. */
+/* The claim <ns>/daemon-claim of this driver's daemon, and the claim driver/go-claim (GO_DAEMON) of the Go
+ * driver's daemon of DOMAIN_A. */
 void api_daemon_claim(const char *ns, const char *uid, const char *extra);
 void api_go_claim(void);
 void api_claim_json(const char *ns, const char *name, const char *json);
@@ -32,27 +32,27 @@ void api_remove_claim(const char *ns, const char *name);
 
 void api_domain(const char *ns, const char *name, const char *uid, bool deleting);
 void api_remove_domain(const char *uid);
-/* Annotates a domain with the mode it was formed in; NULL: none. */
+/* Annotates a ComputeDomain with the mode in which it was formed; NULL: none. */
 void api_domain_mode(const char *uid, const char *mode);
 
-/* The ComputeDomainFabric of clique `name` as the API server has it, at version `rv`, with this text in
- * "channels" and more members, in place of what there was; channels NULL: none. Its watch has it only after
- * api_fabric_event(). */
+/* Replaces the fabric object `name` in the API server with one of version `rv`, with this text in "channels",
+ * and with more members; channels NULL: there is none. Its watch shows it only after api_fabric_event(). */
 void api_fabric(const char *name, int rv, const char *channels, const char *more);
 void api_fabric_event(void);
-/* Whose table fabrics have from now on; NULL: their own. */
+/* The `tableOf` of fabric objects from now on; NULL: their own UID. */
 void api_table_of(const char *uid);
-/* The same of one that assigns the node, for claim DAEMON_1, index 3 with epoch 1 in this ComputeDomain. */
+/* The same for a fabric object that assigns index 3 with epoch 1 in this ComputeDomain's IMEX domain to the
+ * node, for claim DAEMON_1. */
 void api_assigned(const char *domain);
 
-/* The ComputeDomainClique of the ComputeDomain and CLIQUE, in which n1 is Ready and this node has this
- * address and status, in place of what there was; status "": it has no entry; NULL: there is none. */
+/* Replaces the ComputeDomainClique of the ComputeDomain and CLIQUE. n1 is Ready in it, and this node has this
+ * address and status; status "": no entry; NULL: there is no object. */
 void api_clique_at(const char *domain, const char *address, const char *status);
 void api_clique(const char *domain, const char *status); /* at GO_ADDRESS */
 
-/* An annotation of the plugin's own Pod as the API server has it, NULL: none; valid until the next call. */
+/* An annotation of the plugin's own Pod in the API server; NULL: none; valid until the next call. */
 const char *pod_annotation(const char *key);
-/* The Pod is another one, without annotations; for processes that start later. */
+/* Replaces the Pod by one without annotations, for processes that start later. */
 void pod_replaced(void);
-/* A restore of etcd takes all annotations back; its watch shows it. */
+/* A restore of etcd removes all annotations, and the watch shows this. */
 void pod_restored(void);

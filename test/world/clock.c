@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that passes only while nothing happens, for a test whose server and client live in one loop: linked
- * into its program, it takes the place of clock_gettime() and epoll_wait().
+/* Time that passes only while nothing happens, for a test with its server and client in one loop. A test
+ * program that links this file uses its clock_gettime() and epoll_wait().
  *
- * The monotonic clock stands still while anything can be read, written or computed, however long the machine
- * takes for it. When epoll has nothing, and the kernel carries nothing from one socket of ours to another,
- * the clock steps on, by 50 ms, 100 ms, 200 ms, ... to the next timer. So a lease of 400 ms outlives a
- * machine that has no processor for us for a minute, and a minute of waiting passes at once. What the kernel
- * cannot deliver is waited for in steps of a real millisecond.
+ * The monotonic clock stands still while the process can read, write or compute anything, even if the machine
+ * is slow. When epoll has no event, and the kernel carries nothing from one socket of the process to another,
+ * the clock advances by 50 ms, 100 ms, 200 ms, ... to the next timer. So a lease of 400 ms survives if the
+ * process gets no CPU for a minute, and a wait of a minute takes no time. For data that the kernel cannot
+ * deliver yet, the clock waits in steps of a real millisecond.
  *
- * While a child or another thread of ours runs, or waits for its disk, it may yet write something, so the
- * clock stands still as well. It continues when all of them have slept for some milliseconds. */
+ * While a child process or another thread of the process runs, or waits for its disk, it may still write
+ * something, so the clock stands still, too. It continues when all of them have slept for some
+ * milliseconds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static ssize_t read_text(const char *path, char *text, size_t n) {
         return got;
 }
 
-/* A zombie writes nothing any more. */
+/* A zombie can no longer write. */
 static int works(const char *proc, const char *pid) {
         char path[300], stat[512];
         snprintf(path, sizeof path, "%s/%s/stat", proc, pid);
@@ -67,7 +68,8 @@ static int works(const char *proc, const char *pid) {
 
 enum { NOBODY, ASLEEP, AT_WORK };
 
-/* The children listed there, and theirs: a shell sleeps while what it has started works. */
+/* The children in this list and their children, because a shell sleeps while the programs that it has started
+ * work. */
 static int children_in(const char *path) {
         char list[4096], *rest = NULL;
         int found = NOBODY;
@@ -110,7 +112,7 @@ static bool tcp_info(int fd, struct tcp_info *ret) {
         return syscall(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, ret, &n) == 0;
 }
 
-/* The socket at the other end of a connection, -1: it is not ours. */
+/* The socket at the other end of a connection; -1: it does not belong to this process. */
 static int other_end(int fd) {
         struct sockaddr_storage wanted, name;
         socklen_t n_wanted = sizeof wanted, n;
@@ -125,9 +127,9 @@ static int other_end(int fd) {
         return -1;
 }
 
-/* What was sent has not reached the other socket yet, or a connection is being made. An acknowledgement
- * would show it, but may come 40 ms later, so the bytes at the other end are compared, too. errno is EBADF
- * when there is no such descriptor. */
+/* Data has not reached the other socket yet, or a connection is being established. An acknowledgement would
+ * show the arrival, but may take 40 ms, so the bytes at the other end are compared, too. errno is EBADF if
+ * there is no such descriptor. */
 static bool carries(int fd) {
         struct tcp_info ours, theirs;
         int unacknowledged;
@@ -160,17 +162,17 @@ static int64_t least(int64_t a, int64_t b) {
         return a < b ? a : b;
 }
 
-static int look(int fd, struct epoll_event *events, int max, int wait_ms, const sigset_t *mask) {
+static int poll_once(int fd, struct epoll_event *events, int max, int wait_ms, const sigset_t *mask) {
         return (int)syscall(SYS_epoll_pwait, fd, events, max, wait_ms, mask, sizeof(uint64_t));
 }
 
 int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask) {
         int64_t left = timeout < 0 ? INT64_MAX : timeout;
-        int asleep = 0; /* looks in a row at which all others slept */
+        int asleep = 0; /* consecutive checks in which all others slept */
         int wait_ms = 0;
         for (int64_t most = FIRST_STEP_MS;;) {
                 bool waited = wait_ms > 0;
-                int n = look(fd, events, max, wait_ms, mask);
+                int n = poll_once(fd, events, max, wait_ms, mask);
                 if (n != 0 || left == 0)
                         return n;
                 int now = others();
@@ -180,7 +182,8 @@ int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const 
                 wait_ms = carries_some || now != NOBODY;
                 if (carries_some || may_say)
                         continue;
-                if (!waited && (n = look(fd, events, max, 0, mask)) != 0) /* it came meanwhile */
+                if (!waited &&
+                    (n = poll_once(fd, events, max, 0, mask)) != 0) /* an event has arrived since */
                         return n;
                 int64_t step = least(left, most);
                 now_ns += step * 1000000;

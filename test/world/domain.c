@@ -76,7 +76,7 @@ void world_create_cd(struct world *w, const char *spec) {
 bool world_perform(struct world *w, const struct plan_action *x) {
         struct object *o = world_find(w, x->res, x->ns, x->name);
         w->n_writes++;
-        if (x->res == &kube_pods) { /* only ever deleted */
+        if (x->res == &kube_pods) { /* Pods are only deleted */
                 assert_int_equal(x->verb, KUBE_DELETE);
                 for (size_t i = 0; i < WORLD_NODES; i++)
                         if (streq(x->name + strlen("pod-"), world_names[i]))
@@ -117,7 +117,7 @@ static const void **all(struct world *w, struct arena *a, const struct kube_reso
         return list;
 }
 
-/* Ours, or the Go driver's, which reports nothing. */
+/* This driver's Pod, or the Go driver's, which reports nothing. */
 static const struct pod *pod_of(struct world *w, size_t i, bool go, struct arena *a) {
         const struct world_node *n = &w->nodes[i];
         struct pod *p = arena_alloc(a, sizeof *p);
@@ -251,7 +251,7 @@ struct plan *world_plan(struct world *w, struct arena *a) {
 
 void world_ask(struct world *w, const struct plan *p) {
         w->asked_domain = w->asked_domain || p->ask_domain;
-        if (p->ask_domain) /* what is there is given to the cache */
+        if (p->ask_domain) /* the cache gets the existing object */
                 w->cd_unseen = false;
 }
 
@@ -282,9 +282,9 @@ size_t world_count(const struct world *w) {
         return n;
 }
 
-/* ---- everybody else ---- */
+/* ---- the other programs ---- */
 
-/* It must not end yet. */
+/* IMEX must not end yet. */
 static bool lives(const struct object *cd) {
         struct arena *a = arena_new(4096);
         const struct compute_domain *d = cd ? fake_cd_json(a, "%s", cd->json) : NULL;
@@ -317,7 +317,7 @@ static bool in_other_mode(struct world *w, const struct object *cd) {
         return other;
 }
 
-/* The rules of a label, by what our caches show; the server knows the truth when it is asked. */
+/* The rules of a label, by the controller's caches. The API server knows the facts when it is asked. */
 static bool label_after(const struct world *w, const struct world_node *n, const struct object *cd,
                         bool living, bool other, bool go) {
         bool seen_cd = cd && !w->cd_unseen, claimed = seen_cd && seen_wanted(n);
@@ -343,7 +343,7 @@ static int64_t free_index(const struct world *w, const char *clique) {
         }
 }
 
-/* The partition's object, and the daemon of ours on the node, which follows it. */
+/* The fabric object of the partition, and this driver's daemon on the node, which follows it. */
 static void turn_assignment(struct world *w, struct world_node *n, bool joins) {
         if (!n->exists) {
                 n->assigned = n->joined = n->leaving = false;

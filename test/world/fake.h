@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake: objects for tests, as the caches would hold them. */
+/* fake: objects for tests, as in the caches. */
 #pragma once
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #define CLIQUE_1 "7a3b2f10-1111-4222-8333-444455556666.1"
 #define CLIQUE_2 "7a3b2f10-1111-4222-8333-444455556666.2"
 
-/* Decodes JSON that is written with ' for readability; %-arguments are filled in first. */
+/* Decodes JSON with ' instead of ", for readability. The %-arguments are filled in first. */
 __attribute__((format(printf, 4, 0))) static inline void *
 fake_decode(struct arena *a, const struct jd_field *fields, size_t size, const char *fmt, va_list ap) {
         struct buf b = BUF_INIT(1 << 20);
@@ -78,7 +78,7 @@ fake_daemon(struct arena *a, const char *node, const char *ip, const char *cliqu
                 ready ? "True" : "False");
 }
 
-/* xorshift64: the same numbers everywhere. */
+/* xorshift64: the same numbers on every machine. */
 static uint64_t fake_seed = 88172645463325252U;
 static inline uint64_t fake_random(uint64_t below) {
         fake_seed ^= fake_seed << 13;

@@ -69,7 +69,7 @@ static void give_buffer(uv_handle_t *h, size_t n, uv_buf_t *b) {
         *b = uv_buf_init(c->server->read_buffer, sizeof c->server->read_buffer);
 }
 
-/* One whole request off the front of the input, or false. */
+/* Takes one complete request from the start of the input; false: it is not complete. */
 static bool next_request(struct fake_conn *c) {
         const char *in = buf_str(&c->in), *end = strstr(in, "\r\n\r\n");
         size_t body_len = 0;
@@ -118,7 +118,8 @@ static void on_connection(uv_stream_t *listener, int status) {
         c->in = BUF_INIT(64 << 20);
         uv_tcp_init(s->loop, &c->tcp);
         assert_int_equal(uv_accept(listener, (uv_stream_t *)&c->tcp), 0);
-        /* Else the kernel keeps a short line until the one before it is acknowledged, which takes 40 ms. */
+        /* Otherwise the kernel delays a short line until the previous one is acknowledged, which takes 40
+         * ms. */
         assert_int_equal(uv_tcp_nodelay(&c->tcp, 1), 0);
         c->open = true;
         s->accepted++;

@@ -81,7 +81,7 @@ static void wanted(void *u, bool yes) {
 }
 
 void start(void) {
-        /* The driver must copy it: the installer may free it. */
+        /* The driver must copy the text, because the installer may free it. */
         _cleanup_(freep) char *hook = xstrdup("/var/lib/kubelet/plugins/gpu.nvidia.com/nvidia-cdi-hook");
         w.gpu = gpu_driver_new(&(struct gpu_driver_options){
                 .node = "n0",

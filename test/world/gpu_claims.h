@@ -12,10 +12,10 @@ struct gpu_claims {
         struct gates gates;
         struct gpu_devices devices;
         const char *results, *config; /* of the claim, as JSON */
-        bool nodes;                   /* device nodes can be made here */
+        bool nodes;                   /* this machine allows device nodes */
         bool holds, wanted;
-        bool ipc_sockets; /* of the next process */
-        unsigned looks;   /* how often somebody asked whether what is known of the GPUs holds */
+        bool ipc_sockets; /* for the next process */
+        unsigned looks;   /* number of checks whether the known GPUs are current */
 };
 extern struct gpu_claims w;
 extern struct gpu_device gpus[3];
@@ -27,10 +27,10 @@ extern struct gpu_device gpus[3];
 int gpu_claims_setup(void **state);
 int gpu_claims_teardown(void **state);
 #define T(name) cmocka_unit_test_setup_teardown(name, gpu_claims_setup, gpu_claims_teardown)
-/* First in a test that needs them. */
+/* The first call in a test that needs device nodes. */
 void needs_nodes(void);
 
-/* The plugin's process begins; that of before is gone (claims_free). */
+/* Starts the plugin's process; the previous one has ended (claims_free). */
 void start(void);
 
 void refused(const char *name, const char *why);

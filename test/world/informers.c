@@ -18,14 +18,14 @@ bool informers_lag;
 struct kube_informer {
         struct kube_informer_options o;
         uv_timer_t timer;
-        char *name;                 /* of the only object; NULL: of many */
-        struct kube_object *object; /* the last one that was shown; NULL: none */
-        bool changed;               /* `changed` is to be called */
-        bool lists;                 /* shows what there is first */
+        char *name;                 /* name of the only object; NULL: for many */
+        struct kube_object *object; /* the last object that was shown; NULL: none */
+        bool changed;               /* `changed` must be called */
+        bool lists;                 /* shows the existing objects first */
 };
 
 static struct kube_informer *of_one[INFORMERS_MAX];
-static struct kube_object *found; /* by an index, last; NULL: none */
+static struct kube_object *found; /* the last object found by an index; NULL: none */
 
 static void drop(struct kube_informer *i) {
         if (i->object)

@@ -16,7 +16,7 @@ uint64_t dra_op_timeout_ms(const struct dra_op *op) {
         return op->timeout_ms;
 }
 
-/* One answer, whatever it is. */
+/* Exactly one answer is allowed. */
 static void answer(struct dra_op *op, enum answer what) {
         assert_int_equal(op->answer, PENDING);
         op->answer = what;

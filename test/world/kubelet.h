@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet: what a kubelet asks a plugin for, and what it is answered: takes the place of dra_call. */
+/* kubelet: the requests of a kubelet to a plugin, and the answers. It replaces dra_call. */
 #pragma once
 
 #include "node/claims.h"
@@ -11,11 +11,11 @@ struct dra_op {
         void *data;
         uint64_t timeout_ms; /* 0: none */
         enum answer answer;
-        char msg[1024];     /* why not */
+        char msg[1024];     /* why it failed */
         char devices[1024]; /* "request/pool/device=cdi id,..." */
 };
 
-/* Nothing is answered before they return. */
+/* The answers follow after these functions have returned. */
 void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
 void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name,
                        const char *uid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop: the loop of a test, run until something is so. A failure fails the test. */
+/* loop: runs the loop of a test until a condition is true. A failure fails the test. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,11 +10,11 @@ enum { RUN_FIRST_MS = 2, RUN_UNTIL_MS = 300000 };
 
 /* Runs until *flag is true; fails the test after 10 s. */
 void run_until(uv_loop_t *loop, const bool *flag);
-/* Runs for that long: to see that something does not happen. */
+/* Runs for this time, to check that something does not happen. */
 void run_for(uv_loop_t *loop, unsigned ms);
-/* Runs until something happens on the loop, for at most *wait_ms, which it then doubles, up to 64. */
+/* Runs until something happens on the loop, for at most *wait_ms. Then it doubles *wait_ms, up to 64. */
 void run_once(uv_loop_t *loop, unsigned *wait_ms);
-/* Runs until the expression is true; fails the test after RUN_UNTIL_MS. What changes the expression may be
+/* Runs until the expression is true; fails the test after RUN_UNTIL_MS. The expression may depend on things
  * outside of the loop, such as a file. */
 #define RUN_UNTIL(loop, expr)                                                                                \
         do {                                                                                                 \
@@ -23,5 +23,5 @@ void run_once(uv_loop_t *loop, unsigned *wait_ms);
                         run_once((loop), &wait_ms_);                                                         \
                 assert_true(expr);                                                                           \
         } while (0)
-/* Runs until nothing is left, and fails the test when a handle was forgotten. */
+/* Runs until no handle is left, and fails the test if one was forgotten. */
 void loop_end(uv_loop_t *loop);

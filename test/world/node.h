@@ -19,8 +19,8 @@
 #define ONE "c0000000-0000-4000-8000-000000000001"
 #define TWO "c0000000-0000-4000-8000-000000000002"
 
-/* The UID of the claim of this name, and what stands in its status.allocation.devices, as JSON, which the
- * caller frees. */
+/* Returns the UID of the claim of this name and its status.allocation.devices as JSON, which the caller
+ * frees. */
 typedef char *(node_claim_fn)(const char *name, const char **ret_uid);
 
 struct node_world {
@@ -35,23 +35,23 @@ struct node_world {
 };
 extern struct node_world node;
 
-/* types: of its devices, for its metrics; NULL-terminated, borrowed. */
+/* types: of the devices, for the metrics; NULL-terminated, borrowed. */
 void node_begin(const char *driver, const char *const *types, node_claim_fn *claim);
 int node_end(void);
 
-/* The plugin's process begins; that of before is gone (claims_free). */
+/* Starts the plugin's process; the previous one has ended (claims_free). */
 void node_start(const struct node_driver *driver, void *u);
 /* Starts claims of any test on this loop; -1: they do not start. */
 int node_start_claims(uv_loop_t *loop, struct claims *c, struct err *e);
 
-/* Runs the API server, or else the loop, once; node_poll(): without waiting for what may come. */
+/* Runs the API server once, or if it has nothing to do, the loop. node_poll() does not wait. */
 void node_turn(void);
 void node_poll(void);
-/* As the API server has the claim then. */
+/* Prepare and Unprepare the claim as it is in the API server at this moment. */
 void prepare_claim(struct dra_op *op, const char *name);
 void unprepare_claim(struct dra_op *op, const char *name);
 void until(const struct dra_op *op, enum answer want);
-void prepared_claim(const char *name); /* it is, in the end */
+void prepared_claim(const char *name); /* waits until it is prepared */
 void unprepared_claim(const char *name);
-/* The first operation, once it waits. */
+/* Returns the first operation, after it has begun to wait. */
 const struct op *waiting(void);

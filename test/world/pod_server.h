@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pod_server: an API server on loopback with one kind of object, whose lists, watches and failures the test
- * decides.
+/* pod_server: an API server on loopback with one kind of object. The test decides lists, watches and
+ * failures.
  *
- * pod_event() and pod_bookmark() send what kube-apiserver would (storage/cacher/cache_watcher.go, process()):
- * nothing up to the version that the watch was asked from, whatever the server's own version is, and no
- * bookmark below it. A watch from a version ahead of the server's is therefore accepted and silent. */
+ * pod_event() and pod_bookmark() send what kube-apiserver would send (storage/cacher/cache_watcher.go,
+ * process()): no event up to the version from which the watch was requested, whatever the server's own
+ * version is, and no bookmark below it. So a watch from a version ahead of the server's is accepted and
+ * silent. */
 #pragma once
 
 #include "world/fake_server.h"
@@ -13,28 +14,28 @@ struct pod_server {
         uv_loop_t *loop;
         struct fake_server *server;
 
-        /* what it does */
-        const char *kind;     /* of the items of lists */
-        const char *pages[4]; /* answers to lists, in turn; the last one again and again */
+        /* its behaviour */
+        const char *kind;     /* kind of the items of lists */
+        const char *pages[4]; /* answers to lists, in turn; the last one is repeated */
         unsigned n_list_failures, n_watch_failures;
-        int list_failure, watch_failure; /* their status */
-        /* What refuses a watch instead of watch_failure, and what answers lists instead of pages. */
+        int list_failure, watch_failure; /* status of the failures */
+        /* These functions refuse a watch instead of watch_failure, and answer lists instead of `pages`. */
         void (*refuse_watch)(struct pod_server *s, struct fake_conn *c);
         void (*answer_list)(struct pod_server *s, struct fake_conn *c, const struct fake_request *r);
         bool hung; /* watches get no answer */
         bool answers_discovery;
-        const char *group; /* the answer to it; NULL: v1 */
+        const char *group; /* answer to discovery; NULL: v1 */
 
-        /* what it was asked */
+        /* the requests */
         unsigned n_lists, n_watches;
         struct fake_conn *watch; /* the last one that was accepted */
-        bool watching;           /* there was one */
+        bool watching;           /* a watch was accepted */
         char list_path[2048], watch_path[2048], watch_rv[64], head[4096];
 };
 
-/* On this port, 0: any. What it does stays. */
+/* Starts on this port; 0: any. The settings above stay. */
 void pod_server_start(struct pod_server *s, uv_loop_t *loop, int port);
-/* Events of the watch: of a pod in namespace "ns", and a bookmark. */
+/* Send events on the watch: of a pod in namespace "ns", and a bookmark. */
 void pod_event(struct pod_server *s, const char *type, const char *name, unsigned rv, const char *node);
 void pod_bookmark(struct pod_server *s, unsigned rv);
 

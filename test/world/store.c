@@ -69,7 +69,7 @@ static yyjson_mut_val *meta_of(yyjson_mut_doc *doc) {
         return yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
 }
 
-/* Stores an object after it has been given the members that a server sets. Takes the document. */
+/* Sets the members that an API server sets, and stores the object. Takes the document. */
 static void put(struct store *s, struct object *x, yyjson_mut_doc *doc, bool created) {
         yyjson_mut_val *meta = meta_of(doc);
         char rv[32], uid[48];
@@ -111,7 +111,7 @@ void store_delete(struct store *s, struct object *x, int64_t now_s) {
         buf_done(&b);
 }
 
-/* Whether a patch may change what is stored: it names no other value of this member. */
+/* May a patch change the stored object? It must not name another value of this member. */
 static bool agrees(yyjson_mut_doc *patch, yyjson_mut_doc *stored, const char *key) {
         const char *wanted = yyjson_mut_get_str(yyjson_mut_obj_get(meta_of(patch), key));
         return !wanted || streq(wanted, yyjson_mut_get_str(yyjson_mut_obj_get(meta_of(stored), key)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: what an API server stores: objects as JSON, and what a server does with each write. A failure
- * fails the test. */
+/* store: the objects of an API server as JSON, and what an API server does with each write. A failure fails
+ * the test. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ enum { STORE_MAX = 64 };
 
 struct object {
         const struct kube_resource *res;
-        char *ns, *name, *json; /* json NULL: a free place */
+        char *ns, *name, *json; /* json NULL: a free entry */
 };
 
 struct store {
@@ -22,22 +22,22 @@ struct store {
         int64_t version; /* resourceVersion of the last write */
 };
 
-void store_done(struct store *s); /* removes all */
-/* The first one of these; ns or name NULL: any. NULL: none. */
+void store_done(struct store *s); /* removes all objects */
+/* Finds the first object of this kind; ns or name NULL: any. Returns NULL if there is none. */
 struct object *store_find(struct store *s, const struct kube_resource *res, const char *ns, const char *name);
-/* Stores a text as it is, in place of what has this name; json NULL: removes it. */
+/* Stores a text unchanged, and replaces an object of the same name; json NULL: removes it. */
 void store_set(struct store *s, const struct kube_resource *res, const char *ns, const char *name,
                const char *json);
-/* The writes of the API. They set uid, generation and resourceVersion; what has a deletionTimestamp and no
- * finalizers is removed. */
+/* The writes of the API. They set uid, generation and resourceVersion. An object with a deletionTimestamp and
+ * without finalizers is removed. */
 void store_create(struct store *s, const struct kube_resource *res, const char *ns, const char *name,
                   const char *json);
-/* False, and no change: the patch names another resourceVersion or uid. The status changes only by a patch of
- * the status. */
+/* Returns false and changes nothing if the patch names another resourceVersion or uid. Only a patch of the
+ * status changes the status. */
 bool store_patch(struct store *s, struct object *x, const char *body, bool status);
 void store_delete(struct store *s, struct object *x, int64_t now_s);
-/* It is gone without a trace, finalizers or not. */
+/* Removes the object, even with finalizers. */
 void object_vanish(struct object *x);
-/* Parses a text of the server, also when a test lets one call fail (unit/faults.h): that is for the code
- * under test. NULL: not JSON. The caller frees it. */
+/* Parses a text of the server, even while a test lets a call fail (unit/faults.h), which concerns only the
+ * code under test. NULL: not JSON. The caller frees it. */
 yyjson_doc *store_read(const char *json, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outcome: a program of ours runs to its end; what it said, and how it ended. */
+/* outcome: runs a program of the driver to its end, and returns its output and how it ended. */
 #pragma once
 
 #include <stdio.h>

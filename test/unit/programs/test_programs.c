@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all programs have, as somebody starts them by hand:
- * test_programs CONTROLLER PLUGIN DAEMON GPU-PLUGIN */
+/* The options that all programs have, when a person starts them: test_programs CONTROLLER PLUGIN DAEMON
+ * GPU-PLUGIN */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static char **program;
 static const char *const name[] = { "compute-domain-controller", "compute-domain-kubelet-plugin",
                                     "compute-domain-daemon", "gpu-kubelet-plugin" };
 
-static void version_is_told_alone(void **state) {
+static void version_prints_only_the_version(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(name); i++) {
                 _cleanup_(freep) char *want = xasprintf("%s %s\n", name[i], version);
                 struct outcome o = outcome_of((const char *const[]){ program[i], "--version", NULL },
@@ -33,18 +33,18 @@ static void an_empty_folder_is_refused_with_a_reason(void **state) {
                                            "KUBELET_PLUGINS_DIRECTORY_PATH" };
         for (size_t i = 0; i < ARRAY_LEN(env); i++) {
                 _cleanup_(freep) char *set = xasprintf("%s=", env[i]),
-                                      *says = xasprintf("(%s) is empty: give a folder, or leave it out",
+                                      *want = xasprintf("(%s) is empty: give a folder, or leave it out",
                                                         env[i]);
                 struct outcome o = outcome_of((const char *const[]){ program[1], NULL },
                                               (const char *const[]){ "NODE_NAME=n", set, NULL });
-                assert_non_null(strstr(o.out, says));
+                assert_non_null(strstr(o.out, want));
                 assert_int_equal(o.status, 2);
         }
 }
 
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(version_is_told_alone),
+                cmocka_unit_test(version_prints_only_the_version),
                 cmocka_unit_test(an_empty_folder_is_refused_with_a_reason),
         };
         if (argc != 5)
