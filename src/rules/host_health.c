@@ -33,8 +33,8 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
                 { CONDITION_HOST_IMEX_HEALTHY, REASON_DOMAIN_HOST_IMEX_DOWN, REASON_DOMAIN_HOST_IMEX_DEGRADED,
                   REASON_DOMAIN_HOST_IMEX_UP,
                   "The IMEX of the host is up on every node with a pod of this ComputeDomain",
-                  "Not every kubelet plugin on the nodes of this ComputeDomain has reported the state of its "
-                  "host's IMEX: see annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
+                  "Not every kubelet plugin on the nodes of this ComputeDomain has reported the state of "
+                  "IMEX on its host: see annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
                 { CONDITION_IMEX_HEALTHY, REASON_IMEX_DOWN, REASON_IMEX_DOWN, REASON_IMEX_UP,
                   "IMEX is READY on every node with a pod of this ComputeDomain",
                   "Not every daemon on the nodes of this ComputeDomain has reported the state of its IMEX: "
