@@ -136,8 +136,8 @@
 
 /* ---- finalizers, taints ---- */
 
-/* finalizer on ComputeDomain, ResourceClaimTemplate; by controller; for controller: what the ComputeDomain
- * uses is released before the object is deleted */
+/* finalizer on ComputeDomain, ResourceClaimTemplate; by controller; for controller: the resources of the
+ * ComputeDomain are released before the object is deleted */
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
 /* taint on Node; by administrator; for controller: the machine is off, so that nothing on it still runs or
  * holds a channel */
