@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: runs a program, collects what it prints, and ends it after a time-out. For work that can hang or
- * crash (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
+/* child: runs a program, collects its output, and kills it after a time-out. For work that can hang or crash
+ * (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,20 +19,20 @@ struct child_result {
         struct err *err; /* not NULL: it could not be started */
 };
 
-/* Once, never from inside child_run(); the child is freed after it returns. */
+/* Called once, never from inside child_run(). The child is freed after it returns. */
 typedef void(child_done_fn)(void *u, const struct child_result *r);
 
 struct child_options {
         const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our own environment */
         const char *const *env;  /* NULL: ours */
         const char *chroot;      /* NULL: none (needs CAP_SYS_CHROOT) */
-        unsigned timeout_ms;     /* SIGKILL to its process group after it; must not be 0 */
+        unsigned timeout_ms;     /* then SIGKILL to its process group; must not be 0 */
         size_t max_output;       /* 0: 256 KiB */
         child_done_fn *done;
         void *u;
 };
 
-/* Copies what it needs. */
+/* Copies the options. */
 struct child *child_run(uv_loop_t *loop, const struct child_options *o);
 /* Kills it; done will not be called. NULL is allowed. */
 void child_cancel(struct child *c);

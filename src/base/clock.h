@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: the time of day, as it is written into objects for others, and a clock that nobody sets, for
+/* clock: the time of day, for timestamps in objects that others read, and a monotonic clock, for
  * durations. */
 #pragma once
 
@@ -18,7 +18,7 @@ static inline int64_t clock_wall_s(void) {
         return clock_wall_ns() / 1000000000;
 }
 
-/* Seconds since some moment before this process. */
+/* Seconds since some moment before this process started. */
 static inline int64_t clock_mono_s(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);

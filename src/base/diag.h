@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diag: stderr for a program that must not wait for whoever reads it. Any thread. */
+/* diag: writes to stderr without waiting for the reader. Any thread. */
 #pragma once
 
 #include <stddef.h>
 
-/* Writes as much of it as the other end takes at once, and returns how many bytes that was: a pipe that
- * nobody reads, or a closed one, takes none. The mode of the open file is left alone: others write to it
- * too. */
+/* Writes as many bytes as the other end accepts at once, and returns how many that was: a full pipe, or a
+ * closed one, accepts none. Does not change the mode of the open file: other processes write to it, too. */
 size_t diag_write(const char *p, size_t n);
 
-/* Lets more lines wait for their reader: bursts are larger than the 64 KiB that a pipe has by itself. */
+/* Lets more lines wait for their reader: bursts can exceed a pipe's default 64 KiB. */
 void diag_widen(void);
 
-/* Ends the process with a message when cond holds: for our own bugs only, never for input. On in release too.
- */
+/* Ends the process with a message when cond holds. For our own bugs only, never for input. Also on in
+ * releases. */
 #define BUG_ON(cond)                                                                                         \
         do {                                                                                                 \
                 if (__builtin_expect(!!(cond), 0))                                                           \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* err: an error as a value in the caller's stack frame.
  *
- * Functions that can fail return 0 or -1 and take `struct err *e` as the last parameter; *e is written only
- * on failure. There is nothing to release, so an error can neither leak nor fail for want of memory. `kind`
- * is what the caller may do about it, `code` is the number it came from (errno, HTTP status or gRPC status)
- * and `msg` is a sentence fragment for people, widened by err_wrap() on its way up: "claim 'a/b': open '/x':
- * No such file". What is longer than `msg` loses its middle, between characters of UTF-8: who says it stands
- * at the beginning, and what it was and what helps at the end. */
+ * Functions that can fail return 0 or -1 and take `struct err *e` as the last parameter. They write *e only
+ * on failure. There is nothing to release, so an error cannot leak, and needs no memory. `kind` is what the
+ * caller may do about it. `code` is the number that it came from (errno, HTTP status or gRPC status). `msg`
+ * is a sentence fragment for people, and err_wrap() adds context in front of it: "claim 'a/b': open '/x': No
+ * such file". A text that is too long for `msg` loses its middle, between characters of UTF-8: its source is
+ * at the beginning, and the cause and the remedy are at the end. */
 #pragma once
 
 enum err_kind {
@@ -14,9 +14,9 @@ enum err_kind {
         ERR_RETRY,     /* transient: the same call may succeed later */
         ERR_INVALID,   /* the input is wrong: the same call can never succeed */
         ERR_NOT_FOUND, /* the object or file does not exist */
-        ERR_CONFLICT,  /* somebody else wrote first: read again, then retry */
+        ERR_CONFLICT,  /* another writer was first: read again, then retry */
         ERR_DENIED,    /* permission or policy forbids it */
-        ERR_GONE,      /* the history asked for is no longer kept: list again */
+        ERR_GONE,      /* the server no longer keeps the requested history: list again */
         ERR_INTERNAL,  /* anything else: our bug or a broken machine */
 };
 
@@ -32,7 +32,7 @@ struct err {
 int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* err_set() for a failed system call: kind and code follow from `errnum`, and ": <strerror>" is appended. */
+/* err_set() for a failed system call: derives kind and code from `errnum`, and appends ": <strerror>". */
 int err_errno(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts context in front of e->msg ("context: msg") and returns -1. */

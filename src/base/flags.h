@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flags: a table of options, each a long flag and the environment variable of the same name in capitals.
- * The command line wins over the environment, which wins over the default. */
+/* flags: a table of options. Each is a long flag and the environment variable of the same name in capitals.
+ * The command line has precedence over the environment, and the environment over the default. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct flag {
                      */
         bool required;
         const char *help;
-        const char *alt_env; /* a second variable that is honoured, or NULL */
+        const char *alt_env; /* a second variable that is read, too, or NULL */
 };
 /* A row: FLAG(STR, "node-name", &node, "name of this node", .required = true). */
 #define FLAG(t, n, d, h, ...)                                                                                \
@@ -29,10 +29,10 @@ struct flag {
 int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help,
                 struct err *e);
 void flags_usage(const struct flag *flags, FILE *to);
-/* Logs all values, one line, at info: what the process runs with. */
+/* Logs all values in one line, at info. */
 void flags_log(const struct flag *flags);
 
-extern const char version[]; /* "0.1.0", of the whole project */
-/* "--version" and nothing else on the command line: prints "<program> <version>", and main() ends with
- * success. It needs no flag that is required otherwise, and no environment. */
+extern const char version[]; /* of the whole project, such as "0.1.0" */
+/* Whether "--version" is the only argument: then it prints "<program> <version>", and main() ends with
+ * success. This needs no required flag and no environment. */
 bool version_asked(int argc, char **argv, const char *program);

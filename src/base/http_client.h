@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_client: HTTP requests and streams to one server, on the loop, over libcurl multi (HTTP/2, one
+/* http_client: HTTP requests and streams to one server, on the loop, with libcurl multi (HTTP/2, one
  * connection).
  *
- * Everything runs in the loop's thread. No callback runs from inside the call that registered it. libcurl is
- * not visible through this header, so that another transport can replace it. */
+ * Everything runs in the loop's thread. No callback runs inside the call that registered it. This header
+ * hides libcurl, so that another transport can replace it. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ struct http_call;
 
 struct http_client_options {
         const char *base_url; /* "https://10.96.0.1:443", no path */
-        /* For https. When a file of it changes, what starts from now on uses it, on a connection of its own;
-         * what runs, runs to its end on the old one. Its `changed` must not free the client. */
+        /* For https. When one of its files changes, new calls use the new content, on a new connection. Calls
+         * that run finish on the old one. Its `changed` must not free the client. */
         struct http_tls_options tls;
         const char *tls_server_name; /* NULL: the host of base_url */
         const char *user_agent;
@@ -30,7 +30,7 @@ struct http_client_options {
         unsigned silence_ms; /* see http_give_up(); 0: 30 s */
 };
 
-/* Copies all options. ERR_INVALID for an address that is none, and for PEM text that is damaged. */
+/* Copies all options. ERR_INVALID: the address is not valid, or the PEM text is damaged. */
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
                     struct err *e);
 /* Ends all calls without calling back. Allowed inside a callback. NULL is allowed. */
@@ -42,18 +42,19 @@ struct http_response {
         const char *body;  /* terminated; "" for streams */
         size_t body_len;
         /* Not NULL: the connection failed (kind ERR_RETRY, or ERR_INVALID for too large). The text begins
-         * with "TLS: " when it is about certificates, and says what to do; with "network: " when no server
-         * was reached or it went away. */
+         * with "TLS: " when it concerns certificates, and then names a remedy. It begins with "network: "
+         * when no server was reached, or the connection was lost. */
         const struct err *transport;
 };
 
-/* Once, at the end of the call; *r is valid during the call only. The call is freed after it returns. */
+/* Called once, at the end of the call. *r is valid during the callback only. The call is freed afterwards. */
 typedef void(http_done_fn)(void *u, const struct http_response *r);
-/* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body.
- * May start and cancel calls, this one and the whole client included. */
+/* Streams only: the bytes of a 2xx body as they arrive. Bodies of other statuses are collected into r->body.
+ * The callback may start and cancel calls, including this one and the whole client. */
 typedef void(http_data_fn)(void *u, const char *p, size_t n);
-/* Streams only: the headers of a 2xx answer are here, so somebody took the request; before any data.
- * content_type is "" when there is none, and tells a page from what was asked for. */
+/* Streams only: called when the headers of a 2xx answer have arrived, so a server has accepted the request;
+ * before any data. content_type is "" when there is none. It shows whether the answer is the requested
+ * content or a web page. */
 typedef void(http_head_fn)(void *u, const char *content_type);
 
 struct http_request {
@@ -62,8 +63,9 @@ struct http_request {
         const char *body;                  /* copied; NULL for none */
         size_t body_len;
         size_t max_body;     /* largest response collected; 0: 32 MiB */
-        bool fresh;          /* on a connection of its own: the one in use may be dead */
-        bool large;          /* more than 16 KiB may come, packed: not for streams, it costs memory */
+        bool fresh;          /* on a new connection: the present one may be dead */
+        bool large; /* the answer may exceed 16 KiB and come compressed: not for streams, because it needs
+                       memory */
         unsigned timeout_ms; /* 0: none (streams) */
         http_data_fn *data;  /* not NULL: a stream */
         http_head_fn *head;  /* may be NULL */
@@ -72,15 +74,14 @@ struct http_request {
 };
 
 struct http_call *http_start(struct http_client *c, const struct http_request *r);
-/* The callbacks will not be called any more; resets the stream only, not the connection. NULL is allowed. */
+/* The callbacks are not called any more. Resets the stream only, not the connection. NULL is allowed. */
 void http_cancel(struct http_call *call);
 
-/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects
- * again.
- */
+/* Drops the connection: all calls end with a transport error in a later turn, and the next call connects
+ * again. */
 void http_client_reconnect(struct http_client *c);
-/* Cancels a call that has waited for too long. The connection is given up with it if the server, on a
- * connection that TCP finds healthy, has owed an answer for silence_ms and no byte came for any call in that
- * time. Otherwise the other calls are left alone: one call without an answer says nothing about a connection
- * that delivers. The client does the same when a call times out. */
+/* Cancels a call that has waited for too long. The connection is dropped, too, if TCP finds it healthy, but
+ * the server has owed an answer for silence_ms, and no byte arrived for any call in that time. Otherwise the
+ * other calls continue: one call without an answer proves nothing about a connection that delivers. The
+ * client does the same when a call times out. */
 void http_give_up(struct http_call *call);

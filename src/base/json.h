@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json: field tables over yyjson to read, a small writer to write.
  *
- * Reading: a type is a struct and a table beside it. The table is the decoder, and its error is what the user
- * sees: "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the
- * arena, so the document can go at once. Members that the table does not name are dropped, or refused when
+ * Reading: a type is a struct and a table beside it. The table is the decoder, and the user sees its error:
+ * "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the arena,
+ * so the document can be freed at once. Members that the table does not name are ignored, or rejected when
  * strict is set.
  *
  *     struct result { const char *request, *driver; };
@@ -29,7 +29,7 @@ enum jd_type {
         JD_T_OBJ,    /* embedded struct (`sub` table) */
         JD_T_OPTOBJ, /* struct * (`sub` table), NULL when absent */
         JD_T_LIST,   /* struct * + size_t count (`sub` table, `size`) */
-        JD_T_STRS,   /* const char ** + size_t count, and NULL behind the last */
+        JD_T_STRS,   /* const char ** + size_t count, and NULL after the last */
         JD_T_MAP, /* struct jd_pair * + size_t count: an object whose values are strings, in document order */
         JD_T_RAW, /* struct str: the value as compact JSON text, key order kept */
         JD_T_TIME, /* int64_t seconds since 1970 from RFC 3339 text; 0 when absent or null */
@@ -40,7 +40,7 @@ struct jd_pair {
 };
 
 struct jd_field {
-        const char *name; /* or a path, "metadata>labels": a member of metadata, if that is there; not for
+        const char *name; /* or a path, "metadata>labels": a member of metadata, if that exists; not for
                              strict decoding */
         enum jd_type type;
         size_t off, count_off;      /* of the member, and of its size_t count */
@@ -59,7 +59,7 @@ struct jd_field {
 #define JD_OBJ(t, n, m, table, ...) JD_FIELD_(t, n, JD_T_OBJ, m, .sub = (table), __VA_ARGS__)
 #define JD_OPTOBJ(t, n, m, st, table, ...)                                                                   \
         JD_FIELD_(t, n, JD_T_OPTOBJ, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
-/* the count member is named n_<member> */
+/* the member with the count is named n_<member> */
 #define JD_COUNTED_(t, n, kind, m, ...) JD_FIELD_(t, n, kind, m, .count_off = offsetof(t, n_##m), __VA_ARGS__)
 #define JD_LIST(t, n, m, st, table, ...)                                                                     \
         JD_COUNTED_(t, n, JD_T_LIST, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
@@ -68,23 +68,23 @@ struct jd_field {
 #define JD_END                                                                                               \
         { .name = NULL }
 
-/* The document of a text; the caller frees it. NULL: "not JSON: ... at byte 7" (ERR_INVALID), or memory is
- * out (ERR_RETRY), which says nothing about the text. */
+/* Parses a text into a document, which the caller frees. NULL: ERR_INVALID with "not JSON: ... at byte 7", or
+ * ERR_RETRY because memory is out, which proves nothing about the text. */
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
 
-/* Fills *out (zeroed by the caller) from an object. `where` is the path in front of errors, "" for the root.
- */
+/* Fills *out (zeroed by the caller) from an object. `where` is the path in front of errors, "" for the
+ * root. */
 int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
               void *out, struct err *e);
 
-/* Parses text (ERR_INVALID with the position when it is no JSON, nests deeper than 64, or, in strict mode,
- * holds a key twice), then jd_decode()s it. The unknown-field error of strict mode is: strict decoding error:
+/* Parses text, then jd_decode()s it. ERR_INVALID with the position: it is not JSON, nests deeper than 64, or,
+ * in strict mode, has a key twice. In strict mode, the error for an unknown field is: strict decoding error:
  * unknown field "a.x". */
 int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
                    struct arena *a, void *out, struct err *e);
 
-/* Copies what the table names into *to (zeroed by the caller) and all that it points to into the arena, and
- * nothing else. In a list, a string that the element before has too is kept once. */
+/* Copies only the members that the table names into *to (zeroed by the caller), and everything that they
+ * point to into the arena. In a list, a string that equals the one of the previous element is stored once. */
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
 
 /* RFC 3339 to seconds since 1970. */
@@ -93,9 +93,9 @@ bool jd_time(const char *s, int64_t *ret);
 /* Value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 
-/* Writing: calls in document order, commas and escapes are ours. `key` is NULL inside arrays and at the root.
- * go_escape also escapes < > & U+2028 U+2029 as Go's encoding/json does (needed where a checksum covers the
- * text). */
+/* Writing: the caller makes the calls in document order; commas and escapes are added here. `key` is NULL
+ * inside arrays and at the root. go_escape also escapes < > & U+2028 U+2029 as Go's encoding/json does
+ * (needed where a checksum covers the text). */
 struct jw {
         struct buf *out;
         bool go_escape;
@@ -114,8 +114,8 @@ void jw_strf(struct jw *w, const char *key, const char *fmt, ...) __attribute__(
 void jw_int(struct jw *w, const char *key, int64_t val);
 void jw_bool(struct jw *w, const char *key, bool val);
 void jw_null(struct jw *w, const char *key);
-void jw_raw(struct jw *w, const char *key, struct str json); /* valid JSON text, written as it is */
+void jw_raw(struct jw *w, const char *key, struct str json); /* valid JSON text, written unchanged */
 void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n);
 void jw_time(struct jw *w, const char *key, int64_t unix_s); /* RFC 3339, UTC, seconds */
 void jw_time_micro(struct jw *w, const char *key,
-                   int64_t unix_us); /* RFC 3339 with 6 decimals: Lease's MicroTime */
+                   int64_t unix_us); /* RFC 3339 with 6 decimals: the Lease's MicroTime */

@@ -3,8 +3,9 @@
  *
  *     log_info("prepared claim", kv_str("claim", uid), kv_int("devices", n));
  *
- * Whoever handles an error logs it, once; libraries do not (except at debug verbosity). Values are quoted and
- * cut; secrets are never passed in. Any thread. Nobody reads: lines are dropped, and a later one says so. */
+ * The code that handles an error logs it, once; libraries do not log (except at debug verbosity). Values are
+ * quoted and cut; callers never pass secrets. Any thread. If nothing reads stderr, lines are dropped, and a
+ * later line reports how many. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +27,7 @@ struct kv {
 #define kv_bool(k, val) ((struct kv){ .key = (k), .type = KV_BOOL, .v.i = (val) })
 #define kv_err(e) ((struct kv){ .key = "err", .type = KV_STR, .v.s = (e)->msg })
 
-enum { LOG_LINE_MAX = 16384 }; /* bytes; what is longer is cut */
+enum { LOG_LINE_MAX = 16384 }; /* bytes; longer lines are cut */
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
 enum log_format { LOG_TEXT, LOG_JSON };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* magic: tells an object that comes back through a library's `void *` from anything else. Its type begins
- * with `unsigned magic`, which has one value, the type's own, from its making to its end; set to 0 there, it
- * gives a freed object away too, where the compiler leaves such a store in (debug builds). */
+/* magic: checks that a library's `void *` is an object of the expected type. The type begins with `unsigned
+ * magic`, which has a value of that type from the object's creation to its end, and 0 afterwards. So a freed
+ * object is noticed, too, if the compiler keeps that last store (debug builds). */
 #pragma once
 
 #include "base/diag.h"
 
-/* `u` as a pointer to `type`; ends the process when it is none. */
+/* `u` as a pointer to `type`; ends the process when it is something else. */
 #define MAGIC_CAST(type, u, number)                                                                          \
         (__extension__({                                                                                     \
                 type *obj_ = (u);                                                                            \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mem: allocation that ends the process when memory is out, clean-up by scope, and arenas.
  *
- * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies
- * together) and reference (kube snapshots). Sizes that come from outside are checked against a limit before
- * they get here. */
+ * Ownership has three forms: scope (_cleanup_ and TAKE), arena (everything decoded from one object is freed
+ * together) and reference (objects of a cache). Callers check sizes from outside against a limit first. */
 #pragma once
 
 #include <stddef.h>
@@ -13,20 +12,20 @@ void *xmalloc(size_t n) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
-char *xstrdup_or_null(const char *s); /* NULL of NULL */
+char *xstrdup_or_null(const char *s); /* NULL returns NULL */
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
-void wipe(char *secret); /* free() of what shall not stay in memory; NULL is allowed */
+void wipe(char *secret); /* free() for text that must not stay in memory; NULL is allowed */
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
-/* Makes room for one more in a list of `n`, for which there is room for `cap` (none at first: NULL and 0):
- * where it is full, one with room for twice as many takes its place, and `list` and `cap` are set. */
+/* Makes room for one more element in a list of `n`, which has room for `cap` (NULL and 0 at first). A full
+ * list is replaced by one with room for twice as many, and `list` and `cap` are set. */
 #define GROW(list, n, cap) ((list) = grow_list((list), (n), &(cap), sizeof *(list)))
 void *grow_list(void *list, size_t n, size_t *cap, size_t size) __attribute__((returns_nonnull));
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 #define xnew_n(type, n) ((type *)xcalloc((n), sizeof(type)))
 
-/* _cleanup_(freep) char *s = NULL;   the variable must be initialised where it is declared. */
+/* _cleanup_(freep) char *s = NULL;   the variable must be initialised in its declaration. */
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 void freep(void *p);  /* free(*(void **)p) */
 void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
@@ -43,7 +42,7 @@ void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
                 take_;                                                                                       \
         }))
 
-/* The object around an embedded member. */
+/* The object that contains an embedded member. */
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -54,13 +53,13 @@ struct arena *arena_new(size_t hint);
 void arena_free(struct arena *a);
 void arena_freep(struct arena **a);
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
-size_t arena_used(const struct arena *a); /* bytes handed out, with what aligned them */
+size_t arena_used(const struct arena *a); /* bytes handed out, including alignment */
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
-char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL of NULL */
+char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL returns NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
-/* A copy of a list that ends with NULL, strings and all; of NULL: an empty one. */
+/* A copy of a list that ends with NULL, including its strings; NULL returns an empty list. */
 const char **arena_strdups(struct arena *a, const char *const *list) __attribute__((returns_nonnull));
-/* GROW for a list in an arena, which keeps the old one, too. */
+/* GROW for a list in an arena. The old list stays allocated, too. */
 #define ARENA_GROW(a, list, n, cap) ((list) = arena_grow_list((a), (list), (n), &(cap), sizeof *(list)))
 void *arena_grow_list(struct arena *a, const void *list, size_t n, size_t *cap, size_t size)
         __attribute__((returns_nonnull));

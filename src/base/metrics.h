@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics: counters, gauges and histograms in the Prometheus text format. Loop thread only.
  *
- * A family is registered once, at start; series are made on first use and live as long as the registry. */
+ * A family is registered once, at start. Series are created on first use, and live as long as the
+ * registry. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,19 +18,18 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* `labels` are the label names, at most 4, NULL-terminated, or NULL. `buckets` for histograms only,
- * ascending. Static strings. */
+/* `labels` are at most 4 label names, NULL-terminated, or NULL. `buckets` are for histograms only, ascending.
+ * All strings are static. */
 struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
                           const char *const *labels, const double *buckets, size_t n_buckets);
-/* Of these, `values` are the label values in the order of the names, NULL-terminated; copied.
- * metric_touch makes the series, with nothing counted yet: a rate over a series that appears late misses its
- * first event. */
+/* `values` are the label values in the order of the names, NULL-terminated; copied. metric_touch() creates
+ * the series with nothing counted yet: a rate over a series that appears late misses its first event. */
 void metric_touch(struct metric *m, const char *const *values);
 void metric_inc(struct metric *m, double by, const char *const *values);
 void metric_set(struct metric *m, double to, const char *const *values);
 void metric_observe(struct metric *m, double v, const char *const *values);
 void metric_forget(struct metric *m, const char *const *values); /* removes the series */
-void metric_clear(struct metric *m);                             /* removes all of them */
+void metric_clear(struct metric *m);                             /* removes all series */
 #define LABELS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 /* Appends all families, and process_* (resident memory, CPU seconds, open descriptors, start time). */

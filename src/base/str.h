@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* str: looking at bytes (struct str), building text (struct buf), and small string tests. */
+/* str: views of bytes (struct str), text under construction (struct buf), and small string tests. */
 #pragma once
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes owned by somebody else, not terminated. */
+/* Borrowed bytes, not terminated. */
 struct str {
         const char *p;
         size_t n;
@@ -17,14 +17,14 @@ struct str {
 struct str str_from(const char *s); /* NULL gives an empty str */
 bool str_eq(struct str a, struct str b);
 struct str str_trim(struct str s); /* without white space at both ends */
-/* Is it in "a, b,c"? White space around the fields does not count. */
+/* Whether `field` is in a list such as "a, b,c". White space around the fields is ignored. */
 bool str_lists(const char *list, const char *field);
 bool str_next_line(struct str *rest,
                    struct str *ret_line); /* cuts the next line off *rest, without its \n; false at the end */
 bool str_next_field(struct str *rest, char sep,
                     struct str *ret_field);  /* cuts at sep; false when *rest is exhausted */
 bool str_to_i64(struct str s, int64_t *ret); /* whole string, decimal, no white space */
-bool str_to_bool(struct str s, bool *ret);   /* in the spellings that Go's strconv.ParseBool takes */
+bool str_to_bool(struct str s, bool *ret);   /* in the spellings that Go's strconv.ParseBool accepts */
 
 bool streq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
@@ -33,22 +33,22 @@ static inline const char *str_or(const char *s, const char *otherwise) {
         return s && *s ? s : otherwise;
 }
 
-/* Bytes of the character of valid UTF-8 at the beginning of s, 0 when there is none or its end is missing:
- * overlong forms, surrogates and what is beyond U+10FFFF are none (RFC 3629). */
+/* The length in bytes of the UTF-8 character at the beginning of s. 0 when it is invalid or incomplete:
+ * overlong forms, surrogates and values beyond U+10FFFF are invalid (RFC 3629). */
 size_t str_utf8_char(struct str s);
-/* How many of the bytes of s, at most n, can be kept without cutting inside a character. */
+/* How many of the bytes of s, at most n, can be kept without cutting a character. */
 size_t str_utf8_cut(struct str s, size_t n);
 
-/* A UUID in canonical lower or upper case text form, and nothing else: what Kubernetes uses as UID. */
+/* Whether s is exactly a UUID in canonical text form, lower or upper case, as Kubernetes uses for UIDs. */
 bool str_is_uuid(const char *s);
 /* What Kubernetes accepts as a namespace (up to 63 characters), and as the name of most objects (up to 253).
- * NULL is neither. */
+ * False for NULL. */
 bool str_is_dns_label(const char *s);
 bool str_is_dns_subdomain(const char *s);
 
-/* Text under construction. `limit` is the largest size it may reach; a write beyond it, or any earlier
- * failure, makes `failed` true and all later writes no-ops, so it is checked once at the end. p is always
- * terminated when not NULL. */
+/* Text under construction. `limit` is its largest size. A write beyond it, or any earlier failure, sets
+ * `failed` and makes all later writes no-ops, so one check at the end is enough. p is always terminated when
+ * not NULL. */
 struct buf {
         char *p;
         size_t n, cap, limit;
@@ -65,7 +65,7 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format
 void buf_clear(struct buf *b);             /* empty, keeps the memory, clears failed */
 void buf_consume(struct buf *b, size_t n); /* drops n bytes from the front */
 const char *buf_str(const struct buf *b);  /* "" when empty */
-char *buf_steal(struct buf *b);            /* caller frees; never NULL; buf is empty after */
+char *buf_steal(struct buf *b);            /* the caller frees it; never NULL; the buf is empty afterwards */
 
 /* FNV-1a, 64 bit. */
 uint64_t str_fnv64(const void *p, size_t n);

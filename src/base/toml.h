@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toml: reads one setting out of a TOML document (toml.io, version 1.0). Pure; fuzzed (fuzz_toolkit).
+/* toml: reads one setting of a TOML document (toml.io, version 1.0). Pure; fuzzed (fuzz_toolkit).
  *
- * The whole document is read, so that what stands in a string, a comment or another table is not taken for
- * the setting, and a document that is broken anywhere is an error. Numbers and dates are passed over without
- * a look at their digits, and of what is defined twice only the setting itself is noticed. */
+ * The parser reads the whole document. So text in a string, a comment or another table is not mistaken for
+ * the setting, and a document that is broken anywhere is an error. It does not check the digits of numbers
+ * and dates, and notices a duplicate only of the setting itself. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The Boolean `key` of `table`, both plain names: "[table]\nkey = true", "table.key = true" or
- * "table = { key = true }". *ret_there: it is set. ERR_INVALID says in which line what is wrong: of the
- * document, or a setting that is no Boolean, or is there twice. */
+/* The Boolean `key` of `table`, both plain names: "[table]\nkey = true", "table.key = true" or "table = { key
+ * = true }". *ret_there: the document has it. ERR_INVALID names the line: the document is broken, or the
+ * setting is not a Boolean, or it occurs twice. */
 int toml_bool(struct str text, const char *table, const char *key, bool *ret_there, bool *ret, struct err *e);
 
 /* The setting at a path of names, NULL-terminated: { "a", "b", NULL } is "[a]\nb = ..." in any of its
