@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_client: requests to the Kubernetes API, on the loop.
  *
- * An answer that is no 2xx, none at all, or not what was asked for, is an error whose kind says what may be
- * done; kube_error.h says which. NOT_FOUND means that Kubernetes said so of the object asked for, and nothing
- * else does. The text is the server's Status.message, or says what came instead. RETRY is tried again inside,
- * up to `attempts`, with exponential back-off and jitter, after Retry-After, and at once when a server that
- * was away is back; what is left reaches the caller.
+ * No answer, an answer that is not 2xx, or one with other content than requested, is an error. Its kind shows
+ * what the caller may do (kube_error.h). NOT_FOUND always means that Kubernetes itself reported that the
+ * requested object does not exist. The text is the server's Status.message, or describes what came instead.
+ * The client retries RETRY itself, up to `attempts`, with exponential back-off and jitter, not before
+ * Retry-After, and at once when an unreachable server answers again. The caller gets only the last error.
  *
- * Requests travel in lanes, so that no crowd keeps others waiting: see enum kube_lane. */
+ * Requests travel in lanes, so that many of one sort do not delay others: see enum kube_lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +27,9 @@ struct metrics;
 struct kube_client_options {
         const struct kube_config *config; /* copied */
         const char *user_agent;
-        double qps;     /* requests a second on average, writes and gets alike (not watches); 0: 1000 */
+        double qps;     /* average requests per second, writes and gets alike (not watches); 0: 1000 */
         unsigned burst; /* 0: 2000 */
-        struct metrics *metrics; /* counts the requests there, and outlives the client; NULL: nowhere */
+        struct metrics *metrics; /* counts the requests; must outlive the client; NULL: no metrics */
 };
 
 int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret,
@@ -37,27 +37,27 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
 /* Ends all requests without calling back, also from inside a callback. NULL is allowed. */
 void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
-void kube_client_metrics(struct kube_client *c); /* brings the gauges of waiting requests up to date */
+void kube_client_metrics(struct kube_client *c); /* updates the gauges of waiting requests */
 
-/* Asks which version of the resource's group the server offers, if it has no fixed one; requests for the
- * resources of that group fail with ERR_RETRY before it is known. fn is called once with NULL when it is, in
- * a later turn. Until then it is asked again for ever, and each failed attempt is told: as ERR_RETRY while
- * the server is away, or something else answers for it, as ERR_INVALID while the server offers none that we
- * know. Informers ask by themselves.
+/* Finds the version of the resource's group that the server offers, if the resource has no fixed version.
+ * Until the version is known, requests for resources of that group fail with ERR_RETRY. When it is known, fn
+ * is called once with NULL, in a later turn. Until then the client retries forever, and reports each failed
+ * attempt to fn: as ERR_RETRY while no API server answers, as ERR_INVALID while the server offers no version
+ * that we support. Informers do this by themselves.
  *
- * The version may change later: an answer that says that it is not served has the group asked again, and
- * requests that wait or are repeated go to the new one. A body that names an apiVersion is therefore made
- * when it is sent. */
+ * The version may change later: when an answer shows that it is not served, the client queries the group
+ * again, and requests that wait or are retried use the new version. So a body that names an apiVersion must
+ * be made when it is sent. */
 void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
-/* Takes that back: fn will not be called. Whoever asked and goes before the client must. */
+/* Undoes kube_discover(): fn will not be called. A caller that is freed before the client must call it. */
 void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
 /* The version that requests for a resource use now; NULL before discovery. */
 const char *kube_version(const struct kube_client *c, const struct kube_resource *res);
-const char *kube_resource_api(const struct kube_client *c); /* that of resource.k8s.io */
+const char *kube_resource_api(const struct kube_client *c); /* the version of resource.k8s.io */
 
-/* True when the error means that no API server answered: no answer at all, or one that is not Kubernetes' own
- * (the page of a load balancer, a 200 that is not what was asked for). Nothing is known of the object then,
- * and nothing is wrong with it. */
+/* True when the error means that no API server answered: no answer at all, or one that Kubernetes did not
+ * write (a load balancer's page, a 200 with other content). Then nothing is known about the object, and
+ * nothing is wrong with it. */
 bool kube_away(const struct err *e);
 
 enum kube_verb {
@@ -67,26 +67,25 @@ enum kube_verb {
         KUBE_APPLY,       /* server-side apply, forced, as field manager `manager`; body JSON or YAML */
         KUBE_MERGE_PATCH, /* JSON merge patch; put metadata.resourceVersion into the body for optimistic
                              locking */
-        KUBE_UPDATE,      /* PUT: only for objects we wrote in full ourselves (Lease, ResourceSlice) */
+        KUBE_UPDATE,      /* PUT: only for objects that we wrote completely (Lease, ResourceSlice) */
         KUBE_DELETE,
 };
 
-/* How requests share the way to the server. Each lane has a number of requests in flight of its own, so 32
- * writes that hang in an admission webhook keep neither reads nor the lease waiting. */
+/* How requests share the connection. Each lane has its own number of requests in flight, so 32 writes that
+ * hang in an admission webhook delay neither reads nor the lease. */
 enum kube_lane {
         KUBE_LANE_BY_VERB, /* READ or WRITE */
-        KUBE_LANE_URGENT,  /* the lease: at once, whatever else is under way; for single requests only */
+        KUBE_LANE_URGENT,  /* the lease: sent at once in any case; for single requests only */
         KUBE_LANE_READ,    /* 32 in flight */
-        KUBE_LANE_WRITE,   /* 16 in flight; more wait in the client, with their bodies as they are */
+        KUBE_LANE_WRITE,   /* 16 in flight; more wait in the client, with unchanged bodies */
         KUBE_LANE_BULK,    /* 32 in flight, and none should wait: see kube_room() */
 };
 
-/* How many requests may be started in the bulk lane that will be sent at once: a slot and a token are there,
- * and the server is not known to be away. Its users make a body only then; a request that is started all the
- * same waits. */
+/* How many requests started now in the bulk lane would be sent at once: a place and a token are free, and the
+ * server is not known to be unreachable. Make a body only then. Requests started beyond this number wait. */
 unsigned kube_room(struct kube_client *c);
-/* Somebody whom kube_room() told 0. fn is called once, in a later turn, when there is room; several take
- * turns. */
+/* For callers that got 0 from kube_room(). fn is called once, in a later turn, when there is room. Several
+ * take turns. */
 struct kube_wants_room {
         TAILQ_ENTRY(kube_wants_room) entry;
         void (*fn)(struct kube_wants_room *r);
@@ -95,10 +94,10 @@ struct kube_wants_room {
 void kube_on_room(struct kube_client *c, struct kube_wants_room *r); /* no effect when it waits already */
 void kube_off_room(struct kube_client *c, struct kube_wants_room *r);
 
-/* Once, never from inside kube_start. obj is the root of the answer (or NULL), valid during the call only; e
- * is NULL on success. */
+/* Called once, never from inside kube_start(). obj is the root of the answer (or NULL), valid during the call
+ * only. e is NULL on success. */
 typedef void(kube_done_fn)(void *u, yyjson_val *obj, const struct err *e);
-/* An attempt failed, and there will be another. */
+/* Called when an attempt failed and another will follow. */
 typedef void(kube_retry_fn)(void *u, const struct err *e);
 
 struct kube_request {
@@ -111,17 +110,17 @@ struct kube_request {
         const char *query;   /* more query parameters, already encoded, without '?', or NULL */
         const char *manager; /* field manager for writes, NULL: none given */
         struct str body;
-        bool fresh;              /* on a new connection: the one in use may be dead */
+        bool fresh;              /* on a new connection: the present one may be dead */
         bool metadata_only;      /* asks for PartialObjectMetadata(List) */
-        unsigned timeout_ms;     /* of one attempt; 0: 30 s */
-        unsigned attempts;       /* 0: 5; UINT_MAX: for ever */
+        unsigned timeout_ms;     /* for one attempt; 0: 30 s */
+        unsigned attempts;       /* 0: 5; UINT_MAX: forever */
         unsigned backoff_max_ms; /* between attempts; 0: 10 s */
         kube_done_fn *done;
         kube_retry_fn *retry; /* or NULL */
         void *u;
 };
 
-/* Copies what it needs, but for res. Names and namespaces are percent-encoded: an object's string cannot
- * become a path. */
+/* Copies everything except res. Names and namespaces are percent-encoded: an object's string cannot become a
+ * path. */
 struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r);
 void kube_cancel(struct kube_call *call); /* done will not be called; NULL is allowed */

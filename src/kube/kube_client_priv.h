@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_client_priv: what the informer needs of the client beyond its public face. */
+/* kube_client_priv: functions of the client for the informer. */
 #pragma once
 
 #include <sys/queue.h>
@@ -7,30 +7,32 @@
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
-/* A watch stream of what `r` would list, whose `query` makes it one. One attempt, no rate limit, no time-out:
- * the caller judges silence and retries. NULL and *e when it cannot begin. Cancel with http_cancel(). */
+/* Starts a watch of the objects that `r` would list; `query` of `r` makes it a watch. One attempt, no rate
+ * limit, no time-out: the caller judges silence and retries. NULL and *e when it cannot start. Cancel with
+ * http_cancel(). */
 struct http_call *kube_client__watch(struct kube_client *c, const struct kube_request *r, http_head_fn *head,
                                      http_data_fn *data, http_done_fn *done, struct err *e);
 
-/* A watch has begun, or could not: for the metrics. `status` 200, or as in struct http_response. */
+/* For the metrics: a watch has begun, or could not. `status` is 200, or as in struct http_response. */
 void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status);
-/* The server said 401: the token file is read again before the next request. False: there is none. */
+/* The server answered 401: reads the token file again before the next request. False: there is none. */
 bool kube_client__refresh_token(struct kube_client *c);
 
-/* Somebody who waits out his back-off because the server was away, and would rather come at once when it is
- * back. The first answer to anybody calls them all, from inside that answer: fn only sets a timer. Once for
- * each time that he waited his back-off out: what answers others may go on refusing him. */
+/* For a component that waits in its back-off because no server answered. When a server answers any request,
+ * fn is called from inside that answer, so it may only set a timer, which lets the component retry early. It
+ * is called once for each back-off that the component has waited to the end: a server that answers others may
+ * continue to reject it. */
 struct kube__on_recovery {
         TAILQ_ENTRY(kube__on_recovery) entry;
         void (*fn)(struct kube__on_recovery *h);
         bool waits;
-        bool called; /* and has not waited his time out since */
+        bool called; /* and has not waited a back-off to the end since */
 };
-/* He has failed; away: because no server answered, so that he wants to be called. */
+/* Reports a failure of the component. away: no server answered, so it must be called. */
 void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h, bool away);
 void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *h);
-/* The server answered; for answers that the client does not see, those of watches. */
+/* The server answered. For answers that the client does not see: those of watches. */
 void kube_client__answered(struct kube_client *c);
 
-/* A watch was answered with this error: it may say that the version is not served. */
+/* A watch was answered with this error, which may mean that the version is not served. */
 void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_config: where the API server is and who we are: in-cluster service account, or a kubeconfig file. */
+/* kube_config: the API server's address and our credentials, from the in-cluster service account or from a
+ * kubeconfig file. */
 #pragma once
 
 #include <stddef.h>
@@ -11,8 +12,8 @@ struct kube_config {
         char *tls_server_name;    /* or NULL */
         char *ca_pem;             /* or NULL: the system's roots */
         char *cert_pem, *key_pem; /* client certificate, or NULL */
-        /* The files that hold the text above, or NULL where it was in the kubeconfig itself. They may be
-         * replaced while we run; kube_client sees to it. A kubeconfig is read once. */
+        /* The files that hold the text above, or NULL where the kubeconfig itself contains it. kube_client
+         * notices when they are replaced. A kubeconfig is read once. */
         char *ca_file, *cert_file, *key_file;
         char *token;      /* or NULL */
         char *token_file; /* or NULL; read again when older than a minute, because it rotates */
@@ -21,11 +22,11 @@ struct kube_config {
 
 /* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative
  * file names in a kubeconfig are relative to it. insecure-skip-tls-verify, exec and auth-provider entries are
- * refused with a sentence that names them. */
+ * rejected with an error that names them. */
 int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err *e);
 void kube_config_done(struct kube_config *c);
 
-/* The two sources by themselves, without the environment. `path` is the file the text came from. */
+/* The two sources alone, without the environment. `path` is the file that the text came from. */
 int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret,
                             struct err *e);
 int kube_config__parse(const char *text, size_t n, const char *path, struct kube_config *ret, struct err *e);

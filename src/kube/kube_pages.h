@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_pages: a list, page by page.
  *
- * A page that is larger than we take (kube_error_too_large()) is asked for again with half as many objects,
- * down to one, and this limit stays for later lists. Which object is too large by itself is then told in
- * words. Loop thread only. */
+ * A page that exceeds our limit (kube_error_too_large()) is requested again with half as many objects, down
+ * to one. Later lists keep this number. If a single object is too large, the error names it. Loop thread
+ * only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -11,14 +11,14 @@
 struct kube_pages;
 
 struct kube_pages_options {
-        const struct kube_resource *res; /* this and the strings are borrowed, and outlive it */
+        const struct kube_resource *res; /* res and the strings are borrowed, and must outlive kube_pages */
         const char *ns, *label_selector, *field_selector;
         bool metadata_only;
-        unsigned limit;                    /* objects a page; 0: 500 */
+        unsigned limit;                    /* objects per page; 0: 500 */
         unsigned attempts, backoff_max_ms; /* as for a request */
-        /* A page and whether it is the last one, or NULL and why the list has ended without it: then nothing
-         * is known of what has not been shown. Never from inside kube_pages_start(); it may cancel, start
-         * anew or free. */
+        /* A page, and whether it is the last one. Or NULL and why the list has ended early: then nothing is
+         * known about the rest. Never called from inside kube_pages_start(). It may cancel, start again or
+         * free. */
         void (*page)(void *u, yyjson_val *list, bool last, const struct err *e);
         kube_retry_fn *retry; /* or NULL */
         void *u;
@@ -27,12 +27,12 @@ struct kube_pages_options {
 struct kube_pages *kube_pages_new(struct kube_client *c, const struct kube_pages_options *o);
 void kube_pages_free(struct kube_pages *p); /* cancels; NULL is allowed */
 
-/* Begins a list anew; one that is under way is given up. from_cache: what the API server has in its cache (it
- * may miss the latest), as a whole; in pages and of the latest when that is too large. */
+/* Starts a list. Drops one that runs. from_cache: a list from the API server's cache (it may lack the latest
+ * changes), without pages. If that is too large, a current list in pages. */
 void kube_pages_start(struct kube_pages *p, bool from_cache);
 bool kube_pages_under_way(const struct kube_pages *p);
-/* The last list had no more objects than fit into a page. */
+/* The last list fitted into one page. */
 bool kube_pages_short(const struct kube_pages *p);
-/* The server was away between two pages of the last list. What came before may be of another history than the
- * rest, if etcd was restored meanwhile. */
+/* The server was unreachable between two pages of the last list. If etcd was restored in between, the pages
+ * before belong to another history than the rest. */
 bool kube_pages_interrupted(const struct kube_pages *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_path: the path and query of a request to the Kubernetes API.
  *
- * All strings are percent-encoded here, and names that would change which resource is meant (empty, ".",
- * "..") are refused, so that a string out of an object can never become a path. */
+ * All strings are percent-encoded here. Names that would change the resource (empty, ".", "..") are rejected,
+ * so a string from an object can never become a path. */
 #pragma once
 
 #include "base/err.h"
@@ -13,11 +13,11 @@ enum { KUBE_PATH_MAX = 64 << 10 };
 
 /* "/apis/apps/v1" or "/api/v1". */
 void kube_path_version(struct buf *b, const struct kube_resource *res, const char *version);
-/* What follows: "/namespaces/ns/daemonsets/name/status". ns NULL: cluster-scoped, or all namespaces; name
- * NULL: the collection. */
+/* The rest: "/namespaces/ns/daemonsets/name/status". ns NULL: cluster-scoped, or all namespaces; name NULL:
+ * the collection. */
 int kube_path_object(struct buf *b, const struct kube_resource *res, const char *ns, const char *name,
                      const char *subresource, struct err *e);
 
-/* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the
+/* Adds "?key=value" or "&key=value", with the value encoded; nothing when it is NULL. *n_query counts the
  * parameters so far. */
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_resource: the kinds of objects that the server has. */
+/* kube_resource: the kinds of objects on the server. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/err.h"
 
-/* A kind of object on the server; static, since it is borrowed everywhere. */
+/* A kind of object on the server. Static, because it is borrowed everywhere. */
 struct kube_resource {
         const char *group;   /* "" for core */
         const char *version; /* NULL: the first of `versions` that the server offers */
         const char *plural, *kind;
         bool namespaced;
-        const char *const *versions; /* those that we know, the best first, then NULL */
+        const char *const *versions; /* the supported versions, the best first, then NULL */
 };
 
 /* Kubernetes' own. */
 extern const struct kube_resource kube_namespaces, kube_nodes, kube_pods, kube_events, kube_leases,
         kube_daemonsets, kube_crds, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
-/* The version that is used for a resource is known: e NULL. Else an attempt to find it has failed. */
+/* e NULL: the version of a resource is known. Otherwise an attempt to find it has failed. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);

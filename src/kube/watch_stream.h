@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch_stream: the bytes of a Kubernetes watch, cut into events.
+/* watch_stream: splits the bytes of a Kubernetes watch into events.
  *
- * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line
- * that came whole is parsed where it lies, only the rest of a cut one is kept. */
+ * A watch is one JSON object per line: {"type": "ADDED", "object": {...}}. Input comes in arbitrary pieces. A
+ * complete line is parsed in place; only an incomplete one is copied. */
 #pragma once
 
 #include <yyjson.h>
@@ -12,8 +12,8 @@
 
 enum watch_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
 
-/* The object is valid during the call only. Returning false ends the feeding: the stream is not touched after
- * it. */
+/* The object is valid during the call only. If it returns false, watch_stream_feed() returns without touching
+ * the stream again. */
 typedef bool(watch_event_fn)(void *u, enum watch_type type, yyjson_val *object);
 
 struct watch_stream {
@@ -25,7 +25,7 @@ struct watch_stream {
 /* limit: the largest event, in bytes. */
 void watch_stream_init(struct watch_stream *w, size_t limit, watch_event_fn *fn, void *u);
 void watch_stream_done(struct watch_stream *w);
-/* Forgets the cut line: a new stream begins. */
+/* Drops the incomplete line: a new stream begins. */
 void watch_stream_reset(struct watch_stream *w);
-/* ERR_INVALID: an event is too large or not what a watch consists of; the stream is of no use any more. */
+/* ERR_INVALID: an event is too large, or is not a watch event. The stream cannot be used any longer. */
 int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct err *e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work_queue: keys to look at, one entry a key however often it is added; failures come back with exponential
+/* work_queue: keys to process, each queued once however often it is added. Failures return with exponential
  * back-off and jitter.
  *
- * The handler compares what is with what should be and starts writes; their completion adds the key again. It
- * runs in the loop, never from inside work_queue_add. */
+ * The handler compares the present state with the desired one and starts writes; their completion adds the
+ * key again. It runs in the loop, never from inside work_queue_add(). */
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +17,8 @@ struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsi
 void work_queue_free(struct work_queue *q);                 /* also from inside the handler */
 void work_queue_add(struct work_queue *q, const char *key); /* in the next turn */
 void work_queue_add_after(struct work_queue *q, const char *key,
-                          unsigned ms);                       /* the earliest of several wins */
+                          unsigned ms);                       /* the earliest of several counts */
 void work_queue_retry(struct work_queue *q, const char *key); /* after the key's next back-off step, +-25 % */
-void work_queue_forget(struct work_queue *q, const char *key); /* success: the back-off starts over */
-size_t work_queue_depth(const struct work_queue *q); /* keys ready, without those that wait for their time */
+void work_queue_forget(struct work_queue *q, const char *key); /* success: the back-off starts again */
+size_t work_queue_depth(
+        const struct work_queue *q); /* keys that are ready, without those that wait for their time */
