@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi: Container Device Interface files (CDI spec 0.5.0, or 0.7.0 where what they hold needs it), written by
- * rename so that the runtime never reads half a file. */
+/* cdi: Container Device Interface files (CDI spec 0.5.0, or 0.7.0 where the content needs it), written by
+ * rename so that the runtime never reads an incomplete file. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct cdi_node {
         const char *path;        /* in the container */
         unsigned major, minor;   /* character device; the node need not exist on the host */
         unsigned mode;           /* permission bits, e.g. 0666 */
-        const char *host_path;   /* NULL: the same as path; of no effect where type and numbers are given */
+        const char *host_path;   /* NULL: the same as path; ignored where type and numbers are given */
         const char *permissions; /* in the container's device cgroup, "rwm"; NULL: the runtime's default */
         unsigned gid;            /* owner in the container; 0: the runtime's default */
 };
@@ -29,18 +29,18 @@ struct cdi_hook {
         const char *name;        /* when: "createContainer" */
         const char *path;        /* on the host */
         const char *const *args; /* NULL-terminated, with the program's own name as the first */
-        const char *const *env;  /* "K=V", NULL-terminated; NULL or empty: what the runtime likes */
+        const char *const *env;  /* "K=V", NULL-terminated; NULL or empty: the runtime decides */
 };
 
 struct cdi_edits {
-        const char *const *env; /* "K=V", NULL-terminated or NULL */
+        const char *const *env; /* "K=V", NULL-terminated, or NULL */
         const struct cdi_node *nodes;
         size_t n_nodes;
         const struct cdi_mount *mounts;
         size_t n_mounts;
         const struct cdi_hook *hooks; /* they run in this order */
         size_t n_hooks;
-        const unsigned *gids; /* that the container's process has too; this is what needs CDI 0.7.0 */
+        const unsigned *gids; /* additional groups of the container's process; these need CDI 0.7.0 */
         size_t n_gids;
 };
 
@@ -61,31 +61,31 @@ struct cdi_spec {
 /* Changes nothing in a container. */
 bool cdi_edits_empty(const struct cdi_edits *ed);
 
-/* The same edits in the order in which the reference driver has them: device nodes and mounts by the depth of
- * their path in the container and then by the path, each once, and none that `common` has too (NULL: it has
- * none), unless nothing would be left. New lists are in the arena; what they name is borrowed. */
+/* The same edits in the order of the reference driver: device nodes and mounts by the depth of their path in
+ * the container and then by the path, without duplicates, and without those that `common` also has (NULL:
+ * none), unless nothing would be left. New lists are in the arena; the strings are borrowed. */
 struct cdi_edits cdi_tidy(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
 
-/* A copy with all that it points to, in the arena. */
+/* A deep copy in the arena. */
 struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a);
 
-/* Renders as JSON, a form of YAML that every runtime reads, behind the comment. */
+/* Renders as JSON, a form of YAML that every runtime reads, after the comment. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
 
-/* "<root>/<vendor>-<class>_<id>.yaml", caller frees: the name that the reference driver uses, so that an
- * upgrade finds its files. */
+/* "<root>/<vendor>-<class>_<id>.yaml", the name that the reference driver uses, so that an upgrade finds its
+ * files. The caller frees it. */
 char *cdi_path(const char *root, const char *kind, const char *id);
-/* "<vendor>-<class>_", with which the names of all files of the kind begin; caller frees. */
+/* "<vendor>-<class>_", the prefix of the names of all files of the kind. The caller frees it. */
 char *cdi_prefix(const char *kind);
 
-/* Makes root (0750) if missing, then writes with fsync and rename. The file is root's alone (0600): its
+/* Creates root (0750) if missing, then writes with fsync and rename. Only root can read the file (0600): its
  * comment may name a tenant's objects. */
 int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct err *e);
 /* A missing file is success. */
 int cdi_remove(const char *root, const char *kind, const char *id, struct err *e);
-/* Calls fn with the id of each file of that kind in root. */
+/* Calls fn with the ID of each file of that kind in root. */
 int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u, struct err *e);
 
-/* Checks the names in a spec: kind, device names, environment, absolute paths, names of hooks. cdi_write does
- * it too. */
+/* Checks the names in a spec: kind, device names, environment, absolute paths, names of hooks. cdi_write()
+ * does this, too. */
 int cdi_validate(const struct cdi_spec *s, struct err *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orphans: the first process of a container inherits the children of those that die, and nobody else reaps
- * them. */
+/* orphans: reaps the child processes that the first process of a container inherits when their parents
+ * end. */
 #pragma once
 
 #include "base/loop.h"
@@ -9,7 +9,7 @@ struct orphans {
         struct loop_signal sigchld;
 };
 
-/* Reaps every ended child that was not started by this process. All that this process starts leads a process
- * group of its own. */
+/* Reaps every ended child that was not started by this process. All programs that this process starts lead
+ * their own process group. */
 void orphans_start(struct orphans *o, uv_loop_t *loop);
 void orphans_stop(struct orphans *o);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay: passes the lines of nvidia-imex on to our own stderr, as they are.
+/* relay: copies the lines of nvidia-imex to our own stderr, unchanged.
  *
- * Whoever should read it may stand still, and then we must not: a line that would have to wait is dropped,
- * and the first one after it says how many were. */
+ * The daemon must not wait for the reader of stderr. A line that would have to wait is dropped, and the next
+ * line that is written reports how many were dropped. */
 #pragma once
 
 #include "base/str.h"
 
-/* Longer lines are cut: so much a pipe takes at once or not at all. */
+/* Longer lines are cut: a pipe accepts so many bytes completely or not at all. */
 enum { RELAY_LINE_MAX = 3072 };
 
 struct relay {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_command: where an nvidia-imex answers nvidia-imex-ctl, by the configuration that somebody else wrote
- * for it (IMEX guide, "IMEX Service Config Options"). Pure. */
+/* imex_command: whether an nvidia-imex that others configured answers nvidia-imex-ctl, by its configuration
+ * file (IMEX guide, "IMEX Service Config Options"). Pure. */
 #pragma once
 
 #include "base/str.h"
 
-/* Why a pod on the same host, with a network of its own, cannot count on an answer: a sentence fragment with
- * the remedy, static. NULL: when it does not answer, it does not run. The last line with a key counts. */
+/* Why a pod on the same host, with its own network, cannot rely on an answer: a sentence fragment with the
+ * remedy, static. NULL: if it does not answer, it does not run. If a key occurs twice, the last line
+ * counts. */
 const char *imex_command_out_of_reach(struct str config);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_log: what the log of nvidia-imex tells that nothing else does. Foreign text; pure functions of one
- * line. */
+/* imex_log: facts that only the log of nvidia-imex contains. Foreign text; pure functions of one line. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +7,11 @@
 
 #include "base/str.h"
 
-/* "... Identified this node as ID <n> ...": the id that IMEX found for itself by its addresses. */
+/* Finds "... Identified this node as ID <n> ...": the ID that IMEX found for itself by its addresses. */
 bool imex_log_node_id(struct str line, int64_t *ret);
 
-/* Cause and remedy, for people, when the line tells of a fault that no restart mends; NULL otherwise. Static.
- */
+/* Cause and remedy, for people, when the line reports a fault that no restart fixes; NULL otherwise.
+ * Static. */
 const char *imex_log_fault(struct str line);
-/* What the fault begins with when the host's own nvidia-imex is in the way. */
+/* The beginning of the fault when the host's own nvidia-imex holds the session. */
 #define IMEX_LOG_SESSION_TAKEN "another nvidia-imex on this node owns the driver's only IMEX session"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_members: who is in the domain, as somebody told us last, and the file that remembers it over a restart
- * of the container.
+/* imex_members: the members of the domain, as the owner last set them, and the file that keeps them when the
+ * container restarts.
  *
- * The file is only as good as its `identity`: a text by which the embedder recognises its own former self
- * (boot, claim, domain, address). Members of another identity are never loaded, because an index belongs to
- * one daemon only. */
+ * The file is valid for one `identity`: a text by which the owner recognises that an earlier process of its
+ * own wrote the file (boot, claim, domain, address). Members of another identity are never loaded, because an
+ * index belongs to one daemon only. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include "imex/imex_files.h"
 
 #define IMEX_MEMBERS_FILE "members.json"
-/* More than any domain has: a limit for what comes from outside. */
+/* More than any domain has: a limit for input from outside. */
 #define IMEX_MEMBERS_MAX 4096
 
 struct imex_members {
@@ -26,15 +26,15 @@ struct imex_members {
         size_t n_peers;
 };
 
-/* A copy, strings included, that lives in the arena. */
+/* A copy in the arena, including strings. */
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);
 
-/* Boot ids are not kept: they are news, and count only as told since. */
+/* Boot IDs are not saved: they count only if the owner has set them since the start. */
 int imex_members_save(const char *dir, const char *identity, const struct imex_members *m, struct err *e);
-/* ERR_NOT_FOUND when there is no file or it is of another identity. *ret lives in the arena. */
+/* ERR_NOT_FOUND: there is no file, or it has another identity. *ret lives in the arena. */
 int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret,
                       struct err *e);
-/* The pure part of it. */
+/* The pure part of imex_members_load(). */
 int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret,
                        struct err *e);

@@ -2,9 +2,8 @@
 /* imex_runner: runs nvidia-imex for one domain on this node: membership, configuration files, supervision,
  * readiness.
  *
- * It has no notion of a pod: its owner says which slot this node has and who the peers are, and hears what
- * the IMEX process does. Level-triggered:
- * every input is "what should be", repeated freely. Loop thread only. */
+ * It does not know pods: its owner sets this node's slot and the peers, and gets reports about the IMEX
+ * process. Level-triggered: every input is a desired state, and may be repeated. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,75 +31,75 @@ enum { IMEX_REASON_MAX = 400 };
 
 struct imex_report {
         enum imex_phase phase;
-        bool ready;                            /* IMEX says READY and its own id is our index */
-        const char *status;                    /* IMEX's last word, or STARTING / STOPPED / BACKOFF; static */
+        bool ready;         /* IMEX is READY, and its own ID is our index */
+        const char *status; /* the last state that IMEX printed, or STARTING / STOPPED / BACKOFF; static */
         char reason[IMEX_REASON_MAX];          /* when not ready: cause and remedy for people; "" otherwise */
         int64_t index;                         /* the slot it runs with, -1 without */
-        int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */
-        char version[IMEX_VERSION_MAX];        /* that it says it is of; "" unknown */
-        unsigned peers_known, peers_connected; /* without ourselves; connected is a lower bound from -N -j */
+        int64_t node_id;                       /* the ID that IMEX found for itself, -1 unknown */
+        char version[IMEX_VERSION_MAX];        /* as it reports it; "" unknown */
+        unsigned peers_known, peers_connected; /* without this node; connected is a lower bound from -N -j */
         unsigned restarts;
-        /* When a recovery takes longer than recovery_ms: the nodes that it waits for, for people; "" for
+        /* If a recovery takes longer than recovery_ms: the nodes that it waits for, for people; "" for
          * none. */
         char awaited[IMEX_AWAITED_MAX];
-        unsigned renewals; /* how often it was restarted because nobody was left to wait for */
-        /* Whose change is told to nobody: */
-        const struct imex_members *members; /* as they were told last; NULL: never */
-        uint64_t informed_ms;    /* for so long they have been known to be those of now; 0: they may be old */
-        uint64_t waited_ms;      /* how long nvidia-imex has waited for a recovery; 0: it does not */
-        const char *const *seen; /* nodes that were connected since */
+        unsigned renewals; /* how often it was restarted because there was no node left to wait for */
+        /* Changes of these are not reported: */
+        const struct imex_members *members; /* as last set; NULL: never */
+        uint64_t informed_ms;    /* for how long they have been known to be current; 0: they may be old */
+        uint64_t waited_ms;      /* how long nvidia-imex has waited for a recovery; 0: it does not wait */
+        const char *const *seen; /* nodes that were connected since then */
         size_t n_seen;
 };
 
 struct imex_runner_options {    /* the strings are borrowed until imex_runner_free() */
         const char *dir;        /* "/imexd": imexd.cfg, nodes.cfg, members.json */
         const char *hosts_path; /* "/etc/hosts" */
-        const char *run_dir;    /* "/var/run/nvidia-imex": what nvidia-imex remembers over its end */
-        const char *imex_path, *ctl_path; /* looked up in PATH when they hold no slash */
+        const char *run_dir;    /* "/var/run/nvidia-imex": the files that nvidia-imex keeps when it ends */
+        const char *imex_path, *ctl_path; /* looked up in PATH when they contain no slash */
         const char *own_ip;
-        const char *identity; /* whose members.json may be loaded: see imex_members.h */
+        const char *identity; /* members.json is loaded only if it has this identity: see imex_members.h */
         unsigned max_nodes;
-        const struct imex_settings *settings; /* of the operator; borrowed as the strings are; NULL: none */
+        const struct imex_settings *settings; /* the operator's; borrowed like the strings; NULL: none */
 
-        /* Of nvidia-imex, for the kernel's choice of whom to end when memory is short (proc(5)); not below
-         * what ours began with. NULL: it has ours. */
+        /* For nvidia-imex: by this the kernel chooses the process to kill when memory is short (proc(5)). Not
+         * below our own initial value. NULL: the same as ours. */
         const char *oom_score_adj;
 
         /* 0: the default in brackets */
         unsigned server_port;      /* [50000] the same in the whole domain */
         unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
-        unsigned usr1_interval_ms; /* [5500] IMEX ignores a SIGUSR1 within 5 s of the last one, by its own
+        unsigned usr1_interval_ms; /* IMEX ignores a SIGUSR1 within 5 s of the last one, measured by its own
                                       clock */
         unsigned backoff_first_ms, backoff_max_ms, stable_ms; /* [100, 30000, 60000] pause before a restart */
         unsigned ask_first_ms, ask_slow_ms,
-                ask_idle_ms;     /* [20, 1000, 30000] distance of questions to nvidia-imex-ctl */
+                ask_idle_ms;     /* [20, 1000, 30000] interval of queries with nvidia-imex-ctl */
         unsigned ask_timeout_ms; /* [5000] */
         unsigned recovery_ms;    /* [60000] patience with a recovery: see imex_recovery.h */
 
-        /* Never from inside a call of ours; each change once. */
+        /* Called for each change, never from inside a call of this module. */
         void (*changed)(void *u, const struct imex_report *r);
-        void (*stopped)(void *u);                 /* after imex_runner_stop: the process is gone */
+        void (*stopped)(void *u);                 /* after imex_runner_stop(): the process has ended */
         void (*output)(void *u, struct str line); /* a line that nvidia-imex printed */
-        /* Something to log that is no state of IMEX; it is tried again. */
+        /* An error to log that is not a state of IMEX; the runner retries. */
         void (*failing)(void *u, const struct err *e);
         void *u;
 };
 
-/* Starts at once from members.json, if it is ours: *ret_members then tells which (borrowed until the next
- * change), else NULL. */
+/* Starts at once from members.json, if it has our identity: then *ret_members are these members (borrowed
+ * until the next change), otherwise NULL. */
 int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct imex_runner **ret,
                     const struct imex_members **ret_members, struct err *e);
-/* What should be; copied. own_index < 0: not a member (yet): the process is stopped. Remembered in
- * members.json, so that a restarted owner starts from it without asking anybody. */
+/* The desired members; copied. own_index < 0: not a member (yet): the process is stopped. Saved in
+ * members.json, so that a restarted owner can start from it without the API server. */
 void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m);
-/* Whether the members are known to be those of now, as far as the owner knows. False at first, and
- * while the owner does not know: then nobody counts as rebooted or gone. */
+/* Whether the owner knows that the members are current. False at first. While it is false, no node counts as
+ * rebooted or removed. */
 void imex_runner_set_current(struct imex_runner *a, bool current);
-/* What it points to is valid until the next turn. */
+/* Pointers in the report are valid until the next turn. */
 void imex_runner_report(struct imex_runner *a, struct imex_report *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */
 void imex_runner_stop(struct imex_runner *a);
-/* nvidia-imex had to be killed when it was to end last, so that its peers do not know of the end. */
+/* At its last stop nvidia-imex had to be killed, so its peers do not know that it ended. */
 bool imex_runner_killed(const struct imex_runner *a);
 /* Not from inside a callback. NULL is allowed. */
 void imex_runner_free(struct imex_runner *a);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_settings: what an operator sets in the configuration file of nvidia-imex, beside what the driver
- * needs.
+/* imex_settings: the settings of an operator for the configuration file of nvidia-imex, in addition to the
+ * driver's own.
  *
  * The text is a JSON object of strings, {"IMEX_NODE_DISCONNECTED_GRACE_TIME": "60"}, as the Go driver's chart
- * takes it in resources.computeDomains.imex.config. The Go driver refuses IMEX_CMD_BIND_INTERFACE_IP,
- * IMEX_NODE_CONFIG_FILE and line breaks (kubernetes-sigs/dra-driver-nvidia-gpu#1497); here every key that the
- * driver relies on is refused, each with the reason. Keys that are not known are passed on: nvidia-imex
- * knows what its version understands. Pure. */
+ * accepts it in resources.computeDomains.imex.config. The Go driver rejects IMEX_CMD_BIND_INTERFACE_IP,
+ * IMEX_NODE_CONFIG_FILE and line breaks (kubernetes-sigs/dra-driver-nvidia-gpu#1497). This module rejects
+ * every key that the driver relies on, each with the reason. Unknown keys are passed on: nvidia-imex knows
+ * which keys its version supports. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -20,5 +20,5 @@ struct imex_settings {
         size_t n_pairs;
 };
 
-/* "" is no settings. What is returned lives in `a`. ERR_INVALID names the key and says why it is refused. */
+/* "" means no settings. The result lives in `a`. ERR_INVALID names the key and the reason. */
 int imex_settings_parse(const char *text, struct arena *a, struct imex_settings *ret, struct err *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_state: the file in the domain directory by which a daemon tells the kubelet plugin on the same node
+/* imex_state: the file in the domain's folder by which a daemon shows the kubelet plugin on the same node
  * that its IMEX process is ready.
  *
- * The daemon replaces the file atomically and holds an open-file-description write lock on the file that is
- * in place for as long as it lives; a file nobody holds locked was left behind by a dead daemon. The reader
- * opens without following links, reads at most 4 KiB and asks for the lock's holder without taking it
+ * The daemon replaces the file atomically, and holds an open-file-description write lock on the present file
+ * while it lives. A file without a lock was left by a daemon that has ended. The reader opens it without
+ * following links, reads at most 4 KiB, and queries the holder of the lock without taking it
  * (F_OFD_GETLK). */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define IMEX_STATE_FILE "state.json"
 
-/* "<fabric>/<domain UID>/<index>/<epoch>": a clique id has 63 bytes at most. */
+/* "<clique ID>/<domain UID>/<index>/<epoch>": a clique ID has 63 bytes at most. */
 enum { IMEX_ASSIGNMENT_MAX = 160 };
 
 struct imex_state {
@@ -25,29 +25,29 @@ struct imex_state {
         char claim_uid[37]; /* of the daemon's claim */
         char pod_uid[37];
         int64_t index;      /* -1 on a node without fabric */
-        int64_t generation; /* grows with each write of one daemon */
+        int64_t generation; /* increases with each write of one daemon */
         bool ready;
-        char status[40];  /* of api/states.def: IMEX's word or ours */
+        char status[40];  /* of api/states.def: a state of IMEX or of the daemon */
         char reason[200]; /* for people, when not ready */
-        /* The assignment in which it is ready (model/assignment_id), where one process serves many domains in
-         * turn; "" of a daemon that serves one domain all its life, which claim_uid names. */
+        /* The assignment in which it is ready (model/assignment_id), if one process serves many domains in
+         * turn. "" for a daemon that serves one domain until it ends, which claim_uid identifies. */
         char assignment[IMEX_ASSIGNMENT_MAX];
         char version[40]; /* of nvidia-imex; "" unknown */
-        /* The daemon has got SIGTERM, and ends when no claim of its domain is prepared. It stays true in the
-         * file of a daemon that has ended since. */
+        /* The daemon has received SIGTERM, and ends when no claim of its domain is prepared. Stays true in
+         * the file after the daemon has ended. */
         bool terminating;
 };
 
-/* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops
+/* Writer. *lock_fd is -1 before the first write. It holds the lock of the newest file; closing it releases
  * the lock. On failure the old file stays in place, and locked. */
 int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, struct err *e);
 
-/* Reader: ERR_NOT_FOUND when there is none; *ret_held tells whether a living process holds it. */
+/* Reader. ERR_NOT_FOUND: there is no file. *ret_held: a living process holds the lock. */
 int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, struct err *e);
 
-/* The reader's pure part. Members it does not know are ignored; those it knows must all be there and fit. */
+/* The reader's pure part. Unknown members are ignored; the known ones must all exist and be valid. */
 int imex_state_parse(struct str text, struct imex_state *ret, struct err *e);
 
-/* The plugin's rule, pure: may this state release a channel? NULL when yes, else the reason. */
+/* The plugin's rule, pure: NULL when this state may release a channel, otherwise the reason. */
 const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id,
                                const char *daemon_claim_uid);
