@@ -12,7 +12,7 @@
 
 struct child {
         struct process *process; /* NULL: could not be started, or has ended */
-        struct loop_timer timer; /* the time-out, then the grace of the killed; at once for a failed start */
+        struct loop_timer timer; /* the time-out, then the grace after the kill; at once for a failed start */
         struct buf out;
         size_t max_output;
         bool timed_out;
@@ -37,7 +37,7 @@ static void finish(struct child *c, struct child_result r) {
         destroy(c);
 }
 
-/* What exceeds the limit is read and dropped, so that the child does not block. */
+/* Output beyond the limit is read and dropped, so that the child does not block. */
 static void on_output(void *u, const char *p, size_t n) {
         struct child *c = u;
         size_t room = c->max_output - c->out.n;
@@ -66,7 +66,7 @@ static void on_timer(void *u) {
                 process_kill(c->process);
                 loop_timer_start(&c->timer, PROCESS_REAP_GRACE_MS);
         } else {
-                /* The caller is answered without it: nobody shall wait for the kernel to let go of it. */
+                /* The caller gets its answer now: it must not wait until the kernel releases the process. */
                 process_free(TAKE(c->process));
                 finish(c, (struct child_result){ .exit_status = -1, .term_signal = SIGKILL });
         }

@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WIDE = 1 << 20 }; /* what anybody may ask for: /proc/sys/fs/pipe-max-size */
+enum { WIDE = 1 << 20 }; /* the limit for unprivileged programs: /proc/sys/fs/pipe-max-size */
 
-/* A pipe that can be written to takes PIPE_BUF bytes without waiting (pipe(7)), and a socket is asked not to
- * wait. O_NONBLOCK would be a property of the open file, and so of every program that shares it. Between the
- * question and the write only a child of ours could fill the pipe. */
+/* A writable pipe accepts PIPE_BUF bytes without waiting (pipe(7)), and sockets are written with
+ * MSG_DONTWAIT. O_NONBLOCK would change the open file, and so every program that shares it. Between poll and
+ * write only a child of ours could fill the pipe. */
 static bool takes(void) {
         struct pollfd f = { .fd = STDERR_FILENO, .events = POLLOUT };
         return poll(&f, 1, 0) == 1 && f.revents & POLLOUT;

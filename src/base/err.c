@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* What is formatted is cut at its end only beyond this; a piece of text in it is rarely longer than `msg`. */
+/* Formatted text is cut at its end only beyond TEXT_MAX; a piece of it is rarely longer than `msg`. */
 enum { TEXT_MAX = 4096, HEAD = ERR_MSG_SIZE / 3 };
 
 /* Puts the text into e->msg, without its middle when it is too long. */
@@ -30,7 +30,7 @@ static void fit(struct err *e, const char *text) {
         to[head + sizeof gap - 1 + tail.n] = '\0';
 }
 
-/* Formats e->msg and adds ": <behind>", for which there is room in any case. */
+/* Formats e->msg and appends ": <behind>", which always fits. */
 static void __attribute__((format(printf, 3, 0)))
 format(struct err *e, const char *behind, const char *fmt, va_list ap) {
         char text[TEXT_MAX];
@@ -56,7 +56,7 @@ int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...) {
 static enum err_kind kind_of_errno(int errnum) {
         static const struct {
                 enum err_kind kind;
-                int errnum[16]; /* 0 behind the last */
+                int errnum[16]; /* 0 after the last */
         } kinds[] = {
                 { ERR_NOT_FOUND, { ENOENT, ENOTDIR } },
                 { ERR_DENIED, { EACCES, EPERM, EROFS } },

@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 int file_read_fd(int fd, const char *name, size_t limit, char **ret, size_t *ret_n, struct err *e) {
-        /* /proc and /sys files have no size, so the buffer grows with what is read. */
+        /* Files of /proc and /sys have no size, so the buffer grows while reading. */
         size_t cap = 512, n = 0;
         _cleanup_(freep) char *p = xmalloc(cap);
         for (;;) {
@@ -49,7 +49,7 @@ int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct 
 
 int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e) {
         struct stat st;
-        /* O_NONBLOCK: a FIFO put in the file's place must not hang us. */
+        /* O_NONBLOCK: a FIFO in the file's place must not block us. */
         _cleanup_(closep) int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return err_errno(e, errno, "open '%s'", path);
@@ -89,7 +89,7 @@ static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool d
         _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd < 0)
                 return err_errno(e, errno, "create '%s'", tmp);
-        /* The mode asked for, whatever the umask. */
+        /* The requested mode, independent of the umask. */
         if (fchmod(fd, mode) < 0)
                 return err_errno(e, errno, "chmod '%s'", tmp);
         if (file_write_all(fd, tmp, data, n, e) < 0)
@@ -109,7 +109,7 @@ static int replace(const char *path, const void *data, size_t n, mode_t mode, bo
                 slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
         _cleanup_(freep) char *tmp = xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path,
                                                (int)getpid(), atomic_fetch_add(&serial, 1));
-        (void)unlink(tmp); /* of an earlier process with our pid */
+        (void)unlink(tmp); /* left by an earlier process with our PID */
         if (fill(tmp, data, n, mode, durable, ret, e) < 0) {
                 unlink(tmp);
                 return -1;
@@ -188,7 +188,7 @@ int file_boot_id(const char *path, char ret[static 37], struct err *e) {
                 return -1;
         struct str id = str_trim((struct str){ text, n });
         if (id.n == 0 || id.n > 36)
-                return err_set(e, ERR_INVALID, 0, "'%s' holds no boot id", path);
+                return err_set(e, ERR_INVALID, 0, "'%s' contains no boot ID", path);
         memcpy(ret, id.p, id.n);
         ret[id.n] = '\0';
         return 0;

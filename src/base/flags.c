@@ -27,7 +27,7 @@ static const char *env_name(const struct flag *f, char buf[static ENV_NAME_MAX])
         return buf;
 }
 
-/* Units of a Go duration in milliseconds; "ms" before "m" and "s", because the longest match wins. */
+/* Units of a Go duration in milliseconds; "ms" before "m" and "s", because the first match counts. */
 static const struct {
         const char *suffix;
         double ms;
@@ -46,7 +46,7 @@ static int parse_duration_ms(const char *text, int64_t *ret) {
         while (*p) {
                 if (!isdigit((unsigned char)*p) && *p != '.')
                         return -1;
-                /* strtod alone would also take exponents, hexadecimal numbers and "inf" */
+                /* strtod alone would also accept exponents, hexadecimal numbers and "inf" */
                 char number[32];
                 size_t n = strspn(p, "0123456789.");
                 char *end = NULL;
@@ -95,7 +95,7 @@ static int set_value(const struct flag *f, const char *text, const char *origin,
         }
 }
 
-/* An empty variable counts as unset but for strings: a chart renders "" for a value that nobody gave. */
+/* An empty variable counts as unset, except for strings: a chart renders "" for a value that is not set. */
 static int set_from_env(const struct flag *f, struct err *e) {
         char buf[ENV_NAME_MAX];
         const char *names[] = { env_name(f, buf), f->alt_env };
@@ -116,7 +116,7 @@ static const struct flag *find(const struct flag *flags, const char *name, size_
         return NULL;
 }
 
-/* One argument that begins with '-'; *i moves on when the value is the argument after it. */
+/* One argument that begins with '-'. Increments *i if the value is the next argument. */
 static int set_from_arg(const struct flag *flags, int argc, char **argv, int *i, struct err *e) {
         const char *name = argv[*i] + 1;
         if (*name == '-')
@@ -157,7 +157,7 @@ int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, 
                 else if (set_from_arg(flags, argc, argv, &i, e) < 0)
                         return -1;
         }
-        /* Whoever asks for help need not know yet what is required. */
+        /* With --help, required flags may be missing. */
         for (const struct flag *f = flags; f->name && !help; f++) {
                 char buf[ENV_NAME_MAX];
                 if (f->required && f->type == FLAG_STR && !*str_or(*(const char **)f->dest, ""))

@@ -17,28 +17,27 @@
 
 enum {
         MAX_BODY = 32 << 20,
-        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our
-         * transfers: its default, which is also the largest DATA frame, so that a frame is not cut. */
+        /* libcurl allocates this much for each transfer in progress, and most of our transfers are idle
+         * watches. It is libcurl's default, and the largest DATA frame, so frames are not split. */
         BUFFER_BYTES = 16 << 10,
         /* The most that libcurl allows. Streams without data of their own read for the others on their
-         * connection, as much as there is; what does not fit into the other's buffer stops the reading, and
-         * libcurl 7.88 may not see the end of that answer until anything else arrives. */
+         * connection, as much as there is. If it does not fit into the other's buffer, reading stops, and
+         * libcurl 7.88 may notice the end of that answer only when something else arrives. */
         LARGE_BUFFER_BYTES = 512 << 10,
         UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
         CONNECT_TIMEOUT_MS = 10000,
-        /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2
-           pings. */
+        /* A dead host is noticed 15 to 45 s after the last byte, as with client-go's HTTP/2 pings. */
         KEEPALIVE_S = 15,
         USER_TIMEOUT_MS = 30000,
-        /* So long must somebody have waited, and nobody have received anything, before a server that TCP
-         * finds healthy is taken for hung. */
+        /* A server that TCP finds healthy counts as hung when a call has waited this long, and no call has
+         * received anything in that time. */
         SILENCE_MS = 30000,
 };
 
 enum call_state {
         CALL_WAITING,   /* started from inside libcurl: added when it returns */
         CALL_ACTIVE,    /* libcurl has it */
-        CALL_FAILED,    /* its connection was given up: done is called in the next turn */
+        CALL_FAILED,    /* its connection was dropped: done is called in the next turn */
         CALL_CANCELLED, /* cancelled from inside libcurl: released when it returns */
         CALL_DONE,      /* inside its done callback */
 };
@@ -47,7 +46,7 @@ enum { CALL_MAGIC = 0xca11ed01, CLIENT_MAGIC = 0x0c11e970, SOCKET_MAGIC = 0x50c3
 
 struct http_call {
         unsigned magic;
-        TAILQ_ENTRY(http_call) entry; /* in client->calls, whatever its state */
+        TAILQ_ENTRY(http_call) entry; /* in client->calls, in every state */
         struct http_client *client;
         enum call_state state;
         CURL *easy;
@@ -57,15 +56,15 @@ struct http_call {
         struct buf answer;
         uint64_t started_ms;
         int retry_after_s;
-        int poll_error; /* the client's, when its connection was given up */
+        int poll_error; /* the client's poll_error when its connection was dropped */
         http_data_fn *data;
-        http_head_fn *head; /* until it has been called */
+        http_head_fn *head; /* NULL after it has been called */
         http_done_fn *done;
         void *u;
         char reason[CURL_ERROR_SIZE];
 };
 
-/* A socket of libcurl's. */
+/* A socket of libcurl. */
 struct http_socket {
         unsigned magic;
         struct loop_fd poll;
@@ -82,11 +81,11 @@ struct http_client {
         struct loop_turn next_turn;
         TAILQ_HEAD(, http_call) calls;
         LIST_HEAD(, http_socket) sockets;
-        struct guard guard; /* of callbacks, ours and libcurl's */
+        struct guard guard; /* for callbacks, our own and libcurl's */
         bool in_curl;       /* libcurl refuses calls from inside its callbacks */
-        bool unsettled;     /* calls in another state than ACTIVE exist */
+        bool unsettled;     /* some calls are in another state than ACTIVE */
         bool reconnect;
-        int poll_error; /* why, as libuv says it; 0: the server is silent */
+        int poll_error; /* the reason, as a libuv error; 0: the server is silent */
         uint64_t last_byte_ms;
         uint64_t asked_ms; /* when the first call since the last byte was started */
         unsigned silence_ms;
@@ -94,7 +93,7 @@ struct http_client {
         char *base_url, *user_agent;
         struct http_tls *tls; /* NULL without TLS */
         bool secure;
-        bool local; /* a loopback address is never behind a proxy */
+        bool local; /* a loopback address never uses a proxy */
         struct curl_slist *connect_to_list;
         const char *(*token)(void *u);
         void *token_u;
@@ -137,8 +136,7 @@ static void on_timer(void *u) {
         leave(c);
 }
 
-/* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would
- * never let libuv poll. */
+/* 0 ms means the next turn: a timer of 0 ms that restarts in its own callback would never let libuv poll. */
 static int set_timer(CURLM *multi, long ms, void *u) {
         struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         if (ms <= 0)
@@ -162,7 +160,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
         struct http_socket *s = socket_u;
 
         if (what == CURL_POLL_REMOVE) {
-                /* libcurl closes the descriptor right after. */
+                /* libcurl closes the descriptor immediately afterwards. */
                 if (s) {
                         curl_multi_assign(c->multi, fd, NULL);
                         socket_drop(s);
@@ -174,8 +172,8 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 s->magic = SOCKET_MAGIC;
                 s->client = c;
                 s->fd = fd;
-                /* The kernel may poll no more sockets for us: the calls fail as those of any connection that
-                 * is given up. */
+                /* The kernel may refuse to poll more sockets: then the calls fail like those of any dropped
+                 * connection. */
                 int r = loop_fd_init(&s->poll, c->loop, fd, on_socket, s);
                 if (r < 0) {
                         free(s);
@@ -191,7 +189,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
         return 0;
 }
 
-/* libcurl's own way leaves the socket open in programs that we start. */
+/* libcurl's own function leaves the socket open in programs that we start. */
 static curl_socket_t open_socket(void *u, curlsocktype purpose, struct curl_sockaddr *a) {
         const unsigned ms = USER_TIMEOUT_MS;
         const int on = 1;
@@ -199,10 +197,10 @@ static curl_socket_t open_socket(void *u, curlsocktype purpose, struct curl_sock
 
         if (fd < 0)
                 return CURL_SOCKET_BAD;
-        /* Best effort: without it a dead host is only noticed by the callers' own time-outs. */
+        /* Best effort: without it a dead host is noticed only by the callers' own time-outs. */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
-        /* The kernel may choose a port that somebody beside us means to listen at, nvidia-imex at 50000: he
-         * can when both have said so. */
+        /* The kernel may choose a port at which another program on this address will listen, as nvidia-imex
+         * at 50000. It still can if both have set this. */
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         return fd;
 }
@@ -217,14 +215,14 @@ static void multi_open(struct http_client *c) {
         curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
 }
 
-/* All calls have left it. */
+/* There are no calls left in it. */
 static void multi_close(struct http_client *c) {
         struct http_socket *s;
         c->in_curl = true;
         curl_multi_cleanup(c->multi);
         c->in_curl = false;
         c->multi = NULL;
-        /* Not every version of libcurl takes its sockets back when it ends. */
+        /* Some versions of libcurl do not report their sockets as closed when they end. */
         while ((s = LIST_FIRST(&c->sockets)))
                 socket_drop(s);
         loop_timer_stop(&c->timer);
@@ -239,8 +237,8 @@ static void call_release(struct http_call *call) {
         if (call->state == CALL_ACTIVE || call->state == CALL_CANCELLED)
                 curl_multi_remove_handle(c->multi, call->easy);
         TAILQ_REMOVE(&c->calls, call, entry);
-        /* Never kept for another call: curl_easy_reset() of Debian 12's libcurl forgets the size of the
-         * receive buffer, but not the buffer, which then overflows. */
+        /* Never reused for another call: curl_easy_reset() of Debian 12's libcurl resets the size of the
+         * receive buffer, but keeps the buffer, which then overflows. */
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
         http_tls_unref(call->tls);
@@ -294,7 +292,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
         return n;
 }
 
-/* Returning another number than n ends the transfer. */
+/* A return value other than n ends the transfer. */
 static size_t on_data(char *p, size_t size, size_t n, void *u) {
         struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
 
@@ -315,7 +313,7 @@ static void header_add(struct http_call *call, const char *name, const char *val
         struct curl_slist *l = curl_slist_append(call->headers, line);
         BUG_ON(!l);
         call->headers = l;
-        wipe(line); /* it may have been the token */
+        wipe(line); /* it may contain the token */
 }
 
 static void set_blob(CURL *h, CURLoption option, char *pem) {
@@ -330,13 +328,13 @@ static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *u) {
         return CURLE_OK;
 }
 
-/* libcurl lets calls share a connection only when these texts are equal, which is what keeps those of a new
- * set off a connection that was made with the old one. */
+/* libcurl lets calls share a connection only if these texts are equal. So calls with a new set do not use a
+ * connection that was made with the old one. */
 static void set_tls_options(const struct http_tls_set *t, CURL *h) {
         curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
         if (t->ca_pem) {
-                /* Not the machine's authorities beside the cluster's own. Newer versions of libcurl take NULL
-                 * for their built-in defaults: hence a store of ours in the place of whatever they load. */
+                /* Only the cluster's authorities, not also the machine's. For newer versions of libcurl, NULL
+                 * means their built-in defaults, so our store replaces whatever they load. */
                 curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
                 curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
                 set_blob(h, CURLOPT_CAINFO_BLOB, t->ca_pem);
@@ -351,18 +349,18 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-        if (c->secure) /* ALPN tells at once whether the connection can be shared; without TLS only an answer
-                          would */
+        if (c->secure) /* with ALPN the handshake shows whether the connection can be shared; without TLS only
+                          an answer does */
                 curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
-        curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* what the caller encoded is not to be tidied up */
+        curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* the caller's encoded path must not be normalised */
         curl_easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER_BYTES);
         curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
         curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-        /* A thread that resolves a name is left to itself when its call ends: joining it stops the loop for
-         * as long as the name servers are silent. */
+        /* A thread that resolves a name is detached when its call ends: joining it would stop the loop for as
+         * long as the name servers are silent. */
         curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L);
         if (c->local)
                 curl_easy_setopt(h, CURLOPT_PROXY, "");
@@ -383,8 +381,8 @@ static void set_call_options(struct http_call *call, const struct http_request *
         curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
         curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)(r->large ? LARGE_BUFFER_BYTES : BUFFER_BYTES));
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
-        /* Lists are JSON, a tenth of it when packed, and servers pack them when asked. The events of a stream
-         * would wait for the packer to have enough. */
+        /* Lists are JSON, which gzip reduces to a tenth. The events of a stream would wait until the
+         * compressor has enough data. */
         if (!r->data)
                 curl_easy_setopt(h, CURLOPT_ACCEPT_ENCODING, "gzip");
         curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, (long)r->fresh);
@@ -441,7 +439,8 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         TAILQ_INSERT_TAIL(&c->calls, call, entry);
         if (c->asked_ms <= c->last_byte_ms)
                 c->asked_ms = call->started_ms;
-        /* A connection that is about to be given up takes no calls: it may be the one whose socket failed. */
+        /* A connection that is about to be dropped takes no new calls: it may be the one whose socket
+         * failed. */
         if (c->in_curl || c->reconnect) {
                 call->state = CALL_WAITING;
                 c->unsettled = true;
@@ -462,9 +461,9 @@ void http_cancel(struct http_call *call) {
         }
 }
 
-/* ---- ends ---- */
+/* ---- the end of a call ---- */
 
-/* OpenSSL's words for the alert with which a server refuses a client's certificate. */
+/* OpenSSL's texts for the alert by which a server rejects a client certificate. */
 static bool is_about_us(const char *reason) {
         return strstr(reason, "alert") && (strstr(reason, "certificate") || strstr(reason, "unknown ca"));
 }
@@ -479,18 +478,18 @@ static void tls_failure(const struct http_call *call, CURLcode result, const cha
         } else if (is_about_us(reason)) {
                 err_set(e, ERR_RETRY, (int)result, "TLS: %s: the server %s", reason,
                         call->tls->cert_pem
-                                ? "refuses the client certificate: have it renewed, or signed by an "
+                                ? "rejects the client certificate: renew it, or have it signed by an "
                                   "authority that the server trusts"
                                 : "wants a client certificate");
         } else {
                 err_set(e, ERR_RETRY, (int)result, "TLS: %s", reason);
         }
-        /* Its cause may be a change that nobody has told us of. */
+        /* An unnoticed change of the files may be the cause. */
         http_tls_check(call->client->tls);
 }
 
-/* What libcurl says, and whether it is about certificates or about the way to the server. With TLS 1.3 the
- * server refuses a client's certificate after the handshake, where libcurl sees a failed read. */
+/* libcurl's error, and whether it concerns certificates or the connection to the server. With TLS 1.3 the
+ * server rejects a client certificate after the handshake, and libcurl reports a failed read. */
 static void failure(const struct http_call *call, CURLcode result, struct err *e) {
         const char *reason = str_or(call->reason, curl_easy_strerror(result));
 
@@ -521,7 +520,7 @@ static void call_finish(struct http_call *call, CURLcode result) {
                                 uv_strerror(call->poll_error));
                 else
                         err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT,
-                                "the server is silent, its connection was given up");
+                                "the server is silent, so its connection was dropped");
                 r.transport = &e;
         } else if (result != CURLE_OK) {
                 failure(call, result, &e);
@@ -555,8 +554,8 @@ static void give_up_connection(struct http_client *c) {
         multi_open(c);
 }
 
-/* How long the server owes an answer, to this call or to others before it, and has said nothing to anybody.
- */
+/* For how long the server has owed an answer, to this call or to earlier ones, and sent nothing to any
+ * call. */
 static uint64_t silent_for(const struct http_call *call) {
         const struct http_client *c = call->client;
         return uv_now(c->loop) - (call->started_ms <= c->last_byte_ms ? c->last_byte_ms : c->asked_ms);
@@ -589,8 +588,8 @@ static struct http_call *next_unsettled(struct http_client *c) {
         return NULL;
 }
 
-/* What could not be done inside libcurl is done behind it: ended calls are told, cancelled ones released, new
- * ones begun. */
+/* Does what was not possible inside libcurl: reports ended calls, releases cancelled ones, starts new
+ * ones. */
 static void settle(struct http_client *c) {
         struct http_call *call;
 
@@ -622,7 +621,7 @@ void http_give_up(struct http_call *call) {
 
 /* ---- the client ---- */
 
-/* A certificate name other than the address: the URL carries the name, and the connection is made to the
+/* For a certificate name that differs from the address: the URL carries the name, and the connection uses the
  * address. */
 static int use_server_name(struct http_client *c, const char *name, struct err *e) {
         CURLU *u = curl_url();
@@ -635,14 +634,14 @@ static int use_server_name(struct http_client *c, const char *name, struct err *
             curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
-                err_set(e, ERR_INVALID, 0, "server address '%s' is no http or https URL", c->base_url);
+                err_set(e, ERR_INVALID, 0, "server address '%s' is not an http or https URL", c->base_url);
                 goto out;
         }
         c->local = streq(host, "localhost") || str_starts(host, "127.") || streq(host, "[::1]");
         if (name) {
                 if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
                     curl_url_get(u, CURLUPART_URL, &url, CURLU_NO_DEFAULT_PORT) != CURLUE_OK) {
-                        err_set(e, ERR_INVALID, 0, "TLS server name '%s' is no host name", name);
+                        err_set(e, ERR_INVALID, 0, "TLS server name '%s' is not a host name", name);
                         goto out;
                 }
                 _cleanup_(freep) char *rule = xasprintf("%s:%s:%s:%s", name, port, host, port);

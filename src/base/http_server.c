@@ -27,19 +27,19 @@ enum {
 const struct http_limits http_limits_default = {
         .connections = 32,
         .request_ms = 10000,
-        .idle_ms = 90000, /* Prometheus asks once a minute, as a rule */
+        .idle_ms = 90000, /* Prometheus usually scrapes once a minute */
         .answers_bytes = 256 << 10,
 };
 
 struct conn {
         TAILQ_ENTRY(conn) link;
         struct crowd_addr addr;
-        int fd; /* the daemon's */
+        int fd; /* libmicrohttpd's */
         uint64_t active_ms, ends_ms;
-        bool ended; /* shut down; the daemon closes it when it comes to it */
+        bool ended; /* shut down; libmicrohttpd closes it later */
 };
 
-/* What a request holds until its answer is taken. */
+/* Memory that a request holds until its answer has been read. */
 struct request {
         size_t bytes;
 };
@@ -56,9 +56,9 @@ struct http_server {
         const struct http_limits *limits;
         TAILQ_HEAD(, conn) conns;
         size_t answers_bytes;
-        struct answer made; /* a long one of this turn: nothing changes before the next */
+        struct answer made; /* the long answer of this turn: nothing changes before the next turn */
         struct MHD_Daemon *daemon;
-        struct loop_fd poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
+        struct loop_fd poll; /* on libmicrohttpd's epoll descriptor, which has all its sockets */
         struct loop_timer timer;
         http_handler_fn *fn;
         void *u;
@@ -69,7 +69,7 @@ struct http_server {
 
 static const char plain[] = "text/plain; charset=utf-8";
 
-/* NULL: there is no memory for it. */
+/* NULL: out of memory. */
 static struct MHD_Response *response(const char *content_type, struct str body,
                                      enum MHD_ResponseMemoryMode mode) {
         struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, mode);
@@ -83,7 +83,7 @@ static struct MHD_Response *response(const char *content_type, struct str body,
         return r;
 }
 
-/* What is wrong with a request, in words. */
+/* Answers with an error, and a text that explains it. */
 static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *words) {
         struct MHD_Response *r = response(plain, str_from(words), MHD_RESPMEM_PERSISTENT);
         if (!r)
@@ -97,7 +97,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *
         return ok;
 }
 
-/* Those who are being answered with it have it still. */
+/* Requests that are being answered keep their reference to the response. */
 static void forget(struct answer *a) {
         if (a->response)
                 MHD_destroy_response(a->response);
@@ -105,7 +105,7 @@ static void forget(struct answer *a) {
         *a = (struct answer){ 0 };
 }
 
-/* Without a response when it is too large, or there is no memory. */
+/* response is NULL when it is too large, or memory is out. */
 static struct answer make(const struct http_server *s, const char *path) {
         struct buf out = BUF_INIT(MAX_BODY);
         const char *content_type = plain;
@@ -136,8 +136,8 @@ static enum MHD_Result answer_with(struct http_server *s, struct MHD_Connection 
         return MHD_queue_response(c, (unsigned)a->status, a->response);
 }
 
-/* Answers in the first call of a request close the connection: the daemon cannot know that no body follows.
- */
+/* An answer in the first call for a request closes the connection: libmicrohttpd cannot know that no body
+ * follows. */
 static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *upload, size_t *upload_n, void **state) {
         struct http_server *s = u;
@@ -182,7 +182,8 @@ static void on_completed(void *u, struct MHD_Connection *c, void **state,
         conn->ends_ms = conn->active_ms + s->limits->idle_ms;
 }
 
-/* Connections. The daemon has no function that closes one: it finds this one ended by its peer. */
+/* Connections. libmicrohttpd has no function that closes one. After the shutdown it finds that the peer has
+ * ended it. */
 
 static void end(struct conn *c) {
         c->ended = true;
@@ -196,7 +197,7 @@ static void make_room(struct http_server *s) {
         TAILQ_FOREACH (c, &s->conns, link) {
                 if (c->ended || n == CROWD_MAX)
                         continue;
-                /* A new one has no request yet: to be unfinished says nothing here, its age does. */
+                /* A new connection has no request yet, so `unfinished` means nothing here. Its age counts. */
                 m[n] = (struct crowd_member){ .addr = c->addr, .since_ms = c->active_ms };
                 of[n++] = c;
         }
@@ -267,7 +268,7 @@ static int bind_address(const struct addrinfo *a) {
         return TAKE_FD(fd);
 }
 
-/* The same for the first address of a host; without a host, for all addresses of a family. */
+/* The same for the first address of a host; without a host, for all addresses of the family. */
 static int bind_host(const char *endpoint, const char *host, const char *port, int family, struct err *e) {
         const struct addrinfo hints = { .ai_family = family,
                                         .ai_socktype = SOCK_STREAM,
@@ -293,7 +294,7 @@ static int listen_on(const char *endpoint, struct err *e) {
         if (*name)
                 return bind_host(endpoint, name, colon + 1, AF_UNSPEC, e);
 
-        /* All addresses of both families, or of IPv4 where the kernel has no IPv6. */
+        /* All addresses of both families, or only of IPv4 if the kernel has no IPv6. */
         int fd = bind_host(endpoint, NULL, colon + 1, AF_INET6, e);
         if (fd < 0 && (e->code == EAFNOSUPPORT || e->code == EADDRNOTAVAIL))
                 fd = bind_host(endpoint, NULL, colon + 1, AF_INET, e);

@@ -18,11 +18,11 @@ enum { MAX_FILE = 1 << 20, N_FILES = 3 };
 struct http_tls {
         uv_loop_t *loop;
         struct loop_turn turn;
-        /* The authorities, the certificate, the key; NULL: no file. */
+        /* Authorities, certificate, key; NULL: no file. */
         char *file[N_FILES];
         struct watch_file watch[N_FILES], data_watch[N_FILES];
         struct http_tls_set *set;
-        bool unwatched; /* yet to be told */
+        bool unwatched; /* still to be reported */
         struct err watch_err;
         void (*changed)(void *u, const struct err *e);
         void *u;
@@ -41,7 +41,7 @@ void http_tls_unref(struct http_tls_set *s) {
         free(s);
 }
 
-/* "client key '/path'", or without a path where it came with the configuration. */
+/* "client key '/path'", or without a path if the configuration itself contains it. */
 static int invalid(struct err *e, const char *what, const char *file, const char *why) {
         ERR_clear_error();
         if (file)
@@ -49,8 +49,8 @@ static int invalid(struct err *e, const char *what, const char *file, const char
         return err_set(e, ERR_INVALID, 0, "%s of the configuration %s", what, why);
 }
 
-/* All certificates of the text, the first into *ret_first when asked for, all into the store when there is
- * one. Text around them is allowed, as in bundles. */
+/* Reads all certificates of the text: the first into *ret_first, all into the store; both may be NULL. Text
+ * around the certificates is allowed, as in bundles. */
 static int read_certs(const char *pem, X509_STORE *store, X509 **ret_first, const char *what,
                       const char *file, struct err *e) {
         BIO *b = BIO_new_mem_buf(pem, -1);
@@ -69,17 +69,18 @@ static int read_certs(const char *pem, X509_STORE *store, X509 **ret_first, cons
                         X509_free(x);
         }
         BIO_free(b);
-        /* The search for a next one ends with this error; with another one, a certificate is damaged. */
+        /* The search for another certificate ends with this error. With any other error, a certificate is
+         * damaged. */
         if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
                 return invalid(e, what, file, "is cut off or damaged: put a whole PEM file there");
         ERR_clear_error();
-        return n ? 0 : invalid(e, what, file, "holds no certificate: put PEM text there");
+        return n ? 0 : invalid(e, what, file, "contains no certificate: put PEM text there");
 }
 
 static int check_key(const struct http_tls_set *s, X509 *cert, const char *cert_file, const char *key_file,
                      struct err *e) {
         BIO *b = BIO_new_mem_buf(s->key_pem, -1);
-        char no_password[] = ""; /* nobody is here to be asked for one */
+        char no_password[] = ""; /* there is no one to ask for a password */
         EVP_PKEY *key;
         int fits;
 
@@ -97,7 +98,7 @@ static int check_key(const struct http_tls_set *s, X509 *cert, const char *cert_
                                    "does not belong to the client key: replace both");
 }
 
-/* Takes the three texts, any of which may be NULL. */
+/* Copies the three texts. Each may be NULL. */
 static int set_new(char *const pem[N_FILES], char *const file[N_FILES], struct http_tls_set **ret,
                    struct err *e) {
         struct http_tls_set *s = xnew(struct http_tls_set);
@@ -107,12 +108,12 @@ static int set_new(char *const pem[N_FILES], char *const file[N_FILES], struct h
         *s = (struct http_tls_set){ .refs = 1, .ca_pem = pem[0], .cert_pem = pem[1], .key_pem = pem[2] };
         s->trusted = !s->ca_pem ? xstrdup("the authorities of this system")
                      : file[0]  ? xasprintf("the authorities in '%s'", file[0])
-                                : xstrdup("the authority that the configuration holds");
+                                : xstrdup("the authority in the configuration");
         if (s->ca_pem) {
                 s->store = X509_STORE_new();
                 BUG_ON(!s->store);
-                /* As libcurl sets its own up, and as Go understands a pool: what is listed is trusted, a root
-                 * or not. */
+                /* As in libcurl's own stores and Go's pools: every listed certificate is trusted, also if it
+                 * is not a root. */
                 X509_STORE_set_flags(s->store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
                 r = read_certs(s->ca_pem, s->store, NULL, "certificate authority", file[0], e);
         }
@@ -135,7 +136,7 @@ void http_tls_apply(const struct http_tls_set *s, struct ssl_ctx_st *ctx) {
 }
 
 void http_tls_explain(const struct http_tls_set *s, const char *reason, long verify_result, struct err *e) {
-        /* libcurl compares names before it asks OpenSSL, and has "unspecified" there until then. */
+        /* libcurl compares names before it asks OpenSSL, and reports "unspecified" until then. */
         if (verify_result == X509_V_OK || verify_result == X509_V_ERR_UNSPECIFIED)
                 err_set(e, ERR_RETRY, 0,
                         "TLS: %s: have the server's certificate issued for this name, or set tls-server-name",
@@ -146,7 +147,8 @@ void http_tls_explain(const struct http_tls_set *s, const char *reason, long ver
                         "TLS: %s: renew the server's certificate, or set the clock of this machine", reason);
         else
                 err_set(e, ERR_RETRY, 0,
-                        "TLS: %s: the server's certificate is checked with %s: add the one that signed it",
+                        "TLS: %s: the server's certificate is checked with %s: add the authority that signed "
+                        "it",
                         reason, s->trusted);
 }
 
@@ -155,7 +157,7 @@ void http_tls_explain(const struct http_tls_set *s, const char *reason, long ver
 static const char *const what_it_is[N_FILES] = { "certificate authority", "client certificate",
                                                  "client key" };
 
-/* What is in no file stays as it was. */
+/* Texts without a file stay unchanged. */
 static int read_set(struct http_tls *t, struct http_tls_set **ret, struct err *e) {
         const char *const now[N_FILES] = { t->set->ca_pem, t->set->cert_pem, t->set->key_pem };
         char *pem[N_FILES] = { 0 };
@@ -188,7 +190,7 @@ static void on_turn(void *u) {
                 http_tls_check(t);
                 t->changed(t->u, &t->watch_err);
         } else if (read_set(t, &fresh, &e) < 0) {
-                err_wrap(&e, "what was read before stays in use");
+                err_wrap(&e, "the certificates that were read before stay in use");
                 t->changed(t->u, &e);
         } else if (same(fresh, t->set)) {
                 http_tls_unref(fresh);

@@ -12,7 +12,7 @@
 
 enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256 };
 
-/* The path to the value at hand, as a chain on the stack: text is made of it only when something is wrong. */
+/* The path to the present value, as a chain on the stack. It becomes text only for an error. */
 struct where {
         const struct where *up;
         const char *name; /* member, or NULL: list element */
@@ -188,7 +188,7 @@ static bool known(const struct jd_field *fields, const char *name) {
         return false;
 }
 
-/* Kubernetes' wording, which users and tests of the Go driver know. */
+/* The same text as Kubernetes, which users and tests of the Go driver know. */
 static int not_strict(const struct where *w, const char *what, const char *name, struct err *e) {
         struct where at = { w, name, strlen(name) };
         struct buf b = BUF_INIT(4096);
@@ -251,7 +251,7 @@ static const char *copy_str(const char *s, const char *before, struct arena *a) 
 static void copy_obj(const struct jd_field *fields, const char *from, const char *before, struct arena *a,
                      char *to);
 
-/* The elements of the lists that have no table of their own. */
+/* Tables for elements that have none. */
 static const struct jd_field f_text[] = { { .name = "", .type = JD_T_STR }, JD_END };
 static const struct jd_field f_pair[] = {
         JD_STR(struct jd_pair, "key", key),
@@ -259,7 +259,8 @@ static const struct jd_field f_pair[] = {
         JD_END,
 };
 
-/* `end`: how many zeroed elements stand behind the last one; a list that has them is not NULL when empty. */
+/* `end`: the number of zeroed elements after the last one. If it is not 0, an empty list is not NULL
+ * either. */
 static void copy_list(const struct jd_field *f, const struct jd_field *sub, size_t size, size_t end,
                       const char *from, struct arena *a, char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
@@ -271,12 +272,12 @@ static void copy_list(const struct jd_field *f, const struct jd_field *sub, size
         *(size_t *)(void *)(to + f->count_off) = n;
 }
 
-/* `before`: the element of the same list before this one, copied already, NULL for none. */
+/* `before`: the copied previous element of the same list, or NULL. */
 static void copy_value(const struct jd_field *f, const char *from, const char *before, struct arena *a,
                        char *to) {
         const void *at = from + f->off;
         switch (f->type) {
-        case JD_T_STR: /* a member that two places in the document give is in the table twice */
+        case JD_T_STR: /* a member that can come from two places is in the table twice */
                 if (!*(const char **)(void *)(to + f->off))
                         *(const char **)(void *)(to + f->off) = copy_str(
                                 *(const char *const *)at,
@@ -326,7 +327,7 @@ void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, v
         copy_obj(fields, from, NULL, a, to);
 }
 
-/* yyjson reads without recursion, but writing and our walk of nested tables should not meet absurd input
+/* yyjson reads without recursion, but writing and our own walk of nested tables must not meet absurd input
  * either. */
 static bool too_deep(const char *text, size_t n) {
         int depth = 0;
@@ -352,7 +353,7 @@ static bool too_deep(const char *text, size_t n) {
 
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e) {
         yyjson_read_err why = { 0 };
-        /* yyjson asks for memory that it could write to, which without YYJSON_READ_INSITU it does not. */
+        /* yyjson wants writable memory, but does not write to it without YYJSON_READ_INSITU. */
         yyjson_doc *doc =
                 yyjson_read_opts((char *)(uintptr_t)text.p, text.n, flags & ~YYJSON_READ_INSITU, NULL, &why);
         if (!doc && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
@@ -382,8 +383,8 @@ const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
         return NULL;
 }
 
-/* U+FFFD, as Go writes it, in the place of each byte that is no part of valid UTF-8: no reader takes such a
- * text otherwise, and ours does not either. */
+/* U+FFFD, as Go writes it, instead of each byte that is not valid UTF-8: other readers reject such a text,
+ * and so does ours. */
 #define REPLACEMENT "\xef\xbf\xbd"
 
 static bool is_plain(const struct jw *w, unsigned char c) {

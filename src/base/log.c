@@ -11,17 +11,17 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* One value from outside cannot flood the log, and a whole line stays below the kernel's atomic pipe write
- * times a few. */
+/* So a value from outside cannot flood the log, and a whole line takes only a few of the kernel's atomic pipe
+ * writes. */
 enum { LOG_VALUE_MAX = 4096, LOG_SHORT_MAX = 256 };
 
 static enum log_format format = LOG_TEXT;
 static int verbosity;
 
-/* What stderr did not take. */
+/* Lines that stderr did not accept. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long dropped;
-static bool torn; /* the last line has no end */
+static bool torn; /* the last line is incomplete */
 
 void log_setup(enum log_format f, int v) {
         format = f;
@@ -42,7 +42,7 @@ static const char *base_name(const char *file) {
         return slash ? slash + 1 : file;
 }
 
-/* `nothing`: how a string that is NULL is written. */
+/* `nothing`: the text for a NULL string. */
 static void add_value(struct jw *w, const char *key, const struct kv *kv, const char *nothing) {
         if (kv->type == KV_STR && kv->v.s)
                 jw_strn(w, key, clipped(kv->v.s));
@@ -98,7 +98,7 @@ static void add_line(struct buf *b, enum log_level level, const char *file, int 
         buf_addc(b, '\n');
         if (!b->failed)
                 return;
-        /* Too long as a whole: keep what tells where it came from. */
+        /* Too long as a whole: keep the source and the message. */
         b->failed = false;
         b->n = before;
         struct kv none = { .key = 0 };
@@ -107,7 +107,7 @@ static void add_line(struct buf *b, enum log_level level, const char *file, int 
         add_line(b, level, file, line, cut, &none);
 }
 
-/* Whoever reads again first hears what he missed; until then nothing that comes later. */
+/* Reports the dropped lines first. While that is not possible, no later line is written. */
 static bool caught_up(void) {
         struct buf b = BUF_INIT(LOG_LINE_MAX);
         if (torn)

@@ -4,7 +4,7 @@
 #include "base/magic.h"
 #include "base/mem.h"
 
-/* What libuv holds. It goes when libuv has closed it; its owner knows it until x_done() only. */
+/* The memory that libuv holds, freed when libuv has closed it. The owner knows it until x_done() only. */
 struct loop__handle {
         unsigned magic;
         union {
@@ -70,7 +70,8 @@ void loop_timer_start(struct loop_timer *t, uint64_t ms) {
 }
 
 void loop_timer_at(struct loop_timer *t, uint64_t at_ms) {
-        /* By the clock that uv_timer_start() counts from, so that it is the same time whenever that is. */
+        /* Uses the clock that uv_timer_start() counts from, so the timer is due at the same time whenever
+         * this is called. */
         uint64_t now = uv_now(t->h->uv.any.loop);
         if (at_ms == UINT64_MAX)
                 loop_timer_stop(t);
@@ -93,14 +94,14 @@ void loop_timer_done(struct loop_timer *t) {
 
 /* ---- next turns ---- */
 
-/* All of a loop share one idle handle, which libuv calls once between two looks at its descriptors, and which
- * keeps it from waiting there. Several handles would be called in the wrong order. */
+/* All turns of a loop share one idle handle. libuv calls it once between two polls, and does not wait in the
+ * poll while it is active. Several handles would be called in the wrong order. */
 struct loop__turns {
         LIST_ENTRY(loop__turns) link;
         TAILQ_HEAD(, loop_turn) waiting;
         uv_idle_t idle;
         unsigned users;
-        unsigned round; /* tells what was started before it from what its callbacks start */
+        unsigned round; /* separates turns that were started before from those that callbacks start */
 };
 
 static LIST_HEAD(, loop__turns) all_turns = LIST_HEAD_INITIALIZER(all_turns);

@@ -12,8 +12,8 @@
 
 #include "base/diag.h"
 
-/* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it
- * again and it resumes from what is on disk and in the API. */
+/* For small fixed allocations there is no useful way to continue without memory. The process ends, its
+ * supervisor restarts it, and it resumes from its files and the API. */
 static _Noreturn void out_of_memory(size_t n) {
         char text[64];
         int k = snprintf(text, sizeof text, "out of memory allocating %zu bytes\n", n);
@@ -108,8 +108,8 @@ struct arena {
         struct block *newest;
 };
 
-/* With AddressSanitizer, bytes behind each allocation may not be touched: without them a list that grows over
- * its end would write into its neighbour, and the sanitizer would see one valid block. */
+/* With AddressSanitizer, the bytes after each allocation are poisoned. Otherwise a list that grows beyond its
+ * end would write into the next one, and the sanitizer would see one valid block. */
 #if defined __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 enum { REDZONE = 16 };
@@ -129,7 +129,7 @@ static struct block *block_new(size_t size) {
         return b;
 }
 
-/* The arena's own header lies in its first block, so that a small object costs one allocation. */
+/* The arena's own header is in its first block, so a small object costs one allocation. */
 struct arena *arena_new(size_t hint) {
         const size_t head = (sizeof(struct arena) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
         struct block *b = block_new(head + (hint < ARENA_MIN_BLOCK ? ARENA_MIN_BLOCK : hint));

@@ -18,7 +18,7 @@
 enum { MAX_LABELS = 4, MAX_SERIES_TEXT = 64 << 10 };
 
 struct series {
-        UT_hash_handle hh; /* keeps the order in which series were made */
+        UT_hash_handle hh; /* keeps the order in which the series were created */
         double value;      /* of a histogram: the sum */
         uint64_t count;
         uint64_t *bucket; /* of a histogram: observations in each, not cumulated */
@@ -115,7 +115,7 @@ struct metric *metric_add(struct metrics *m, enum metric_type t, const char *nam
         for (size_t i = 1; i < n_buckets; i++)
                 BUG_ON(buckets[i - 1] >= buckets[i]);
         STAILQ_INSERT_TAIL(&m->metrics, f, link);
-        if (!f->n_labels) /* the only series there can be is shown from the start */
+        if (!f->n_labels) /* a metric without labels has one series, which is shown from the start */
                 (void)find_series(f, NULL, true);
         return f;
 }
@@ -229,8 +229,8 @@ static double timespec_s(struct timespec t) {
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Start time, virtual and resident size: proc(5), fields 22, 23 and 24 of stat, counted behind the name,
- * which may hold anything. */
+/* Start time, virtual and resident size: proc(5), fields 22, 23 and 24 of stat. They are counted from the end
+ * of the name, which may contain anything. */
 static void add_stat(struct buf *b) {
         _cleanup_(freep) char *text = NULL;
         struct timespec now, since_boot;
@@ -262,7 +262,7 @@ static int count_descriptor(void *u, int folder, const char *name, struct err *e
 static void add_descriptors(struct buf *b) {
         struct rlimit limit;
         struct err e;
-        int n = -1; /* our own */
+        int n = -1; /* do not count our own */
         if (file_each("/proc/self/fd", count_descriptor, &n, &e) == 0)
                 add_single(b, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, n);
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

@@ -16,14 +16,14 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a program
- * that never stops printing. */
+/* The number of 4 KiB reads per turn: more than a full pipe, so that all output is seen at the exit, and a
+ * limit for a program that never stops printing. */
 #define READS_PER_TURN 32
 
-/* What failed between fork and exec, and why, as it comes through the report pipe. */
+/* What failed between fork and exec, as read from the report pipe. */
 enum step { STEP_NONE, STEP_STDIO, STEP_PASS, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
 
-/* Behind the standard ones. */
+/* After the standard descriptors. */
 #define PASSED_FD 3
 #define COMMAND_MAX 4096
 struct report {
@@ -31,7 +31,7 @@ struct report {
         int error;
 };
 
-/* The exec environment: shared with the forked child, which may call async-signal-safe functions only. */
+/* Shared with the forked child, which may call only async-signal-safe functions. */
 struct launch {
         char *const *argv;
         char *const *env;
@@ -46,14 +46,14 @@ struct process {
         struct loop_timer grace;
         pid_t pid;     /* 0: reaped */
         int out_fd;    /* -1: closed */
-        int report_fd; /* has a struct report when the program could not be executed */
+        int report_fd; /* contains a struct report if the program could not be executed */
         char *name;    /* argv[0] */
         struct process_options o;
-        bool freed;    /* nobody wants to hear of it; its memory is released when it has ended */
-        char *command; /* the program and its arguments, by which it is known when it is stuck */
+        bool freed;    /* no callbacks any longer; its memory is released when it has ended */
+        char *command; /* the program and its arguments, by which a stuck process is recognised */
         time_t killed; /* 0: not yet */
         bool stuck;
-        LIST_ENTRY(process) link; /* of those that are stuck */
+        LIST_ENTRY(process) link; /* in the list of stuck processes */
 };
 
 /* A process has one loop thread, so this needs no lock. */
@@ -92,7 +92,7 @@ static int stuck_error(const struct process *p, struct err *e) {
         return err_set(
                 e, ERR_RETRY, PROCESS_STUCK,
                 "'%s' is not started again: process %d, which was killed at %s, has not ended, because "
-                "it is stuck in the kernel; the kernel log of the node says more, mostly the node needs a "
+                "it is stuck in the kernel; see the kernel log of the node; usually the node needs a "
                 "reboot",
                 p->command, (int)p->pid, when);
 }
@@ -149,7 +149,7 @@ static int launch_error(const struct process *p, struct report r, struct err *e)
         return err_errno(e, r.error, "start '%s'%s", p->name, step[r.step]);
 }
 
-/* For a process that has been reaped: -1, with what failed, if it never became the program. */
+/* For a process that has been reaped: -1 and the failed step, if it never became the program. */
 static int read_report(const struct process *p, struct err *e) {
         struct report report;
         ssize_t n;
@@ -165,8 +165,8 @@ static void on_sigchld(void *u, int signum) {
         siginfo_t info = { 0 };
         int status;
 
-        /* WNOWAIT keeps the zombie, and with it the number of its process group, until the group is killed:
-         * what the program may have left would keep ports, and a driver's session. */
+        /* WNOWAIT keeps the zombie, and so the number of its process group, until the group is killed.
+         * Processes that the program left would otherwise keep ports, and a driver's session. */
         if (!p->pid || waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             info.si_pid != p->pid)
                 return;
@@ -234,7 +234,7 @@ _Noreturn static void report_and_exit(const struct launch *l, enum step step) {
         _exit(127);
 }
 
-/* Gives the descriptor its number, which the report pipe may have. */
+/* Gives the descriptor its number. The report pipe may have that number already. */
 static int pass(struct launch *l) {
         if (l->report_fd == PASSED_FD) {
                 int to = fcntl(l->report_fd, F_DUPFD_CLOEXEC, PASSED_FD + 1);
@@ -248,7 +248,7 @@ static int pass(struct launch *l) {
 _Noreturn static void launch_child(struct launch *l) {
         sigset_t none;
 
-        /* The loop's signal handlers would write into the parent's pipes. */
+        /* The loop's signal handlers would write to the parent's pipes. */
         for (int s = 1; s < NSIG; s++)
                 signal(s, SIG_DFL);
         sigemptyset(&none);
@@ -266,14 +266,14 @@ _Noreturn static void launch_child(struct launch *l) {
         if (l->chroot && (chroot(l->chroot) < 0 || chdir("/") < 0))
                 report_and_exit(l, STEP_CHROOT);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        /* execvp looks PATH up in environ. */
+        /* execvp() finds PATH in environ. */
         if (l->env)
                 environ = (char **)(uintptr_t)l->env;
         execvp(l->argv[0], l->argv);
         report_and_exit(l, STEP_EXEC);
 }
 
-/* The report pipe closes at exec, so that a program that runs has nothing of it. */
+/* exec closes the report pipe, so the program does not have it. */
 static int launch(struct process *p, int out_fd, struct err *e) {
         _cleanup_(closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         _cleanup_(closep) int report_w = -1;
@@ -304,7 +304,7 @@ static int launch(struct process *p, int out_fd, struct err *e) {
                 p->pid = 0;
                 return launch_error(p, (struct report){ .error = error }, e);
         }
-        /* As the child does: whichever is first, the group exists when it is to be killed. */
+        /* The child does the same. Whichever is first, the group exists when it has to be killed. */
         setpgid(p->pid, p->pid);
         return 0;
 }
@@ -342,7 +342,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         p->out_fd = p->report_fd = -1;
         p->name = xstrdup(o->argv[0]);
         loop_timer_init(&p->grace, loop, on_not_reaped, p);
-        /* Before the fork: a program that ends at once must not be missed. */
+        /* Before the fork: otherwise the exit of a short program could be missed. */
         r = loop_signal_init(&p->sigchld, loop, SIGCHLD, on_sigchld, p);
         if (r == 0)
                 r = open_output(p, loop, &out_w);

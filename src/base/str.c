@@ -172,7 +172,7 @@ size_t str_utf8_char(struct str s) {
 size_t str_utf8_cut(struct str s, size_t n) {
         if (n >= s.n)
                 return s.n;
-        /* A character has at most three bytes that go on from its first one. */
+        /* A character has at most three bytes after its first one. */
         size_t first = n;
         while (first > 0 && n - first < 3 && ((unsigned char)s.p[first] & 0xc0) == 0x80)
                 first--;
@@ -219,7 +219,7 @@ void buf_addc(struct buf *b, char c) {
 
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap) {
         va_list again;
-        size_t room = b->p ? b->cap - b->n : 0; /* where most have it at once */
+        size_t room = b->p ? b->cap - b->n : 0; /* usually enough */
         va_copy(again, ap);
         int n = vsnprintf(room ? b->p + b->n : NULL, room, fmt, ap);
         if (n < 0)
@@ -230,7 +230,7 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap) {
                 b->n += (size_t)n;
         }
         if (b->p)
-                b->p[b->n] = '\0'; /* also behind what did not fit */
+                b->p[b->n] = '\0'; /* also if the text did not fit */
         va_end(again);
 }
 

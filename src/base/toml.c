@@ -8,11 +8,11 @@
 
 enum { DEPTH_MAX = 64, KEY_MAX_BYTES = 1024 };
 
-/* Where a value stands: how many names lead to it, and how many of these, from the first on, are those of the
- * path that is looked for. */
+/* The position of a value: the number of names that lead to it, and how many of these, from the first on,
+ * equal the names of the requested path. */
 struct path {
         unsigned n, same;
-        bool list; /* below an element of a list, which no name leads to */
+        bool list; /* inside an element of a list, which has no name */
 };
 
 struct reader {
@@ -28,7 +28,7 @@ static int bad(struct reader *r, const char *what) {
         return err_set(r->e, ERR_INVALID, 0, "line %u: %s", r->line, what);
 }
 
-/* '\0' at the end, and for a NUL, which TOML does not allow anywhere. */
+/* '\0' at the end of the text, and for a NUL, which TOML never allows. */
 static char at(const struct reader *r, size_t i) {
         return (size_t)(r->end - r->p) > i ? r->p[i] : '\0';
 }
@@ -100,7 +100,7 @@ static void put_utf8(struct buf *out, uint32_t c) {
         buf_add(out, text, n);
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static int take_escape(struct reader *r, bool lines, struct buf *out) {
         static const char names[] = "btnfr\"\\", meant[] = "\b\t\n\f\r\"\\";
         char c = at(r, 0);
@@ -118,7 +118,7 @@ static int take_escape(struct reader *r, bool lines, struct buf *out) {
                 put_utf8(out, code);
                 return 0;
         }
-        /* The end of a line, and all blank space that follows, is left out. */
+        /* Skips the end of the line and all blank space that follows. */
         skip_blanks(r);
         if (!lines || !take_newline(r))
                 return bad(r, "an escape that TOML does not have");
@@ -128,7 +128,7 @@ static int take_escape(struct reader *r, bool lines, struct buf *out) {
         return 0;
 }
 
-/* Behind the first quote, which is `quote`; with `lines` behind the third. */
+/* After the first quote, which is `quote`; with `lines`, after the third. */
 static int take_string(struct reader *r, char quote, bool lines, struct buf *out) {
         const char end[] = { quote, quote, quote, '\0' };
         if (lines)
@@ -136,7 +136,7 @@ static int take_string(struct reader *r, char quote, bool lines, struct buf *out
         for (;;) {
                 char c = at(r, 0);
                 if (lines && take(r, end)) {
-                        /* One or two quotes more belong to the text. */
+                        /* Up to two more quotes belong to the text. */
                         for (int i = 0; i < 2 && at(r, 0) == quote; i++, r->p++)
                                 buf_add(out, &quote, 1);
                         return 0;
@@ -195,7 +195,7 @@ static int take_name(struct reader *r, struct path *path) {
         return ret;
 }
 
-/* "a.b.c", behind what `path` has already. */
+/* "a.b.c", appended to the names in `path`. */
 static int take_key(struct reader *r, struct path *path) {
         for (;;) {
                 skip_blanks(r);
@@ -257,7 +257,7 @@ static int skip_scalar(struct reader *r) {
         const char *begin = r->p;
         while (is_bare(at(r, 0)) || (at(r, 0) && strchr("+.:", at(r, 0))))
                 r->p++;
-        /* Between a date and its time may be a blank. */
+        /* There may be a blank between a date and its time. */
         if (r->p - begin == 10 && begin[4] == '-' && at(r, 0) == ' ' && isdigit((unsigned char)at(r, 1))) {
                 r->p++;
                 while (isalnum((unsigned char)at(r, 0)) || (at(r, 0) && strchr("+-.:", at(r, 0))))
@@ -268,7 +268,7 @@ static int skip_scalar(struct reader *r) {
                 word.p++;
                 word.n--;
         }
-        char first = word.n ? *word.p : '\0'; /* behind the text's end there is nothing to look at */
+        char first = word.n ? *word.p : '\0'; /* at the end of the text there is no character */
         if (!word.n ||
             (!isdigit((unsigned char)first) && !str_eq(word, STR("inf")) && !str_eq(word, STR("nan"))))
                 return bad(r, "a value was expected");
@@ -301,7 +301,7 @@ static int take_value(struct reader *r, const struct path *path) {
         if (!path->list && path->n == r->n_sought && path->same == path->n) {
                 value = &r->value;
                 if (value->kind != TOML_ABSENT)
-                        return bad(r, "the setting is there for the second time");
+                        return bad(r, "the setting occurs twice");
         }
         *value = (struct toml_value){ .kind = TOML_OTHER, .line = r->line };
         if (take_bool(r, &value->truth)) {
@@ -330,7 +330,7 @@ static int take_header(struct reader *r, struct path *ret) {
                 r->p++;
         if (take_key(r, ret) < 0)
                 return -1;
-        return take(r, list ? "]]" : "]") ? 0 : bad(r, "the name of a table without its end");
+        return take(r, list ? "]]" : "]") ? 0 : bad(r, "a table name without its end");
 }
 
 static int take_document(struct reader *r) {
@@ -348,7 +348,7 @@ static int take_document(struct reader *r) {
                 if (skip_comment(r) < 0)
                         return -1;
                 if (r->p < r->end && !take_newline(r))
-                        return bad(r, "something behind a value");
+                        return bad(r, "text after a value");
         }
 }
 

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* What changes a file in a folder, and what says that the folder is another one now or none. */
+/* Events that change a file in a folder, and events after which the folder has been replaced or removed. */
 enum {
         GONE = IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT,
         FOLDER = IN_ATTRIB | IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
@@ -22,8 +22,8 @@ enum {
         NONE = -1,
 };
 
-/* One inotify descriptor a loop: root has 128 of them for all its processes on a node
- * (fs.inotify.max_user_instances). It goes with the last watch. */
+/* One inotify descriptor per loop: root has 128 for all its processes on a node
+ * (fs.inotify.max_user_instances). Closed with the last watch. */
 struct watch_file__hub {
         LIST_ENTRY(watch_file__hub) link;
         uv_loop_t *loop;
@@ -37,7 +37,7 @@ static LIST_HEAD(, watch_file__hub) hubs = LIST_HEAD_INITIALIZER(hubs);
 
 /* ---- what the kernel watches ---- */
 
-/* Several watches of one folder have one descriptor, and the last of them removes it. */
+/* Several watches of one folder share a descriptor. The last one removes it. */
 static void let_go(struct watch_file__hub *hub, int *wd) {
         int old = *wd;
         struct watch_file *w;
@@ -59,7 +59,8 @@ static int watch_folder(struct watch_file__hub *hub, const char *path, uint32_t 
 }
 
 static int watch_both(struct watch_file *w) {
-        /* The parent first: a folder that comes in between is found by its name, or told. */
+        /* The parent first: then a folder that appears in between is either found by its name, or
+         * reported. */
         if (w->parent && watch_folder(w->hub, w->parent, PARENT, &w->parent_wd) < 0)
                 return -1;
         return watch_folder(w->hub, w->dir, FOLDER, &w->wd);
@@ -98,7 +99,8 @@ static void note(struct watch_file *w, const struct inotify_event *ev) {
                 if (ev->mask & IN_IGNORED)
                         w->wd = NONE;
                 w->moved |= lost || ev->mask & GONE;
-                /* Without a name it is the folder itself, and anything may have happened in it. */
+                /* Without a name the event concerns the folder itself, and anything in it may have
+                 * changed. */
                 w->due |= lost || !name || !*w->name || streq(name, w->name);
         }
         if (lost || ev->wd == w->parent_wd) {
@@ -108,16 +110,16 @@ static void note(struct watch_file *w, const struct inotify_event *ev) {
         }
 }
 
-/* A folder that is not there comes by its parent. */
+/* If the folder does not exist, the parent's watch will report it. */
 static void follow(struct watch_file *w) {
         w->moved = false;
         w->due = true;
         (void)watch_both(w);
         if (w->parent_wd == NONE && w->parent)
-                let_go(w->hub, &w->wd); /* half a watch would look like a whole one */
+                let_go(w->hub, &w->wd); /* half a watch would look like a complete one */
 }
 
-/* A call may stop any watch, and so the hub. */
+/* A callback may stop any watch, and so free the hub. */
 static void deliver(struct watch_file__hub *hub) {
         struct watch_file *w;
         LIST_FOREACH (w, &hub->watches, link)
@@ -184,7 +186,7 @@ static struct watch_file__hub *hub_of(uv_loop_t *loop, int *ret_error) {
 
 /* ---- watches ---- */
 
-/* The folder of a path; *ret_name is what is behind it. */
+/* The folder of a path; *ret_name is the rest. */
 static char *split(const char *path, char **ret_name) {
         const char *slash = strrchr(path, '/');
         *ret_name = xstrdup(slash ? slash + 1 : path);

@@ -14,8 +14,7 @@ enum {
         NAME_LIMIT = 253,
 };
 
-/* The grammar of CDI names: begins and ends with a letter or digit, between them also the characters of
- * `extra`. */
+/* The grammar of CDI names: letters or digits at both ends, and in between also the characters of `extra`. */
 static bool name_ok(const char *s, size_t n, bool letter_first, const char *extra) {
         if (n == 0 || n > NAME_LIMIT || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
                 return false;
@@ -34,7 +33,7 @@ static bool kind_ok(const char *kind) {
                name_ok(slash + 1, strlen(slash + 1), true, "_-");
 }
 
-/* An id becomes part of a file name; it is a claim's UID, but may have been read back from a file. */
+/* An ID becomes part of a file name. It is a claim's UID, but may have been read from a file. */
 static bool id_ok(const char *id) {
         return id && name_ok(id, strlen(id), false, "_-.");
 }
@@ -85,7 +84,7 @@ static int edits_validate(const struct cdi_edits *ed, const char *where, struct 
                 const struct cdi_mount *m = &ed->mounts[i];
                 if (!path_ok(m->host_path) || !path_ok(m->container_path))
                         return err_set(e, ERR_INVALID, 0,
-                                       "%s: mount of '%s' at '%s' is not between absolute paths", where,
+                                       "%s: mount of '%s' at '%s': both must be absolute paths", where,
                                        str_or(m->host_path, ""), str_or(m->container_path, ""));
         }
         for (size_t i = 0; i < ed->n_hooks; i++) {
@@ -197,7 +196,7 @@ static void render_edits(struct jw *w, const struct cdi_edits *ed) {
         jw_end_obj(w);
 }
 
-/* The oldest that has all that is used: an older runtime refuses a file of a newer version as a whole. */
+/* The oldest version that supports the content: an older runtime rejects a whole file of a newer version. */
 static const char *version(const struct cdi_spec *s) {
         bool gids = s->common.n_gids;
         for (size_t i = 0; i < s->n_devices; i++)
@@ -274,7 +273,7 @@ static int list_one(void *u, int folder, const char *name, struct err *e) {
         if (n <= head + tail || !str_starts(name, l->prefix) || !str_ends(name, ".yaml"))
                 return 0;
         _cleanup_(freep) char *id = xstrndup(name + head, n - head - tail);
-        l->fn(l->u, id); /* which may remove that file */
+        l->fn(l->u, id); /* fn may remove that file */
         return 0;
 }
 

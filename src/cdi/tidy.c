@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "cdi/cdi.h"
 
-/* ---- the same ---- */
+/* ---- equality ---- */
 
 static bool same_strings(const char *const *a, const char *const *b) {
         while (a && b && *a && *b && streq(*a, *b)) {
@@ -60,7 +60,8 @@ static bool has(struct list l, const void *item, size_t size, same_fn *same) {
         return false;
 }
 
-/* A new list of what is in `from` and not in `common`, each once; with room for one more, which is zero. */
+/* A new list of the elements of `from` that are not in `common`, without duplicates, and with room for one
+ * more, which is zero. */
 static struct list select_from(struct list from, struct list common, size_t size, same_fn *same,
                                order_fn *order, struct arena *a) {
         char *items = arena_alloc(a, (from.n + 1) * size);
@@ -77,8 +78,7 @@ static struct list select_from(struct list from, struct list common, size_t size
 
 /* ---- order ---- */
 
-/* Slashes of the path, of which several in a row, and one at the end, count as they would in its clean form.
- */
+/* Counts the slashes of the path. Several in a row, and one at the end, count as in its clean form. */
 static size_t depth(const char *path) {
         size_t n = 0;
         for (const char *p = path; *p; p++)

@@ -6,7 +6,7 @@
 #include "base/diag.h"
 #include "model/daemon_report.h"
 
-/* ---- what the object lists for this node ---- */
+/* ---- the assignments of this node in the fabric object ---- */
 
 struct listed {
         const struct fabric_domain *domain;
@@ -18,9 +18,9 @@ struct look {
         int64_t *left;
         size_t n_left;
         int64_t closed;
-        struct listed own;   /* the assignment that it has */
+        struct listed own;   /* the present assignment */
         struct listed rival; /* another one in the same domain */
-        struct listed next;  /* the earliest that it may take */
+        struct listed next;  /* the earliest that the daemon may accept */
 };
 
 static bool may_take(const struct decision_input *in, const struct fabric_assignment *x) {
@@ -40,7 +40,7 @@ static void look_at(struct look *l, const struct fabric_domain *d, const struct 
         bool same_domain = streq(now->domain, d->owner.uid);
         if (fabric_is_reserved(x))
                 return;
-        /* Whatever else is listed with it, the epoch that runs is not left. */
+        /* The epoch that runs has not been left, whatever else is listed with it. */
         if (now->domain && x->epoch == now->epoch) {
                 if (same_domain)
                         l->own = (struct listed){ d, x };
@@ -70,7 +70,7 @@ static bool is_ending(const struct look *l) {
         return l->own.assignment && streq(l->own.assignment->state, FABRIC_ENDING);
 }
 
-/* The object wants the node to leave the assignment that it has. */
+/* By the fabric object, the node must leave its present assignment. */
 static bool is_unwanted(const struct look *l) {
         const struct decision_assignment *now = &l->in->memory->now;
         const struct fabric_assignment *own = l->own.assignment;
@@ -87,7 +87,7 @@ static bool is_alone(const struct decision_input *in) {
         return d && d->n_assignments == 1 && streq(d->assignments[0].node, in->node);
 }
 
-/* ---- IMEX that runs ---- */
+/* ---- while IMEX runs ---- */
 
 static const char *const held_by[] = {
         [IMEX_USE_NONE] = "its readiness cannot be withdrawn",
@@ -96,9 +96,9 @@ static const char *const held_by[] = {
         [IMEX_USE_UNKNOWN] = "it cannot be seen whether a claim of it is prepared on this node",
 };
 
-/* Readiness is withdrawn first, and only then the absence of claims counts (imex/imex_grants.h). A claim that
- * is about to be prepared decides itself in a moment: with readiness withdrawn, either it waits, or it was
- * before us and is prepared. */
+/* Readiness is withdrawn first; only then does the absence of claims count (imex/imex_grants.h). A claim that
+ * is about to be prepared changes in a moment: with readiness withdrawn, either it waits, or it found IMEX
+ * ready before and is prepared. */
 static void stop(const struct decision_input *in, enum decision_step step, struct decision *d) {
         if (in->use == IMEX_USE_NONE && in->withdrawn) {
                 d->step = step;
@@ -109,8 +109,8 @@ static void stop(const struct decision_input *in, enum decision_step step, struc
                 d->step = DECISION_WITHDRAW;
 }
 
-/* Others may map this node's memory. An IMEX that ended uncleanly comes back once, so that they recover, even
- * where the ComputeDomain is deleted. */
+/* Other nodes may map this node's memory. After an unclean end IMEX is started once more, so that they
+ * recover, even if the ComputeDomain is deleted. */
 static bool has_recovered(const struct decision_input *in) {
         return in->imex == DECISION_IMEX_READY || !in->memory->ready || is_alone(in);
 }
@@ -124,7 +124,7 @@ static void leave(const struct look *l, struct decision *d) {
                 stop(l->in, DECISION_LEAVE, d);
 }
 
-/* A Pod that is deleted serves on while claims are prepared. IMEX that has never been READY has no users. */
+/* A deleted Pod serves while claims are prepared. An IMEX that has never been READY has no users. */
 static void terminate(const struct look *l, struct decision *d) {
         if (!l->in->memory->ready || is_ending(l))
                 d->step = DECISION_PAUSE;
@@ -132,8 +132,8 @@ static void terminate(const struct look *l, struct decision *d) {
                 stop(l->in, DECISION_PAUSE, d);
 }
 
-/* What has never been READY, or fails, has nothing to lose. Nobody waits for the node to leave, so nothing is
- * held. */
+/* An IMEX that has never been READY, or that fails, can be stopped without loss. No node waits for this one
+ * to leave, so `held` stays empty. */
 static void renew(const struct decision_input *in, struct decision *d) {
         struct decision renewed = *d;
         if (!in->memory->ready || in->imex == DECISION_IMEX_FAILS)
@@ -158,11 +158,11 @@ static void decide_running(const struct look *l, struct decision *d) {
                 renew(in, d);
 }
 
-/* ---- no IMEX ---- */
+/* ---- while IMEX does not run ---- */
 
-/* A Pod that is deleted starts IMEX again for those who use it. Without them the next daemon of the node
- * reports the epoch as left. A claim that is about to be prepared may have found IMEX ready before its end.
- */
+/* A deleted Pod starts IMEX again for the claims that use it. Without such claims, the next daemon of the
+ * node reports the epoch as left. A claim that is about to be prepared may have found IMEX ready before it
+ * ended. */
 static void decide_end_of_pod(const struct look *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (!in->memory->ready || in->use == IMEX_USE_NONE || is_ending(l)) {
@@ -189,14 +189,14 @@ static void decide_ended(const struct look *l, struct decision *d) {
 static void decide_not_started(const struct look *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (in->inherited)
-                d->step = DECISION_FORGET; /* the index may be another node's by now */
+                d->step = DECISION_FORGET; /* another node may have the index by now */
         else if (in->terminating)
                 decide_end_of_pod(l, d);
         else
                 d->step = in->outdated ? DECISION_EXIT : DECISION_START;
 }
 
-/* What came from outside becomes a path and goes into files. */
+/* Input from outside becomes a path, and is written to files. */
 static bool is_valid(const struct decision_assignment *x) {
         return str_is_uuid(x->domain) && imex_infix_valid(x->infix) && x->slots > 0 &&
                x->slots <= FABRIC_SLOTS_MOST && x->index >= 0 && x->index < x->slots && x->port > 0 &&
@@ -255,8 +255,8 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
                 ret->memory.left = l.left;
                 ret->memory.n_left = l.n_left;
                 ret->memory.seen = f->epoch > m->seen ? f->epoch : m->seen;
-                /* While one is under way, of before or after the restore, it would only make the object's
-                 * grow. */
+                /* During a recount, from before or after the restore, this would only increase the object's
+                 * epoch. */
                 if (in->restored && !f->recount && ret->memory.seen == f->epoch)
                         ret->memory.seen++;
                 ret->memory.recount = f->recount > m->recount ? f->recount : m->recount;
@@ -271,9 +271,9 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
                 decide_running(&l, ret);
 }
 
-/* ---- the others ---- */
+/* ---- the other nodes ---- */
 
-/* Two may have one index while one of them leaves. */
+/* Two nodes may have the same index while one of them leaves. */
 static bool lists(const struct imex_peer *peers, size_t n, const struct fabric_assignment *x) {
         for (size_t i = 0; i < n; i++)
                 if (streq(peers[i].node, x->node) || peers[i].index == x->index)

@@ -26,7 +26,7 @@ int folder_fabric(const struct folder *f, char ret[static FOLDER_WORD_MAX], stru
         if (read_word(f, FOLDER_FABRIC_FILE, word, e) < 0)
                 return -1;
         if (*word && !str_is_dns_subdomain(word))
-                return err_set(e, ERR_INVALID, 0, "'%s/%s' does not hold the id of a clique", f->dir,
+                return err_set(e, ERR_INVALID, 0, "'%s/%s' does not contain a clique ID", f->dir,
                                FOLDER_FABRIC_FILE);
         snprintf(ret, FOLDER_WORD_MAX, "%s", word);
         return 0;

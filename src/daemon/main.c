@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute-domain-daemon: runs on each node of an NVLink partition, and runs nvidia-imex there for the
- * ComputeDomain that the node is in. */
+/* compute-domain-daemon: runs nvidia-imex on a node of an NVLink partition, for the ComputeDomain that the
+ * node is in. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "daemon/resident_run.h"
 
 #define PROGRAM "compute-domain-daemon"
-/* nvidia-imex is killed when it has not ended after this. */
+/* nvidia-imex is killed if it has not ended after this time. */
 #define TERM_GRACE_MS 7000
 #define LARGE (32 * 1024)
 
@@ -57,7 +57,7 @@ static const struct flag flags[] = {
         { .name = NULL },
 };
 
-/* For the life of the process. */
+/* Lives until the process ends. */
 static int load_settings(struct err *e) {
         static struct imex_settings settings;
         static struct arena *arena;
@@ -113,8 +113,8 @@ int main(int argc, char **argv) {
         }
         flags_log(flags);
         gates_log_ineffective(&gates);
-        /* What nvidia-imex-ctl prints of a full domain is large, rare and soon forgotten: it shall not leave
-         * its mark on the heap. */
+        /* The output of nvidia-imex-ctl for a full domain is large, rare and short-lived: it must not enlarge
+         * the heap for good. */
         mallopt(M_MMAP_THRESHOLD, LARGE);
         mallopt(M_TRIM_THRESHOLD, LARGE);
         mallopt(M_TOP_PAD, LARGE / 2);

@@ -65,7 +65,7 @@ int memory_save(const char *dir, const struct memory_identity *of, const struct 
         jw_end_obj(&w);
         buf_addc(&text, '\n');
         if (text.failed || left.failed)
-                return err_set(e, ERR_INVALID, 0, "too much to remember");
+                return err_set(e, ERR_INVALID, 0, "the memory is too large");
         return file_replace_volatile(path, text.p, text.n, 0600, e);
 }
 
@@ -105,7 +105,7 @@ static const struct jd_field f_memory[] = {
         JD_END,
 };
 
-/* What is not a number is ignored. */
+/* Ignores text that is not a number. */
 static size_t parse_epochs(const char *text, struct arena *a, int64_t **ret) {
         struct str rest = str_from(str_or(text, "")), part;
         size_t n = 0;
@@ -125,11 +125,11 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
         if (jd_decode_text(f_memory, text.p, text.n, false, "", a, &d, e) < 0)
                 return -1;
         if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
-                return err_set(e, ERR_NOT_FOUND, 0, "what is remembered is of another boot or fabric");
+                return err_set(e, ERR_NOT_FOUND, 0, "the memory is of another boot or partition");
         if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
                       d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MOST || d.now->port < 1 ||
                       d.now->port > 65535 || d.now->epoch > d.closed))
-                return err_set(e, ERR_INVALID, 0, "the assignment cannot be ours");
+                return err_set(e, ERR_INVALID, 0, "the assignment is not valid");
         *ret = (struct memory){ .decision = { .closed = d.closed, .seen = d.seen, .recount = d.recount },
                                 .served = streq(d.served_pod, of->pod_uid) };
         ret->decision.n_left = parse_epochs(d.left, a, &left);
@@ -149,7 +149,7 @@ static int tidy_one(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-/* What stays is in nobody's way. */
+/* Files that cannot be removed do no harm. */
 void memory_tidy(const char *dir) {
         struct err e;
 

@@ -10,8 +10,8 @@ static void on_sigchld(void *u, int signum) {
 
                 if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
                         return;
-                /* The leader of a group may be a child of ours, whose owner is told by the same signal and
-                 * brings the next one. */
+                /* The leader of a group may be a child of ours, which its owner reaps on the same signal.
+                 * Other children are reaped on the next signal. */
                 if (getpgid(info.si_pid) == info.si_pid)
                         return;
                 (void)waitpid(info.si_pid, NULL, WNOHANG);

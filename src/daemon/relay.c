@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A pipe is writable when it takes PIPE_BUF bytes, 4096, at once; files and terminals always are. */
+/* A pipe is writable when it accepts PIPE_BUF bytes, 4096, at once; files and terminals always are. */
 static bool takes(int fd) {
         struct pollfd p = { .fd = fd, .events = POLLOUT };
 
@@ -22,7 +22,7 @@ void relay_line(struct relay *r, struct str line) {
         }
         if (r->dropped)
                 n = snprintf(text, sizeof text,
-                             "%u lines of nvidia-imex were dropped, since nobody read them\n", r->dropped);
+                             "%u lines of nvidia-imex were dropped, because nothing read them\n", r->dropped);
         n += snprintf(text + n, sizeof text - (size_t)n, "%.*s\n",
                       line.n < RELAY_LINE_MAX ? (int)line.n : RELAY_LINE_MAX, line.p);
         if (write(r->fd, text, (size_t)n) == n)

@@ -21,13 +21,14 @@
 #include "kube/kube_informer.h"
 
 enum {
-        /* What could not be written or removed is tried again. */
+        /* The pause before a failed write or removal is retried. */
         RETRY_MS = 1000,
-        /* What a start took is given back when all is quiet: one daemon runs on each node, mostly idle. */
+        /* Memory that the start needed is released when the daemon is idle: one runs on each node, usually
+         * idle. */
         SETTLED_MS = 15000,
 };
 
-static const char no_partition[] = "this node is in no NVLink partition: there is nothing to run here";
+static const char no_partition[] = "this node is in no NVLink partition, so nothing runs here";
 
 struct resident {
         const struct resident_config *c;
@@ -39,28 +40,28 @@ struct resident {
         struct relay relay;
         char boot_id[37];
 
-        char fabric[FOLDER_WORD_MAX]; /* the clique's id; "" without */
+        char fabric[FOLDER_WORD_MAX]; /* the clique ID; "" without */
         struct folder folder;
-        bool moved;    /* it is another one now */
-        bool outdated; /* a container that starts now gets something else of the node */
+        bool moved;    /* the node is in another partition now */
+        bool outdated; /* a new container would get other device nodes or files of the node */
 
         struct kube_client *client;
         struct kube_informer *informer;
         struct report *reporter;
-        struct imex_version *version; /* until it has answered */
+        struct imex_version *version; /* until it has an answer */
         char imex_version[IMEX_VERSION_MAX], version_error[IMEX_REASON_MAX];
-        bool version_asked;               /* one of the two is set: the first report waits for it */
-        bool watch_well, current;         /* the object can be watched, and we have it as it is now */
-        const struct kube_object *object; /* as it was last, referenced; NULL: never seen */
-        bool restored;                    /* it went back to an earlier version */
-        int64_t restored_seen;            /* what had been seen then: a recount has a higher epoch */
+        bool version_asked;               /* one of the two is set: the first report waits for this */
+        bool watch_well, current;         /* the fabric object can be watched, and is the present one */
+        const struct kube_object *object; /* as last seen, referenced; NULL: never seen */
+        bool restored;                    /* it returned to an earlier version */
+        int64_t restored_seen; /* the highest epoch seen at that time: a recount has a higher one */
 
         struct arena *arena;
-        struct memory memory;    /* as the file has it, except what it has seen of the object */
-        struct serving *serving; /* NULL: it does not run IMEX */
+        struct memory memory;    /* the same as in the file, except what it has seen of the fabric object */
+        struct serving *serving; /* NULL: IMEX does not run */
         bool paused;             /* `serving` was stopped by DECISION_PAUSE */
         char *cdi_prefix;
-        enum imex_use use;      /* of the present domain, as it was last looked at */
+        enum imex_use use;      /* of the present domain, as last read */
         const char *held, *why; /* static; "" */
         bool terminating, finished;
 };
@@ -74,23 +75,24 @@ static void retry(struct resident *r) {
 }
 
 static void log_failure(const struct resident *r, const struct err *e) {
-        log_warn("cannot do what the object of the partition asks for, trying again",
+        log_warn("cannot follow the fabric object of the partition, will retry",
                  kv_str("domain", str_or(r->memory.decision.now.domain, "")), kv_err(e));
 }
 
-/* ---- what is remembered ---- */
+/* ---- memory ---- */
 
 static struct memory_identity identity(const struct resident *r) {
         return (struct memory_identity){ r->boot_id, r->fabric, r->c->pod_uid };
 }
 
-/* Before anything relies on it. -1: it is tried again, and nothing of it may be done or reported yet. */
+/* Before any action that relies on it. -1: it will be retried, and until then the daemon must not act on it
+ * or report it. */
 static int remember(struct resident *r, const struct memory *m) {
         const struct memory_identity of = identity(r);
         struct arena *fresh;
         struct err e;
 
-        /* What the object has is seen again, so that it needs no file. */
+        /* These come from the fabric object again after a restart, so a change of them needs no write. */
         r->memory.decision.seen = m->decision.seen;
         r->memory.decision.recount = m->decision.recount;
         if (memory_same(m, &r->memory))
@@ -109,7 +111,7 @@ static int remember(struct resident *r, const struct memory *m) {
 
 /* ---- the Pod ---- */
 
-/* NULL: it is not there, or is a copy of another one and does not count. */
+/* NULL: it does not exist, or is a copy and does not count. */
 static const struct compute_domain_fabric *fabric_of(const struct resident *r) {
         const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)r->object;
 
@@ -130,7 +132,7 @@ static void report(struct resident *r) {
                                          .reason = *r->version_error ? r->version_error : r->why };
 
         if (r->memory.inherited)
-                return; /* that assignment is not ours */
+                return; /* the assignment belongs to the earlier Pod */
         if (*r->fabric && !r->version_asked)
                 return;
         if (r->serving) {
@@ -141,7 +143,7 @@ static void report(struct resident *r) {
                 report.reason = imex.reason;
                 if (imex.ready && error) {
                         snprintf(text, sizeof text,
-                                 "new pods on this node wait, running ones go on: cannot write the state "
+                                 "new pods on this node wait, running pods continue: cannot write the state "
                                  "file: %s",
                                  error);
                         report.reason = text;
@@ -161,7 +163,7 @@ static void on_version(void *u, const char *version, const char *why) {
         if (*version)
                 imex_version_free(TAKE(r->version));
         else
-                log_warn("nvidia-imex cannot be used, asking again", kv_str("why", why));
+                log_warn("nvidia-imex cannot be used, will retry", kv_str("why", why));
         look_again(r);
 }
 
@@ -217,7 +219,7 @@ static void start(struct resident *r) {
         struct err e;
 
         if (r->serving)
-                log_warn("IMEX ended uncleanly, and is started again so that its peers recover",
+                log_warn("IMEX ended uncleanly: starting it again so that its peers recover",
                          kv_str("domain", r->memory.decision.now.domain));
         serving_free(TAKE(r->serving));
         r->paused = false;
@@ -236,7 +238,7 @@ static void enter(struct resident *r, const struct decision *d) {
                 start(r);
 }
 
-/* True: readiness has just been withdrawn, so that it is time to look who uses the domain. */
+/* True: readiness has just been withdrawn, so read again which claims use the domain. */
 static bool withdraw(struct resident *r, bool was_withdrawn) {
         serving_withdraw(r->serving);
         if (!was_withdrawn && serving_withdrawn(r->serving)) {
@@ -250,14 +252,14 @@ static bool withdraw(struct resident *r, bool was_withdrawn) {
 static void stop(struct resident *r, bool pause) {
         log_info(!pause           ? "leaving a domain"
                  : r->terminating ? "IMEX stops, because the Pod is deleted"
-                                  : "what a container gets of this node has changed: IMEX stops, and starts "
+                                  : "the CDI edits for this container have changed: IMEX stops, and starts "
                                     "again in a new container",
                  kv_str("domain", r->memory.decision.now.domain));
         r->paused = pause;
         serving_stop(r->serving);
 }
 
-/* The assignment of now is left for good, or that is tried again. */
+/* Ends the present assignment for good, or retries. */
 static void forget(struct resident *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct memory m = r->memory;
@@ -279,7 +281,7 @@ static void forget(struct resident *r) {
         look_again(r);
 }
 
-/* ---- what to do next ---- */
+/* ---- the next step ---- */
 
 static void show_peers(struct resident *r, const struct compute_domain_fabric *f) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
@@ -316,7 +318,7 @@ static enum imex_use look_at_use(struct resident *r) {
         if (r->memory.decision.now.domain)
                 use = imex_grants_use(&place, r->memory.decision.now.domain, &e);
         if (use == IMEX_USE_UNKNOWN && r->use != IMEX_USE_UNKNOWN)
-                log_warn("cannot see which claims use this domain: it is not left",
+                log_warn("cannot see which claims use this domain, so the node stays in it",
                          kv_str("domain", r->memory.decision.now.domain), kv_err(&e));
         return r->use = use;
 }
@@ -330,7 +332,7 @@ static bool is_restored(struct resident *r) {
 }
 
 static void decide(struct resident *r, struct arena *a, struct decision *ret) {
-        /* In this order. */
+        /* The order matters. */
         bool withdrawn = r->serving && serving_withdrawn(r->serving);
         enum imex_use use = look_at_use(r);
         const struct decision_input in = { .fabric = fabric_of(r),
@@ -350,7 +352,7 @@ static void decide(struct resident *r, struct arena *a, struct decision *ret) {
                                            .outdated = r->outdated };
 
         decision_make(&in, a, ret);
-        /* Nothing reports that a plugin has died, or that what could not be seen can be seen. */
+        /* Nothing reports that a plugin has died, or that the use can be read again. */
         if (use == IMEX_USE_GRANTING || use == IMEX_USE_UNKNOWN)
                 retry(r);
 }
@@ -362,7 +364,7 @@ static void finish(struct resident *r, const char *why) {
         r->done(r->u);
 }
 
-/* True: it is time to decide again. */
+/* True: decide again. */
 static bool act(struct resident *r, const struct decision *d) {
         switch (d->step) {
         case DECISION_STAY:
@@ -387,7 +389,7 @@ static bool act(struct resident *r, const struct decision *d) {
         case DECISION_EXIT:
                 finish(r, r->terminating ? NULL
                           : r->moved     ? "the node is in another partition"
-                                         : "what a container gets of this node has changed");
+                                         : "the CDI edits for this container have changed");
                 return true;
         }
         return false;
@@ -406,7 +408,7 @@ static void on_turn(void *u) {
         if (d.step != DECISION_ENTER) {
                 m = r->memory;
                 m.decision = d.memory;
-                (void)remember(r, &m); /* what could not be remembered is not reported */
+                (void)remember(r, &m); /* if it cannot be saved, it is not reported */
         }
         r->why = *r->fabric ? d.why : no_partition;
         r->held = d.held;
@@ -423,9 +425,10 @@ static void note_version(struct resident *r, const struct kube_object *now) {
         if (!was || !streq(was->meta.uid, now->meta.uid) ||
             kube_object_version(now->meta.rv) >= kube_object_version(was->meta.rv))
                 return;
-        log_warn("the object of the partition is older than before, as after a restore of etcd: nothing new "
+        log_warn("the fabric object of the partition is older than before, as after a restore of etcd: "
+                 "nothing new "
                  "is "
-                 "started until the controller has counted again",
+                 "started until the controller has finished a recount",
                  kv_str("partition", r->fabric));
         r->restored = true;
         r->restored_seen = r->memory.decision.seen;
@@ -435,7 +438,8 @@ static void on_object(void *u, const struct kube_object *old, const struct kube_
         struct resident *r = u;
 
         if (!now) {
-                log_warn("the object of the partition is gone, waiting for its return: IMEX goes on",
+                log_warn("the fabric object of the partition does not exist any longer, waiting for it: IMEX "
+                         "continues to run",
                          kv_str("partition", r->fabric));
                 r->current = false;
         } else {
@@ -452,10 +456,11 @@ static void on_watch(void *u, const struct kube_resource *res, const struct err 
 
         r->watch_well = !e;
         if (e)
-                log_warn("cannot watch the object of the partition, IMEX goes on with what is known",
-                         kv_err(e));
+                log_warn(
+                        "cannot watch the fabric object of the partition: IMEX continues with its last state",
+                        kv_err(e));
         else
-                log_info("watching the object of the partition again");
+                log_info("watching the fabric object of the partition again");
         look_again(r);
 }
 
@@ -463,7 +468,8 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
         struct resident *r = u;
 
         r->current = false;
-        log_error("the object of the partition cannot be read, IMEX goes on with what is known", kv_err(e));
+        log_error("the fabric object of the partition cannot be read: IMEX continues with its last state",
+                  kv_err(e));
         look_again(r);
 }
 
@@ -488,7 +494,7 @@ static int find_fabric(struct resident *r, struct err *e) {
         return 0;
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
 static void on_settled(void *u) {
         malloc_trim(0);
@@ -530,22 +536,22 @@ static void recall(struct resident *r) {
         memory_tidy(r->c->dir);
         if (memory_load(r->c->dir, &of, r->arena, &r->memory, &e) == 0) {
                 if (r->memory.inherited)
-                        log_info("the assignment of the Pod before this one is not taken up: its index may "
+                        log_info("not resuming the assignment of the earlier Pod: its index may "
                                  "be another node's by now",
                                  kv_str("domain", r->memory.decision.now.domain));
                 else if (r->memory.decision.now.domain)
-                        log_info("taking up the assignment of before the restart",
+                        log_info("resuming the assignment from before the restart",
                                  kv_str("domain", r->memory.decision.now.domain));
                 return;
         }
         r->memory = (struct memory){ 0 };
         if (e.kind != ERR_NOT_FOUND)
-                log_warn("what was remembered cannot be read", kv_err(&e));
+                log_warn("the memory file cannot be read", kv_err(&e));
 }
 
 void resident_stop(struct resident *r) {
         if (!r->terminating && r->memory.decision.ready)
-                log_info("SIGTERM: IMEX goes on until no claim of its domain is prepared on this node",
+                log_info("SIGTERM: IMEX continues until no claim of its domain is prepared on this node",
                          kv_str("domain", r->memory.decision.now.domain));
         r->terminating = true;
         if (r->serving)

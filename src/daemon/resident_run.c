@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "daemon/orphans.h"
 
-/* proc(5): from -1000, never, to 1000. */
+/* proc(5): from -1000 (never killed) to 1000. */
 enum { OOM_STEP = 100, OOM_LAST = 1000 };
 
 struct process {
@@ -32,7 +32,7 @@ static void on_signal(void *u, int signum) {
         resident_stop(p->resident);
 }
 
-/* First of all: as the first process of a container one is sent no signal that one does not handle. */
+/* Called first: the first process of a container gets no signal for which it has no handler. */
 static void handle_signals(struct process *p) {
         static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGUSR2 };
 
@@ -49,8 +49,9 @@ static void on_done(void *u) {
         uv_stop(p->loop);
 }
 
-/* When memory is short the kernel ends the daemon before IMEX, with which all that others have mapped of this
- * node would go. To take a step back needs no privilege, and IMEX is let keep its place. NULL: it is not. */
+/* When memory is short, the kernel should kill this daemon before IMEX, because the end of IMEX breaks the
+ * memory mappings of other nodes. Raising our own value needs no privilege, and IMEX keeps the old one. NULL:
+ * it could not be raised. */
 static const char *step_back(char place[static 16]) {
         static const char path[] = "/proc/self/oom_score_adj";
         _cleanup_(freep) char *text = NULL;
@@ -69,8 +70,8 @@ static const char *step_back(char place[static 16]) {
                 if (fd >= 0 && file_write_all(fd, path, behind, strlen(behind), &e) == 0)
                         return place;
         }
-        log_warn("cannot change the order in which the kernel ends processes when memory is short: it may "
-                 "end IMEX before this daemon");
+        log_warn("cannot change the order in which the kernel kills processes when memory is short: it may "
+                 "kill IMEX before this daemon");
         return NULL;
 }
 

@@ -19,13 +19,13 @@ struct serving {
         char *dir, *identity, *domain, *infix;
         struct imex_runner *runner;
         struct state_file file;
-        struct watch_file grants, cdi; /* the files by which claims use it */
-        struct loop_timer retry;       /* of these watches, and of `ready` */
+        struct watch_file grants, cdi; /* the files by which claims use the domain */
+        struct loop_timer retry;       /* for these watches, and for `ready` */
         uv_loop_t *loop;
         struct imex_report report;
-        bool ready; /* that is remembered */
+        bool ready; /* the memory has it */
         bool withdrawn, stopping, ended;
-        bool unwatched; /* that was logged */
+        bool unwatched; /* the failure was logged */
 };
 
 enum { RETRY_MS = 1000 };
@@ -62,7 +62,7 @@ void serving_show(struct serving *s) {
         show_state(s);
 }
 
-/* Readiness that could not be withdrawn may be believed. */
+/* The plugin may still see readiness that could not be withdrawn. */
 bool serving_withdrawn(const struct serving *s) {
         struct imex_state state;
         bool held;
@@ -75,7 +75,7 @@ bool serving_withdrawn(const struct serving *s) {
         return !state.ready || !held;
 }
 
-/* ---- what happens ---- */
+/* ---- callbacks ---- */
 
 static void on_report(void *u, const struct imex_report *r) {
         struct serving *s = u;
@@ -146,13 +146,13 @@ static void watch_claims(struct serving *s) {
                 return;
         }
         if (!s->unwatched)
-                log_warn("cannot watch which claims use this domain, trying again",
-                         kv_str("domain", s->domain), kv_err(&e));
+                log_warn("cannot watch which claims use this domain, will retry", kv_str("domain", s->domain),
+                         kv_err(&e));
         s->unwatched = true;
         loop_timer_start(&s->retry, RETRY_MS);
 }
 
-/* ---- its end ---- */
+/* ---- the end ---- */
 
 void serving_stop(struct serving *s) {
         if (s->stopping)
@@ -171,7 +171,7 @@ bool serving_ended(const struct serving *s, bool *ret_clean) {
         return s->ended;
 }
 
-/* ---- what it knows ---- */
+/* ---- the other nodes ---- */
 
 void serving_set_peers(struct serving *s, const struct imex_peer *peers, size_t n, bool current) {
         if (s->stopping)
@@ -192,7 +192,7 @@ const char *serving_state_error(const struct serving *s) {
         return state_file_error(&s->file);
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
 static int start_runner(struct serving *s, struct err *e) {
         const struct imex_members *known;
@@ -209,7 +209,7 @@ static int start_runner(struct serving *s, struct err *e) {
         o.u = s;
         if (imex_runner_new(s->loop, &o, &s->runner, &known, e) < 0)
                 return -1;
-        /* It may start without knowing anybody: who the others are comes with the next news. */
+        /* It may start without the other nodes: they come with the next update. */
         if (!known)
                 imex_runner_set_members(s->runner, &(struct imex_members){ .own_index = s->assignment.index,
                                                                            .infix = s->infix });
@@ -258,8 +258,8 @@ int serving_new(uv_loop_t *loop, const struct serving_options *o, struct serving
         return 0;
 }
 
-/* The folder of the grants is the plugin's. All else is ours, also what a killed process was about to put in
- * place. */
+/* The folder of the grants belongs to the plugin. Everything else is ours, including temporary files of a
+ * killed process. */
 static int clear_one(void *u, int folder, const char *name, struct err *e) {
         const char *dir = u;
 
@@ -272,7 +272,7 @@ static int clear_files(char *dir, struct err *e) {
         return file_each(dir, clear_one, dir, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }
 
-/* A claim that came meanwhile has its file in it, and waits for the next assignment. */
+/* A claim that came in the meantime has its grant in the folder, and waits for the next assignment. */
 static void clear_folder(const char *dir) {
         _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
 
@@ -295,7 +295,7 @@ static void stop_watches(struct serving *s) {
         loop_timer_stop(&s->retry);
 }
 
-/* What nvidia-imex remembers goes first: while anything of it is there, the assignment is not left. */
+/* Removes the memory of nvidia-imex first: while any of it exists, the assignment has not ended. */
 int serving_clear(struct serving *s, struct err *e) {
         if (imex_recovery_forget(s->o.imex.run_dir, e) < 0)
                 return -1;

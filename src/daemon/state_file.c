@@ -20,8 +20,8 @@ static void on_change(struct watch_file *w) {
                 check(f);
 }
 
-/* The watch follows its folder. One that cannot be had, because the folder has just gone, is asked for again.
- */
+/* The watch follows its folder. If it cannot start, because the folder has just been removed, it is
+ * retried. */
 static void watch(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct err e;
@@ -31,11 +31,11 @@ static void watch(struct state_file *f) {
         f->watch = (struct watch_file){ .u = f };
         if (watch_file_start(&f->watch, f->loop, path, on_change, &e) == 0 || !f->written)
                 return;
-        log_warn("cannot watch the state file, trying again", kv_err(&e));
+        log_warn("cannot watch the state file, will retry", kv_err(&e));
         loop_timer_start(&f->retry, RETRY_FIRST_MS);
 }
 
-/* Readiness that cannot be withdrawn by a new file is withdrawn by having none. */
+/* If no new file can withdraw readiness, the file is removed. */
 static void withdraw(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct err e;
@@ -46,8 +46,8 @@ static void withdraw(struct state_file *f) {
                 close(TAKE_FD(f->lock));
 }
 
-/* A folder that was removed can be made again, unless it was mounted here: then the mount is of a folder that
- * has no name any more, and nothing can be made in it. */
+/* A removed folder can be recreated, unless it was mounted here: then the mount shows a folder that has no
+ * name any longer, and no file can be created in it. */
 static int write_anywhere(struct state_file *f, struct err *e) {
         struct stat st;
         int r = imex_state_write(f->dir, &f->state, &f->lock, e);
@@ -57,11 +57,11 @@ static int write_anywhere(struct state_file *f, struct err *e) {
         if (stat(f->dir, &st) == 0 && st.st_nlink == 0)
                 return err_set(e, ERR_NOT_FOUND, ENOENT,
                                "the folder '%s', which is shared with the kubelet plugin, was removed from "
-                               "the node; delete this pod, so that it gets a new one",
+                               "the node; delete this pod, so that its replacement gets a new one",
                                f->dir);
         if (stat(f->dir, &st) == 0 || errno != ENOENT)
                 return -1;
-        log_warn("the folder that is shared with the kubelet plugin was removed, it is made again",
+        log_warn("the folder that is shared with the kubelet plugin was removed: recreating it",
                  kv_str("path", f->dir));
         if (file_mkdirs(f->dir, 0755, e) < 0)
                 return -1;
@@ -76,7 +76,7 @@ static void put(struct state_file *f) {
         f->written = write_anywhere(f, &e) == 0;
         if (f->written) {
                 if (f->failures)
-                        log_info("the state file is written again");
+                        log_info("the state file can be written again");
                 f->failures = 0;
                 *f->why = '\0';
                 watch(f);
@@ -86,14 +86,15 @@ static void put(struct state_file *f) {
                 pause_ms *= 2;
         f->failures++;
         if (!streq(f->why, e.msg))
-                log_error("cannot write the state file, trying again", kv_err(&e));
+                log_error("cannot write the state file, will retry", kv_err(&e));
         snprintf(f->why, sizeof f->why, "%s", e.msg);
         withdraw(f);
         loop_timer_start(&f->retry, pause_ms < RETRY_MAX_MS ? pause_ms : RETRY_MAX_MS);
 }
 
-/* Is our file the one in place? Another's is left alone while that daemon holds it, which can only be one on
- * its way out after a forced deletion: two that insist would take turns for ever. */
+/* Whether our file is in place. The file of another daemon stays while that daemon holds its lock. That can
+ * only be one that is ending after a forced deletion: two daemons that insist would replace each other's file
+ * forever. */
 static void check(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct stat ours, there;
@@ -108,7 +109,7 @@ static void check(struct state_file *f) {
                 loop_timer_start(&f->retry, RETRY_FIRST_MS);
                 return;
         }
-        log_warn("the state file is not ours any more, it is written again", kv_str("path", path));
+        log_warn("the state file was removed or replaced: writing it again", kv_str("path", path));
         put(f);
 }
 

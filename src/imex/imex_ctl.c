@@ -7,7 +7,7 @@
 #include "api/states.h"
 #include "base/json.h"
 
-/* More nodes than any node list has: a limit for what comes from outside. */
+/* More nodes than any node list has: a limit for input from outside. */
 #define NODES_MAX 4096
 
 const char *imex_ctl_parse_status(struct str out) {
@@ -62,7 +62,7 @@ static int parse_nodes(yyjson_val *obj, struct arena *a, struct imex_ctl_domain 
         size_t i, max;
 
         if (!yyjson_is_obj(obj))
-                return err_set(e, ERR_INVALID, 0, "no object 'nodes'");
+                return err_set(e, ERR_INVALID, 0, "there is no object 'nodes'");
         if (yyjson_obj_size(obj) > NODES_MAX)
                 return err_set(e, ERR_INVALID, 0, "more than %d nodes", NODES_MAX);
         d->nodes = arena_alloc(a, yyjson_obj_size(obj) * sizeof *d->nodes + 1);
@@ -92,7 +92,7 @@ int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domai
         struct imex_ctl_domain d = { 0 };
 
         if (!start)
-                return err_set(e, ERR_INVALID, 0, "no JSON object");
+                return err_set(e, ERR_INVALID, 0, "there is no JSON object");
         size_t n = out.n - (size_t)(start - out.p);
         doc = json_parse((struct str){ start, strnlen(start, n) }, YYJSON_READ_STOP_WHEN_DONE, e);
         if (!doc)

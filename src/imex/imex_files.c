@@ -109,7 +109,7 @@ void imex_nodes_render(const char *infix, unsigned max_nodes, struct buf *out) {
         }
 }
 
-/* A line that an earlier rendering, or the Go driver, left: a marker, or an entry with a slot's name. */
+/* A line of an earlier rendering, or of the Go driver: a marker, or an entry with a slot's name. */
 static bool is_ours(struct str line) {
         struct str t = str_trim(line);
 
@@ -129,7 +129,7 @@ static void add_entry(const char *infix, unsigned slot, const char *ip, struct b
         buf_addc(out, '\n');
 }
 
-/* *ret: the address of each slot, NULL where unused; the addresses are borrowed. */
+/* *ret has the address of each slot, NULL where unused. The addresses are borrowed. */
 static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t n, const char ***ret,
                       struct err *e) {
         _cleanup_(freep) const char **slots = xnew_n(const char *, max_nodes + 1);
@@ -144,7 +144,7 @@ static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t 
                                        str_or(p->node, "?"), (long long)p->index, max_nodes);
                 if (used[p->index])
                         return err_set(e, ERR_INVALID, 0,
-                                       "node '%s' has index %lld, which another node has too",
+                                       "node '%s' has index %lld, which another node also has",
                                        str_or(p->node, "?"), (long long)p->index);
                 used[p->index] = true;
                 if (!p->ip || !*p->ip)
@@ -199,7 +199,7 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
                 return err_errno(e, errno, "open '%s'", path);
         if (fstat(fd, &st) < 0)
                 return err_errno(e, errno, "stat '%s'", path);
-        /* Until a shorter text is cut to its length, blank lines hide the tail of the longer one. */
+        /* Until the file is truncated to the new length, blank lines cover the rest of a longer old text. */
         size_t n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX)
                            ? (size_t)st.st_size
                            : text.n;
@@ -213,8 +213,8 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
         if (k < 0)
                 return err_errno(e, errno, "write '%s'", path);
         if ((size_t)k < n)
-                return err_set(e, ERR_RETRY, ENOSPC, "write '%s': only %zd of %zu bytes were taken", path, k,
-                               n);
+                return err_set(e, ERR_RETRY, ENOSPC, "write '%s': only %zd of %zu bytes were written", path,
+                               k, n);
         if (ftruncate(fd, (off_t)text.n) < 0)
                 return err_errno(e, errno, "cut '%s'", path);
         return 0;

@@ -11,15 +11,15 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The folder may be removed by its other user between the two steps, but hardly ever twice. */
+/* The other program may remove the folder between the two steps, but hardly twice. */
 enum { ATTEMPTS = 5 };
 
 enum { WORD_MAX = 16 };
 
 static const char *const words[] = { [IMEX_GRANT_WAITING] = "waiting", [IMEX_GRANT_GRANTING] = "granting" };
 
-/* On some file systems a folder that is read while a file in it is replaced is read without that file. So
- * that of a prepared claim is not replaced for nothing. */
+/* On some file systems, a read of the folder while a file in it is replaced does not show that file. So the
+ * grant of a prepared claim is not replaced without need. */
 static bool is_there(const char *path, const char *word) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -27,7 +27,7 @@ static bool is_there(const char *path, const char *word) {
         return file_read(path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
 }
 
-/* What a plugin was about to put in place when it was killed. */
+/* Removes the temporary file of a plugin that was killed during imex_grants_put(). */
 static int remove_temporary(void *u, int folder, const char *name, struct err *e) {
         if (str_starts(name, u))
                 (void)unlinkat(folder, name, 0);
@@ -68,7 +68,7 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
         if (file_remove(path, e) < 0)
                 return -1;
         clean_up(grants, claim_uid);
-        (void)rmdir(grants); /* unless another is there */
+        (void)rmdir(grants); /* fails if the folder has another grant */
         if (folder)
                 (void)rmdir(dir);
         return 0;
@@ -77,7 +77,7 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
 struct each {
         file_entry_fn *fn;
         void *u;
-        bool failed; /* fn did */
+        bool failed; /* fn failed */
 };
 
 static int pass_on(void *u, int folder, const char *name, struct err *e) {
@@ -96,9 +96,9 @@ int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e)
         return r < 0 && (each.failed || e->kind != ERR_NOT_FOUND) ? -1 : 0;
 }
 
-/* ---- the plugin is alive ---- */
+/* ---- the plugin's lock ---- */
 
-/* Shared, so that two processes may hold it. */
+/* A shared lock, so that several processes may hold it. */
 int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -112,7 +112,7 @@ int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
         return 0;
 }
 
-/* A plugin that is older than the lock has no such file, and may be alive. */
+/* A plugin of a version before the lock has no such file, and may be alive. */
 static int look_for_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -127,15 +127,15 @@ static int look_for_plugin(const char *domains_dir, bool *ret_alive, struct err 
         return 0;
 }
 
-/* ---- who uses the domain ---- */
+/* ---- which claims use the domain ---- */
 
 struct look {
         const struct imex_grants_place *p;
-        int cdi; /* its folder; -1: not open yet */
+        int cdi; /* descriptor of the CDI folder; -1: not open yet */
         enum imex_use use;
 };
 
-/* A folder that was removed from the node can still be open, and is empty then. */
+/* A folder that was removed from the node can still be opened, but is empty. */
 static int open_cdi(struct look *l, struct err *e) {
         struct stat st;
 
@@ -145,7 +145,8 @@ static int open_cdi(struct look *l, struct err *e) {
                 return err_errno(e, errno, "open '%s'", l->p->cdi_dir);
         if (!st.st_nlink)
                 return err_set(e, ERR_NOT_FOUND, ENOENT,
-                               "the folder '%s' was removed from the node: delete this pod, so that it gets "
+                               "the folder '%s' was removed from the node: delete this pod, so that its "
+                               "replacement gets "
                                "the new one",
                                l->p->cdi_dir);
         return 0;
@@ -177,15 +178,14 @@ static int is_waiting(int folder, const char *name, bool *ret, struct err *e) {
         return 0;
 }
 
-/* In this order: what the plugin that grants does next is to write the CDI file, and to die is the last that
- * it does. */
+/* In this order: after the grant, the plugin writes the CDI file, and its death comes last. */
 static int look_at(void *u, int folder, const char *name, struct err *e) {
         struct look *l = u;
         bool waits = false, alive = false, prepared = false;
         enum imex_use use;
 
         if (is_waiting(folder, name, &waits, e) < 0)
-                return e->kind == ERR_NOT_FOUND ? 0 : -1; /* removed meanwhile */
+                return e->kind == ERR_NOT_FOUND ? 0 : -1; /* removed in the meantime */
         if (look_for_plugin(l->p->domains_dir, &alive, e) < 0 || look_for_cdi(l, name, &prepared, e) < 0)
                 return -1;
         use = prepared ? IMEX_USE_PREPARED : waits || !alive ? IMEX_USE_NONE : IMEX_USE_GRANTING;

@@ -37,7 +37,7 @@ const char *imex_log_fault(struct str line) {
         } faults[] = {
                 { "No matching network interface", "",
                   "nvidia-imex finds none of this node's addresses in its node list; delete the daemon pod, "
-                  "so that it gets a fresh address and slot" },
+                  "so that its replacement gets a new address and slot" },
                 { "NV_ERR_IN_USE", "",
                   IMEX_LOG_SESSION_TAKEN "; stop and disable the host's nvidia-imex.service" },
                 { "fabric-imex-mgmt", "fail",

@@ -100,9 +100,9 @@ int imex_members_parse(struct str text, const char *identity, struct arena *a, s
         if (jd_decode_text(f_members, text.p, text.n, false, "", a, &d, e) < 0)
                 return -1;
         if (!streq(d.identity, identity))
-                return err_set(e, ERR_NOT_FOUND, 0, "the members are those of another daemon");
+                return err_set(e, ERR_NOT_FOUND, 0, "the members belong to another daemon");
         if (!imex_infix_valid(str_or(d.infix, "")) || d.n_peers > IMEX_MEMBERS_MAX)
-                return err_set(e, ERR_INVALID, 0, "the members cannot be ours");
+                return err_set(e, ERR_INVALID, 0, "the members are not valid for this daemon");
         struct imex_members *m = arena_alloc(a, sizeof *m);
         m->own_index = d.index;
         m->infix = str_or(d.infix, "");

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define NEVER UINT64_MAX
-/* The domain is asked at growing distances from this one on. */
+/* Queries of the domain begin with this interval, which then grows. */
 #define DOMAIN_STEP_MS 1000
 
 struct imex_probe {
@@ -19,10 +19,9 @@ struct imex_probe {
         char *socket_arg;
         struct loop_timer timer;
         struct child *child;
-        uint64_t status_at, domain_at; /* loop time of the next question */
-        unsigned status_ms, domain_ms; /* distance to the one after it */
-        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that
-                                          brought a word */
+        uint64_t status_at, domain_at; /* loop time of the next query */
+        unsigned status_ms, domain_ms; /* interval after it */
+        uint64_t put_ns, asked_ns;     /* time of the present query, and of the last answered status query */
         bool slowed;
 };
 
@@ -47,11 +46,11 @@ static void describe(const struct child_result *r, unsigned timeout_ms, char *wh
         else if (r->timed_out)
                 snprintf(why, n, "nvidia-imex-ctl did not answer within %u ms", timeout_ms);
         else if (last.n)
-                snprintf(why, n, "nvidia-imex-ctl says '%.*s'", last.n < 100 ? (int)last.n : 100, last.p);
+                snprintf(why, n, "nvidia-imex-ctl prints '%.*s'", last.n < 100 ? (int)last.n : 100, last.p);
         else if (r->term_signal)
                 snprintf(why, n, "nvidia-imex-ctl was ended by signal %d", r->term_signal);
         else
-                snprintf(why, n, "nvidia-imex-ctl ended with exit code %d and said nothing", r->exit_status);
+                snprintf(why, n, "nvidia-imex-ctl ended with exit code %d and no output", r->exit_status);
 }
 
 static void on_status(void *u, const struct child_result *r) {
@@ -84,7 +83,7 @@ static void on_domain(void *u, const struct child_result *r) {
         p->domain_at = from_now(p, p->domain_ms);
         p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
         schedule(p);
-        if (!ok && json) /* its last line would tell nothing */
+        if (!ok && json) /* the last line of JSON explains nothing */
                 snprintf(why, sizeof why, "nvidia-imex-ctl: %.100s", e.msg);
         else if (!ok)
                 describe(r, p->o.timeout_ms, why, sizeof why);
@@ -158,7 +157,7 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
 
         p->loop = loop;
         p->o = *o;
-        /* With an equals sign, as the Go driver writes it to the real tool. */
+        /* With an equals sign, as the Go driver calls the real tool. */
         p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
         p->status_at = p->domain_at = NEVER;
         loop_timer_init(&p->timer, loop, on_timer, p);

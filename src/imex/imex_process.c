@@ -15,23 +15,23 @@
 struct imex_process {
         uv_loop_t *loop;
         struct imex_process_options o;
-        struct loop_turn turn;  /* acts on what is wanted and due */
-        struct loop_timer due;  /* the same, when the pause is over */
-        struct loop_timer term; /* the grace of what was told to end */
+        struct loop_turn turn;  /* applies the desired state and due times */
+        struct loop_timer due;  /* the same, when the pause has passed */
+        struct loop_timer term; /* the grace after SIGTERM */
         struct loop_timer usr1; /* the rest of the interval */
         struct guard guard;
 
         bool wanted;
-        bool renew;            /* what runs is to be replaced */
+        bool renew;            /* replace the present process */
         bool penalty;          /* ... after a pause */
-        bool notify;           /* a SIGUSR1 is owed */
-        uint64_t last_usr1_ms; /* 0: none in this life */
-        unsigned pause_ms;     /* 0: the last life was stable */
+        bool notify;           /* a SIGUSR1 must be sent */
+        uint64_t last_usr1_ms; /* 0: none since this start */
+        unsigned pause_ms;     /* 0: the last process was stable */
         uint64_t due_ms;       /* no start before it */
         unsigned restarts;
         enum imex_process_state state;
 
-        /* One life of the program */
+        /* One process */
         struct process *program; /* NULL: nothing runs */
         bool up;
         bool killed; /* SIGTERM was not enough */
@@ -62,7 +62,7 @@ static void on_turn(void *u) {
         leave(p);
 }
 
-/* The program's life */
+/* One process of the program */
 
 static void flush_line(struct imex_process *p) {
         size_t n = p->line_n;
@@ -87,7 +87,7 @@ static void on_output(void *u, const char *text, size_t n) {
         leave(p);
 }
 
-/* What the next start has to wait for. */
+/* Sets the pause before the next start. */
 static void schedule_restart(struct imex_process *p) {
         p->pause_ms = p->pause_ms ? p->pause_ms * 2 : p->o.backoff_first_ms;
         if (p->pause_ms > p->o.backoff_max_ms)
@@ -96,7 +96,7 @@ static void schedule_restart(struct imex_process *p) {
         loop_turn_start(&p->turn);
 }
 
-/* Nothing is left to wait for. */
+/* Nothing runs, and nothing is wanted. */
 static void be_down(struct imex_process *p) {
         p->pause_ms = 0;
         p->due_ms = 0;
@@ -108,7 +108,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
 
         if (p->line_n)
                 flush_line(p);
-        if (p->guard.dead) /* the owner freed us for what he read */
+        if (p->guard.dead) /* the owner freed us in its callback for the output */
                 return;
         p->program = NULL;
         p->notify = false;
@@ -133,7 +133,8 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         if (failed)
                 snprintf(why, sizeof why, "could not be started: %s", failed->msg);
         else if (term_signal)
-                snprintf(why, sizeof why, "was ended by signal %d (%s)", term_signal, strsignal(term_signal));
+                snprintf(why, sizeof why, "was ended by signal %d (%s)", term_signal,
+                         strsignal(term_signal));
         else
                 snprintf(why, sizeof why, "ended with exit code %d", exit_status);
         set_state(p, IMEX_PROCESS_WAITING, why);
@@ -158,7 +159,7 @@ static int spawn(struct imex_process *p, struct err *e) {
         return process_start(p->loop, &o, &p->program, e);
 }
 
-/* What should be, against what is */
+/* From the desired state to the actual one */
 
 static void try_start(struct imex_process *p) {
         struct err e = { 0 };
@@ -207,7 +208,7 @@ void imex_process_start(struct imex_process *p) {
         if (p->wanted)
                 return;
         p->wanted = true;
-        /* A program on its way out is followed by a fresh one. */
+        /* After a process that is ending, a new one is started. */
         p->renew = p->state == IMEX_PROCESS_ENDING;
         p->penalty = false;
         loop_turn_start(&p->turn);
@@ -244,7 +245,7 @@ static void on_usr1_timer(void *u) {
 
 void imex_process_notify(struct imex_process *p) {
         if (!p->program)
-                return; /* the next start reads everything anew */
+                return; /* the next start reads everything again */
         p->notify = true;
         on_usr1_timer(p);
 }

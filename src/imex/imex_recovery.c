@@ -110,6 +110,6 @@ static int forget_one(const char *path, const struct stat *st, int type, struct 
 
 int imex_recovery_forget(const char *run_dir, struct err *e) {
         if (nftw(run_dir, forget_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
-                return err_errno(e, errno, "remove what nvidia-imex keeps in '%s'", run_dir);
+                return err_errno(e, errno, "remove the files of nvidia-imex in '%s'", run_dir);
         return 0;
 }

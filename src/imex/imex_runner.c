@@ -14,11 +14,11 @@
 #include "imex/imex_process.h"
 
 #define FILE_LIMIT ((size_t)1024 * 1024)
-/* A file that could not be written is tried again after this. */
+/* The pause before a failed write is retried. */
 #define RETRY_MS 1000
-/* A single question that fails says little on a busy machine; two in a row withdraw readiness. */
+/* On a busy machine a single failed query proves little; two in a row withdraw readiness. */
 #define UNANSWERED_MAX 2
-/* IMEX needs a moment to connect to its peers after a change of them. */
+/* After a change of its peers IMEX needs a moment to connect to them. */
 #define CONNECT_MS 500
 
 struct imex_runner {
@@ -32,42 +32,42 @@ struct imex_runner {
         struct imex_probe *probe;
 
         struct arena *want_arena, *run_arena;
-        const struct imex_members *want; /* NULL: never told */
-        const struct imex_members
-                *running; /* what the process was started with; own slot included; NULL: never started */
-        bool fresh;       /* `want` is not remembered on disk yet */
+        const struct imex_members *want;    /* NULL: not set yet */
+        const struct imex_members *running; /* the members with which the process was started, including our
+                                               own slot; NULL: never started */
+        bool fresh;                         /* `want` is not saved to disk yet */
         bool notify;      /* a known peer became ready */
 
-        const char *status; /* IMEX's last word in this life, "" before the first */
-        int64_t node_id;    /* -1 unknown */
-        bool id_asked;      /* the domain was asked for our id in this life */
+        const char *status; /* IMEX's last state since this start, "" before the first */
+        int64_t node_id;    /* -1: unknown */
+        bool id_asked;      /* since this start, the domain was queried for our ID */
         unsigned unanswered;
         unsigned connected;
         char version[IMEX_VERSION_MAX];
-        const char *fault;             /* of this life, or NULL; static */
+        const char *fault;             /* since this start, or NULL; static */
         char silence[IMEX_REASON_MAX]; /* why the status is not known */
-        char ended[IMEX_REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
-        char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be served */
+        char ended[IMEX_REASON_MAX];   /* why the last process ended, a sentence; "" if it was stopped */
+        char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be used */
         char last_error[sizeof(((struct err *)0)->msg)];
 
-        struct imex_recovery recovery; /* of this life of the process */
+        struct imex_recovery recovery; /* of this process */
         struct loop_timer recovery_turn;
         uint64_t informed_since; /* loop time; 0: the members may be old */
         char awaited[IMEX_AWAITED_MAX];
-        /* Why it is not known who is connected: no answer of this life to -N has reported it. "": one has, or
-         * none was asked for. */
+        /* Why the connected nodes are not known: no answer to -N since this start has reported them. "": one
+         * has, or there was no query. */
         char unseen[160];
-        bool connections_known; /* an answer of this life has reported them */
-        bool forget;            /* start the next life with nothing remembered */
+        bool connections_known; /* an answer since this start has reported them */
+        bool forget;            /* start the next process without the remembered nodes */
         unsigned renewals;
 
         bool stopping, stopped;
-        struct imex_report told; /* last report delivered */
+        struct imex_report told; /* the last report delivered */
 };
 
 static void act(struct imex_runner *a);
 
-/* Told once, however often it is met again. */
+/* Reports an error once, even if it occurs again. */
 static void tell_error(struct imex_runner *a, const struct err *e) {
         if (streq(a->last_error, e->msg))
                 return;
@@ -81,8 +81,8 @@ static bool member(const struct imex_members *m) {
         return m && m->own_index >= 0;
 }
 
-/* The members as the files have them: our own entry by our own knowledge, and nobody else in our slot or with
- * our address, because IMEX finds its id by the address. */
+/* The members as the files need them: our own entry as we know it, and no other node in our slot or with our
+ * address, because IMEX finds its ID by the address. */
 static const struct imex_members *resolved(struct imex_runner *a, const struct imex_members *m,
                                            struct arena *to) {
         _cleanup_(freep) struct imex_peer *peers = xnew_n(struct imex_peer, m->n_peers + 1);
@@ -105,7 +105,7 @@ static unsigned peers_known(const struct imex_runner *a) {
         return n;
 }
 
-/* Whether what runs has the identity that is wanted; peers may come and go without a restart. */
+/* Whether the process runs with the wanted slot and infix. Peers may change without a restart. */
 static bool identity_current(const struct imex_runner *a) {
         return member(a->want) && a->running && a->running->own_index == a->want->own_index &&
                streq(a->running->infix, a->want->infix);
@@ -153,18 +153,17 @@ static const char *status_meaning(const char *status) {
         return "";
 }
 
-/* IMEX took another id than the slot that we have, so that peers would reach the wrong node under our name.
- */
+/* IMEX found another ID than our slot, so peers would reach the wrong node under our name. */
 static bool contradicted(const struct imex_runner *a) {
         return a->node_id >= 0 && identity_current(a) && a->node_id != a->running->own_index;
 }
 
 static void explain_contradiction(const struct imex_runner *a, char *s, size_t n) {
-        snprintf(s, n, "nvidia-imex took id %lld, but this node has index %lld", (long long)a->node_id,
+        snprintf(s, n, "nvidia-imex took ID %lld, but this node has index %lld", (long long)a->node_id,
                  (long long)a->running->own_index);
 }
 
-/* Nobody counts as connected then, which must not be reported of the nodes. */
+/* Then no node counts as connected, but the nodes must not be reported as missing. */
 static bool nobody_can_be_seen(const struct imex_runner *a) {
         return streq(a->status, IMEX_STATE_WAITING_FOR_RECOVERY) && *a->unseen;
 }
@@ -172,7 +171,7 @@ static bool nobody_can_be_seen(const struct imex_runner *a) {
 static void explain_unseen(const struct imex_runner *a, char *s, size_t n) {
         snprintf(s, n,
                  "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
-                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): look at the daemon's log and "
+                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): see the daemon's log and "
                  "the node's "
                  "load",
                  a->status, a->unseen);
@@ -260,7 +259,7 @@ static void deliver(struct imex_runner *a) {
         a->o.changed(a->o.u, &a->told);
 }
 
-/* First the world hears, then the process: readiness is withdrawn before what made it true goes. */
+/* First the report, then the process: readiness is withdrawn before its cause ends. */
 static void on_turn(void *u) {
         struct imex_runner *a = u;
 
@@ -277,7 +276,7 @@ static void retry(struct imex_runner *a) {
 
 /* Files */
 
-/* *ret_changed tells whether the resolver now answers something else. */
+/* *ret_changed: the resolver now returns other answers. */
 static int write_hosts(struct imex_runner *a, const struct imex_members *m, bool *ret_changed,
                        struct err *e) {
         _cleanup_(freep) char *current = NULL;
@@ -332,7 +331,7 @@ static void end_recovery(struct imex_runner *a) {
         *a->awaited = '\0';
 }
 
-/* IMEX says whether it waits. */
+/* Records whether IMEX waits. */
 static void note_recovery(struct imex_runner *a, bool waits) {
         if (!waits) {
                 end_recovery(a);
@@ -342,8 +341,7 @@ static void note_recovery(struct imex_runner *a, bool waits) {
         }
 }
 
-/* A peer that this instance has connected to knows that the one before is gone, and drops what it had mapped.
- */
+/* A peer to which this process has connected knows that the earlier one has ended, and drops its mappings. */
 static void note_seen(struct imex_runner *a, const struct imex_ctl_node *own) {
         const struct imex_members *m = a->want;
 
@@ -371,7 +369,7 @@ static void recover(struct imex_runner *a) {
         imex_process_restart(a->process, false);
 }
 
-/* Right before each start. */
+/* Called right before each start. */
 static int prepare(void *u, struct err *e) {
         struct imex_runner *a = u;
         bool changed;
@@ -398,9 +396,9 @@ static int prepare(void *u, struct err *e) {
         return write_config(a, a->running, e);
 }
 
-/* What should be, against what is */
+/* From the desired state to the actual one */
 
-/* Brings the running process's view of its peers up to date. */
+/* Updates the peers of the running process. */
 static void update_peers(struct imex_runner *a, const struct imex_members *m) {
         bool changed = false;
         struct err e;
@@ -417,7 +415,7 @@ static void update_peers(struct imex_runner *a, const struct imex_members *m) {
         imex_probe_domain(a->probe, CONNECT_MS);
 }
 
-/* Can these members be served at all? A wrong list must not take down what runs well. */
+/* Whether these members can be used at all. A wrong list must not stop a process that works. */
 static bool check_members(struct imex_runner *a, const struct imex_members *m) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(IMEX_HOSTS_MAX);
         struct err e;
@@ -439,7 +437,8 @@ static void act(struct imex_runner *a) {
         if (a->stopping || !member(a->want)) {
                 *a->refused = '\0';
                 if (a->want)
-                        remember(a); /* that we are none, too: a restart must not believe in the old index */
+                        remember(a); /* also that this node is not a member: after a restart the old index
+                                        must not count */
                 if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
                         imex_process_stop(a->process);
                 if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
@@ -466,9 +465,9 @@ static void act(struct imex_runner *a) {
         remember(a);
 }
 
-/* What the process does */
+/* Events of the process */
 
-/* The most telling of what is known: its own words, its id, how it ended. */
+/* Chooses the most useful explanation: its own log, its ID, or how it ended. */
 static void explain_end(struct imex_runner *a, const char *why) {
         char *s = a->ended;
         size_t n = sizeof a->ended;
@@ -569,7 +568,7 @@ static void on_status(void *u, const char *word, const char *why) {
         } else {
                 a->unanswered = 0;
                 *a->silence = '\0';
-                /* Its command service answers, so its signal handlers are in place. */
+                /* Its command service answers, so its signal handlers are installed. */
                 if (!streq(word, IMEX_STATE_INITIALIZING) && !streq(word, IMEX_STATE_UNAVAILABLE))
                         imex_process_up(a->process);
         }
@@ -577,7 +576,7 @@ static void on_status(void *u, const char *word, const char *why) {
         if (*word)
                 note_recovery(a, streq(word, IMEX_STATE_WAITING_FOR_RECOVERY));
         if (streq(word, IMEX_STATE_READY))
-                a->fault = NULL; /* it got over it */
+                a->fault = NULL; /* it has recovered */
         judge(a);
 }
 
@@ -590,7 +589,8 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
                 return;
         imex_process_drain(a->process);
         a->id_asked = true;
-        /* A name proves nothing about the id, since it is made from it; an address does. */
+        /* A matching name proves nothing about the ID, because the name is derived from it. An address
+         * does. */
         if (by_ip && a->node_id < 0)
                 a->node_id = by_ip->id;
         imex_slot_name(a->running->infix, (unsigned)a->running->own_index, &name);
@@ -604,7 +604,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
         }
         snprintf(a->unseen, sizeof a->unseen, "%s",
                  a->connections_known ? ""
-                 : d                  ? "its answer does not have this node"
+                 : d                  ? "its answer does not contain this node"
                                       : why);
         judge(a);
 }
@@ -674,7 +674,7 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
         a->status = "";
         a->node_id = -1;
         a->told.status = "";
-        a->told.index = -2; /* no report equals it: the first one is always told */
+        a->told.index = -2; /* no report equals it, so the first one is always delivered */
         loop_turn_init(&a->turn, loop, on_turn, a);
         loop_timer_init(&a->retry, loop, on_turn, a);
         loop_timer_init(&a->recovery_turn, loop, on_turn, a);

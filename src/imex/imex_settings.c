@@ -7,7 +7,7 @@
 
 enum { KEY_MAX = 64, VALUE_MAX = 512 };
 
-/* Keys of the driver, and why. The other keys are those of the IMEX guide ("Configuration file options"). */
+/* Keys of the driver, and the reason. All other keys are in the IMEX guide ("Configuration file options"). */
 static const struct owned {
         const char *key, *why;
 } owned[] = {
@@ -48,7 +48,7 @@ static int check(const struct jd_pair *p, struct err *e) {
         /* The kubelet expands it in a container's environment. */
         if (strstr(p->value, "$("))
                 return err_set(e, ERR_INVALID, 0, "the value of %s contains \"$(\"", p->key);
-        /* Slots without a node are in the list, too, so a quorum of all nodes is never there. */
+        /* The list also contains slots without a node, so a quorum of all nodes is never reached. */
         if (streq(p->key, "IMEX_WAIT_FOR_QUORUM") && streq(p->value, "FULL"))
                 return err_set(e, ERR_INVALID, 0,
                                "IMEX_WAIT_FOR_QUORUM=FULL waits for the slots of nodes that are not in the "

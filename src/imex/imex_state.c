@@ -36,7 +36,7 @@ static void render(const struct imex_state *s, struct buf *out) {
         buf_addc(out, '\n');
 }
 
-/* A locked file of this content under a name of its own. */
+/* A locked file with this content, under a temporary name. */
 static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, struct err *e) {
         _cleanup_(closep) int fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -45,7 +45,7 @@ static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, str
                 return err_errno(e, errno, "create '%s'", tmp);
         if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
                 return err_errno(e, errno, "lock '%s'", tmp);
-        /* The plugin may run as another user, whatever our umask is. */
+        /* The plugin may run as another user; independent of our umask. */
         if (fchmod(fd, 0644) < 0)
                 return err_errno(e, errno, "chmod '%s'", tmp);
         if (file_write_all(fd, tmp, text->p, text->n, e) < 0)
@@ -55,7 +55,8 @@ static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, str
 }
 
 int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, struct err *e) {
-        /* A container of the same pod reuses the name, so that kills leave one file and not one each. */
+        /* A container of the same pod reuses the name. So however often it is killed, at most one file
+         * remains. */
         _cleanup_(freep) char *tmp = xasprintf("%s/.%s.%s", dir, IMEX_STATE_FILE, s->pod_uid);
         _cleanup_(freep) char *path = file_join(dir, IMEX_STATE_FILE);
         _cleanup_(closep) int fd = -1;
@@ -65,7 +66,7 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
         if (text.failed)
                 return err_set(e, ERR_INVALID, EFBIG, "the state exceeds %zu bytes", STATE_MAX);
         (void)unlink(tmp);
-        /* Locked before it gets its name: no reader can see it in place and unlocked. */
+        /* Locked before it gets its name: so no reader sees it in place without a lock. */
         if (make_locked(tmp, &text, &fd, e) < 0) {
                 (void)unlink(tmp);
                 return -1;

@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 unsigned backoff_spread(unsigned ms) {
-        uint32_t r = UINT32_MAX / 2; /* the middle, should the kernel have no randomness yet */
+        uint32_t r = UINT32_MAX / 2; /* the middle, if the kernel has no randomness yet */
         uint64_t span = ms / 2;
 
         (void)!getrandom(&r, sizeof r, GRND_NONBLOCK);

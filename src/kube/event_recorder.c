@@ -15,11 +15,11 @@
 #include <uthash.h>
 
 enum {
-        MAX_SERIES = 128,     /* remembered when they are written, the oldest goes first */
-        MAX_UNWRITTEN = 1000, /* with those that are not; the oldest goes first here too */
-        MAX_IN_FLIGHT = 8, /* Events of a server that hangs must not keep the client from everything else */
-        ATTEMPTS = 36,     /* by the client's pauses about five minutes: who is to read of an outage reads it
-                              afterwards */
+        MAX_SERIES = 128,     /* series that are kept after they were written; the oldest is dropped first */
+        MAX_UNWRITTEN = 1000, /* including those that are not written; the oldest of all is dropped first */
+        MAX_IN_FLIGHT = 8,    /* Events of a server that hangs must not block the client's other requests */
+        ATTEMPTS = 36, /* about five minutes with the client's pauses: so the Events of an outage can be read
+                          after it */
         MAX_OBJECTS = 256, /* with a token bucket */
         OBJECT_BURST = 25,
         OBJECT_REFILL_MS = 5 * 60 * 1000,
@@ -32,7 +32,7 @@ enum {
 struct series {
         UT_hash_handle hh;
         struct event_recorder *recorder;
-        struct arena *arena; /* holds it all */
+        struct arena *arena; /* contains everything below */
         struct event_about about;
         const char *reason, *message;
         enum event_type type;
@@ -40,7 +40,7 @@ struct series {
         int64_t first_s, last_s, count;
         bool exists; /* the server has it: patch instead of create */
         bool dirty;  /* changed since the write in flight began */
-        bool waits;  /* in the recorder's list, for its turn to be written */
+        bool waits;  /* in the recorder's list of series to be written */
         TAILQ_ENTRY(series) waiting;
         struct kube_call *call;
         const char *key;
@@ -56,7 +56,7 @@ struct object {
 struct event_recorder {
         struct kube_client *client;
         uv_loop_t *loop;
-        struct loop_timer timer; /* of a flush */
+        struct loop_timer timer; /* for the flush */
         char *component, *host;
         struct series *series;
         TAILQ_HEAD(, series) waiting;
@@ -66,7 +66,7 @@ struct event_recorder {
         void *flushed_u;
 };
 
-/* ---- how much may be said about one object ---- */
+/* ---- limits per object ---- */
 
 static double refill(const struct event_recorder *r, struct object *o) {
         uint64_t now = uv_now(r->loop);
@@ -82,7 +82,7 @@ static void drop_object(struct event_recorder *r, struct object *o) {
         free(o);
 }
 
-/* A full bucket says nothing; if none is full, the oldest goes. */
+/* A full bucket can be dropped without effect. If none is full, drops the oldest. */
 static void make_room_for_object(struct event_recorder *r) {
         struct object *o, *next;
         if (HASH_COUNT(r->objects) < MAX_OBJECTS)
@@ -141,12 +141,12 @@ static void make_room_for_series(struct event_recorder *r) {
                 }
         }
         if (HASH_COUNT(r->series) >= MAX_UNWRITTEN) {
-                log_v(2, "event was not written, too many wait", kv_str("reason", r->series->reason));
+                log_v(2, "event was not written, because too many wait", kv_str("reason", r->series->reason));
                 series_free(r->series);
         }
 }
 
-/* As client-go names them: the object's name and the time, which together are unique enough for one
+/* The same scheme as client-go: the object's name and the time, which together are unique enough for one
  * component. */
 static void name_event(struct series *s) {
         snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->about.name,
@@ -193,7 +193,7 @@ static void end_flush(struct event_recorder *r) {
 
 static void write_event(struct series *s);
 
-/* Writes what waits, as far as that is allowed at a time. */
+/* Writes waiting series, up to the limit of requests in flight. */
 static void pump(struct event_recorder *r) {
         struct series *s;
         while (r->n_in_flight < MAX_IN_FLIGHT && (s = TAILQ_FIRST(&r->waiting))) {
@@ -215,11 +215,11 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         s->call = NULL;
         r->n_in_flight--;
         if (e && e->kind == ERR_NOT_FOUND && s->exists) {
-                /* The server forgets Events after an hour: begin another one. */
+                /* The server deletes Events after an hour: create another one. */
                 s->exists = false;
                 s->dirty = true;
         } else if (e && e->kind == ERR_CONFLICT && !s->exists) {
-                s->exists = true; /* the name is ours alone: the answer to an earlier attempt was lost */
+                s->exists = true; /* only we use this name: the answer to an earlier attempt was lost */
         } else if (e) {
                 log_v(2, "event was not written", kv_str("reason", s->reason), kv_err(e));
                 s->dirty = false;
@@ -326,8 +326,8 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                 want_written(s);
                 pump(r);
         } else {
-                log_v(2, "event was held back, too many about this object", kv_str("object", s->about.name),
-                      kv_str("reason", reason));
+                log_v(2, "event was delayed, because there are too many about this object",
+                      kv_str("object", s->about.name), kv_str("reason", reason));
         }
 }
 

@@ -24,9 +24,9 @@ enum {
         BACKOFF_MAX_MS = 10000,
 };
 
-/* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a transfer of
- * libcurl's. All of them together, and a watch for each informer, stay below the 100 that libcurl puts on
- * one. */
+/* The number of streams on one connection. More calls wait here, where each costs a few hundred bytes instead
+ * of a transfer of libcurl. All of them together, and a watch for each informer, stay below the 100 that
+ * libcurl puts on one connection. */
 static const unsigned slots[] = {
         [KUBE_LANE_URGENT] = UINT_MAX,
         [KUBE_LANE_READ] = 32,
@@ -53,17 +53,17 @@ struct kube_call {
         TAILQ_ENTRY(kube_call) entry; /* in lane->waiting (by due time) or client->in_flight */
         struct kube_client *client;
         enum call_state state;
-        struct kube_request r; /* with what was left out; ours: ns, name, subresource, body */
-        struct arena *arena;   /* holds them and the call */
+        struct kube_request r; /* with defaults filled in; ns, name, subresource and body are copies */
+        struct arena *arena;   /* contains these copies and the call */
         uint64_t due_ms, sent_ms;
         unsigned failed;
         bool token_refreshed;
-        bool refused; /* `refusal` is the whole answer: the request cannot be made */
+        bool refused; /* `refusal` is the result: the request cannot be made */
         struct kube__on_recovery recovery;
         struct err refusal;
-        char *object; /* the path behind the version, which is decided when it is sent; of discovery: all of
-                         it */
-        char *path;   /* as sent last */
+        char *object; /* the path after the version, which is chosen when it is sent; for discovery, the whole
+                         path */
+        char *path;   /* as last sent */
         struct http_call *http;
 };
 
@@ -95,15 +95,15 @@ struct kube_client {
         uint64_t answered_ms;
 
         struct room_list rooms;
-        struct kube_metrics metrics; /* without families when nobody wants to know */
+        struct kube_metrics metrics; /* without families if there is no registry */
 
-        unsigned bulk_failures; /* in a row, without an answer to anybody */
+        unsigned bulk_failures; /* in a row, while no call got an answer */
         uint64_t bulk_closed_until_ms;
 };
 
 static void pump(struct kube_client *c);
 
-/* ---- who we are ---- */
+/* ---- credentials ---- */
 
 static const char *current_token(void *u) {
         struct kube_client *c = u;
@@ -112,9 +112,9 @@ static const char *current_token(void *u) {
 
 static void on_tls_changed(void *u, const struct err *e) {
         if (e)
-                log_warn("certificates for the API server have changed and cannot be used", kv_err(e));
+                log_warn("the certificates for the API server have changed and cannot be used", kv_err(e));
         else
-                log_info("certificates for the API server have changed: new connections use them");
+                log_info("the certificates for the API server have changed: new connections use them");
 }
 
 bool kube_client__refresh_token(struct kube_client *c) {
@@ -161,7 +161,7 @@ static void call_wait(struct kube_call *call, uint64_t due_ms) {
                 TAILQ_INSERT_HEAD(&l->waiting, call, entry);
 }
 
-/* ---- the server is back ---- */
+/* ---- recovery of the server ---- */
 
 void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h, bool away) {
         bool called = h->called;
@@ -212,8 +212,8 @@ static void call_finish(struct kube_call *call, yyjson_val *obj, const struct er
         pump(c);
 }
 
-/* What waits in the bulk lane has no body yet, so it is the lane that backs off: when nobody was answered
- * since the failed request began, or the server asks for time. */
+/* Users of the bulk lane make bodies only when there is room, so the lane as a whole backs off: if no call
+ * has been answered since the failed request was sent, or if the server asks for time. */
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
         bool away = kube_away(e) && c->answered_ms < call->sent_ms;
 
@@ -221,7 +221,7 @@ static void close_bulk(struct kube_client *c, const struct kube_call *call, cons
                 return;
         uint64_t now = loop_now_ms(c->loop);
         if (now < c->bulk_closed_until_ms)
-                return; /* sent before it was closed, and answered the same */
+                return; /* it was sent before the lane closed, and failed for the same reason */
         c->bulk_failures += away;
         c->bulk_closed_until_ms = now + kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS,
                                                                 c->bulk_failures ? c->bulk_failures : 1),
@@ -238,7 +238,7 @@ static void call_again(struct kube_call *call, const struct err *e, int wait_s) 
         call_wait(call, loop_now_ms(c->loop) + ms);
         kube_client__on_recovery(c, &call->recovery, kube_away(e));
         if (call->r.retry)
-                call->r.retry(call->r.u, e); /* it may be cancelled in there */
+                call->r.retry(call->r.u, e); /* the callback may cancel it */
         pump(c);
 }
 
@@ -260,7 +260,8 @@ static void answered(struct kube_call *call, const struct http_response *r) {
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
-                kube_client__answered(c); /* afterwards: it may have been the version that the others need */
+                kube_client__answered(
+                        c); /* afterwards: the answer may contain the version that the others need */
                 return;
         }
         if (!kube_away(&e) && !r->transport && r->status < 500)
@@ -277,7 +278,7 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                 kube_client__doubt(c, call->r.res, &e);
         close_bulk(c, call, &e, wait_s);
         call->failed++;
-        /* A write that was cut off may have been done: a repeated create then says "already exists", and all
+        /* An interrupted write may have been done: a repeated create then returns "already exists", and all
          * our other verbs can be repeated. */
         if (e.kind != ERR_RETRY || call->failed >= call->r.attempts)
                 call_finish(call, NULL, &e);
@@ -301,7 +302,7 @@ static const char *accept_of(bool metadata_only, bool list) {
                     : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 }
 
-/* The version is that of now, and not of the time when the call was started. */
+/* Uses the present version, not that of the time when the call was started. */
 static char *whole_path(const struct kube_client *c, const struct kube_resource *res, const char *object) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX + 1024);
 
@@ -336,7 +337,7 @@ static void call_send(struct kube_call *call) {
         call->http = http_start(c->http, &r);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- which call is next ---- */
 
 static void fill_bucket(struct kube_client *c, uint64_t now) {
         c->tokens += (double)(now - c->filled_ms) * c->qps / 1000;
@@ -345,13 +346,13 @@ static void fill_bucket(struct kube_client *c, uint64_t now) {
                 c->tokens = c->burst;
 }
 
-/* Milliseconds until a token is there. */
+/* Milliseconds until the next token. */
 static uint64_t token_in(const struct kube_client *c) {
         return c->tokens >= 1 ? 0 : (uint64_t)((1 - c->tokens) * 1000 / c->qps) + 1;
 }
 
-/* The call that is to be sent next, or NULL: then *ret_ms is when there may be one. Urgent ones first, the
- * others in the order of their times. */
+/* The next call to send, or NULL: then *ret_ms is when there may be one. Urgent calls come first, the others
+ * in the order of their times. */
 static struct kube_call *next_call(struct kube_client *c, uint64_t now, uint64_t *ret_ms) {
         struct kube_call *best = NULL;
 
@@ -378,21 +379,21 @@ static struct kube_call *next_call(struct kube_client *c, uint64_t now, uint64_t
         return best;
 }
 
-/* Milliseconds until somebody who wants room may have it; UINT64_MAX: an answer will tell. */
+/* Milliseconds until there may be room for a waiting user; UINT64_MAX: the next answer decides. */
 static uint64_t room_in(struct kube_client *c, uint64_t now) {
         const struct lane *l = &c->lanes[KUBE_LANE_BULK];
 
         if (TAILQ_EMPTY(&c->rooms))
                 return UINT64_MAX;
-        if (kube_room(c)) /* not 0: who asks again from inside would keep the loop in its timers */
+        if (kube_room(c)) /* not 0: a user that asks again from inside would keep the loop in its timers */
                 return 1;
         if (now < c->bulk_closed_until_ms)
                 return c->bulk_closed_until_ms - now;
         return l->n_in_flight + l->n_waiting < slots[KUBE_LANE_BULK] ? token_in(c) + 1 : UINT64_MAX;
 }
 
-/* Sends what is due and allowed, and sets the timer for the rest. Calls nobody back: that is for the timer.
- * An answer pumps again. */
+/* Sends the calls that are due and allowed, and sets the timer for the rest. Calls no callbacks: the timer
+ * does that. Each answer calls this again. */
 static void pump(struct kube_client *c) {
         struct kube_call *call;
         uint64_t now, ms, room;
@@ -416,7 +417,7 @@ static void tell_room(struct kube_client *c) {
         bool end = !last;
 
         while (!c->guard.dead && !end && kube_room(c) && (r = TAILQ_FIRST(&c->rooms))) {
-                end = r == last; /* those that ask again meanwhile have had their turn */
+                end = r == last; /* users that asked again in the meantime have had their turn */
                 kube_off_room(c, r);
                 r->fn(r);
         }
@@ -438,7 +439,7 @@ static void on_timer(void *u) {
 
 /* ---- room in the bulk lane ---- */
 
-/* How many of the lane's calls are sent as soon as there are tokens. */
+/* How many of the lane's calls wait only for tokens. */
 static unsigned n_ready(const struct kube_client *c, enum kube_lane lane, uint64_t now) {
         const struct lane *l = &c->lanes[lane];
         const struct kube_call *call = TAILQ_FIRST(&l->waiting);
@@ -490,7 +491,7 @@ static int object_path(const struct kube_client *c, const struct kube_request *r
 
         if (!kube_version(c, r->res))
                 return err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", r->res->group);
-        /* Without a name a DELETE would mean the whole collection. */
+        /* Without a name, DELETE would delete the whole collection. */
         if (!collection && !r->name)
                 return err_set(e, ERR_INVALID, 0, "%s without a name", r->res->kind);
         if (r->verb == KUBE_CREATE && r->res->namespaced && !r->ns)

@@ -29,7 +29,7 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
         if (!host || !*host || !port || !*port)
                 return err_set(e, ERR_INVALID, 0,
                                "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no "
-                               "kubeconfig given");
+                               "kubeconfig is given");
         c.token_file = file_join(dir, "token");
         c.ca_file = file_join(dir, "ca.crt");
         if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 ||
@@ -37,7 +37,7 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
                 kube_config_done(&c);
                 return err_wrap(e, "service account");
         }
-        /* Only the file counts: it rotates. */
+        /* Only the file is used: the token rotates. */
         free(TAKE(c.token));
         c.server = xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
         if (file_read(ns_path, MAX_FILE, &ns, &n, &ignored) == 0) {
@@ -50,7 +50,7 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
         return 0;
 }
 
-/* ---- kubeconfig: a YAML document, of which we look up a few strings ---- */
+/* ---- kubeconfig: a YAML document, of which a few strings are used ---- */
 
 static const char *scalar(const yaml_node_t *n) {
         return n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
@@ -81,7 +81,7 @@ static bool get_true(yaml_document_t *d, yaml_node_t *map, const char *key) {
                      strcasecmp(s, "y") == 0);
 }
 
-/* The part named `what` ("cluster") of the entry called `name` in the list `list` ("clusters"). */
+/* The member `what` ("cluster") of the entry `name` in the list `list` ("clusters"). */
 static yaml_node_t *named(yaml_document_t *d, yaml_node_t *root, const char *list, const char *what,
                           const char *name, struct err *e) {
         yaml_node_t *l = get(d, root, list);
@@ -108,7 +108,7 @@ static int base64_decode(const char *s, char **ret) {
 
         BUG_ON(!c);
         EVP_DecodeInit(c);
-        /* OpenSSL takes '-' for the end of the text. */
+        /* OpenSSL treats '-' as the end of the text. */
         bool ok = !strchr(s, '-') &&
                   EVP_DecodeUpdate(c, (unsigned char *)out, &n, (const unsigned char *)s, (int)strlen(s)) >=
                           0 &&
@@ -129,8 +129,8 @@ static char *relative_to(const char *kubeconfig, const char *path) {
         return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
-/* The PEM text of `key` ("client-key"): inline in <key>-data, which wins as in kubectl, or in the file it
- * names: then *ret_file is that. */
+/* The PEM text of `key` ("client-key"): from <key>-data, which has precedence as in kubectl, or from the file
+ * that it names, which *ret_file then is. */
 static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret,
                    char **ret_file, struct err *e) {
         _cleanup_(freep) char *data_key = xasprintf("%s-data", key);
@@ -138,7 +138,7 @@ static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const 
 
         if (data) {
                 if (base64_decode(data, ret) < 0)
-                        return err_set(e, ERR_INVALID, 0, "%s is no base64 text", data_key);
+                        return err_set(e, ERR_INVALID, 0, "%s is not base64 text", data_key);
         } else if (file) {
                 *ret_file = relative_to(kubeconfig, file);
                 if (file_read(*ret_file, MAX_FILE, ret, NULL, e) < 0)
@@ -158,7 +158,8 @@ static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *ku
         if (get_str(d, cluster, "proxy-url"))
                 return err_set(e, ERR_INVALID, 0, "proxy-url is not supported: set HTTPS_PROXY");
         if (!server || (!str_starts(server, "https://") && !str_starts(server, "http://")))
-                return err_set(e, ERR_INVALID, 0, "server '%s' is no http or https URL", str_or(server, ""));
+                return err_set(e, ERR_INVALID, 0, "server '%s' is not an http or https URL",
+                               str_or(server, ""));
         c->server = xstrdup(server);
         c->tls_server_name = xstrdup_or_null(name);
         return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, &c->ca_file, e);
@@ -179,7 +180,7 @@ static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconf
         }
         c->token = xstrdup_or_null(token);
         if (token && !kube_token_is_clean(token))
-                return err_set(e, ERR_INVALID, 0, "the token holds white space or control characters");
+                return err_set(e, ERR_INVALID, 0, "the token contains white space or control characters");
         c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
         if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, &c->cert_file, e) < 0 ||
             get_pem(d, user, "client-key", kubeconfig, &c->key_pem, &c->key_file, e) < 0)

@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "kube/backoff.h"
 
-/* Between an answer and the next question, however many doubt it; and the most, while no version that we know
- * is offered. */
+/* The pause between an answer and the next query, however often the version is doubted; and the longest
+ * pause, while the server offers no supported version. */
 enum { PAUSE_MS = 1000, PAUSE_MAX_MS = 10000 };
 
 struct waiter {
@@ -24,12 +24,12 @@ struct waiter {
 struct kube_discovery_group {
         LIST_ENTRY(kube_discovery_group) entry;
         struct kube_discovery *d;
-        const struct kube_resource
-                *res;         /* the first that was asked for: the name, and the versions we know */
-        const char *version;  /* one of those; NULL: not known yet */
-        bool asked;           /* a question is under way */
+        const struct kube_resource *res; /* the first resource for which the group was queried: the name, and
+                                            the supported versions */
+        const char *version;             /* one of these; NULL: not known yet */
+        bool asked;                      /* a query is under way */
         uint64_t answered_ms; /* 0: never */
-        unsigned n_none;      /* how many answers in a row have named no version that we know */
+        unsigned n_none;      /* how many answers in a row have named no supported version */
         TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -38,7 +38,7 @@ struct kube_discovery {
         kube_discovery_question_fn *put;
         void *u;
         LIST_HEAD(, kube_discovery_group) groups;
-        struct loop_turn turn; /* somebody asked for what is known */
+        struct loop_turn turn; /* reports a known version to users that asked for it */
         struct guard guard;
 };
 
@@ -63,8 +63,8 @@ static struct kube_discovery_group *find_or_add(struct kube_discovery *d, const 
         return g;
 }
 
-/* One by one from the front, because a callback may ask again, take others back or free the client. Those
- * that are told of a failed attempt stay. False: all of it was freed. */
+/* Takes them one by one from the front, because a callback may ask again, undo others or free the client.
+ * After a failed attempt they stay in the list. False: the discovery was freed. */
 static bool tell(struct kube_discovery_group *g, const struct err *e) {
         struct kube_discovery *d = g->d;
         struct waiter *w;
@@ -115,7 +115,7 @@ void kube_discovery_answered(void *group, yyjson_val *obj, const struct err *e) 
                 v++;
         if (!e && *v) {
                 if (g->version && !streq(g->version, *v))
-                        log_info("the API server serves another version", kv_str("group", g->res->group),
+                        log_info("the API server now serves another version", kv_str("group", g->res->group),
                                  kv_str("version", *v));
                 g->version = *v;
                 g->n_none = 0;
@@ -123,14 +123,14 @@ void kube_discovery_answered(void *group, yyjson_val *obj, const struct err *e) 
                 if (!e) {
                         struct buf names = BUF_INIT(256);
                         names_of(g, &names);
-                        err_set(&none, ERR_INVALID, 0, "the server offers no version of %s that we know (%s)",
+                        err_set(&none, ERR_INVALID, 0, "the server offers no supported version of %s (%s)",
                                 g->res->group, buf_str(&names));
                         buf_done(&names);
                         e = &none;
                 }
-                /* The one in use stays: what it is asked for fails, and asks again. Without one nobody
-                 * would: a server that has just started may not offer all of its groups yet, and refuses
-                 * everybody until it knows who may do what. */
+                /* The present version stays in use: requests for it fail, and lead to another query. Without
+                 * a version no request would: a server that has just started may not offer all of its groups
+                 * yet, and refuses all requests until it has loaded the roles. */
                 g->n_none++;
                 if (!g->version)
                         question(g);

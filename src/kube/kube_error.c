@@ -7,7 +7,7 @@
 
 enum {
         MAX_WAIT_S = 60,
-        MAX_FOREIGN_WAIT_S = 10, /* what stands in the server's place cannot know when that is back */
+        MAX_FOREIGN_WAIT_S = 10, /* a proxy or load balancer cannot know when the server is back */
         SHOWN = 200,
 };
 
@@ -20,7 +20,7 @@ static bool is_status(yyjson_val *root) {
                streq(text_of(root, "apiVersion"), "v1");
 }
 
-/* ---- refusals ---- */
+/* ---- failures ---- */
 
 static enum err_kind kind_of_code(int code) {
         static const struct {
@@ -39,7 +39,7 @@ static bool may_create(enum kube_verb v) {
         return v == KUBE_CREATE || v == KUBE_APPLY;
 }
 
-/* What a Status with reason NotFound says of what was asked for. */
+/* What a Status with reason NotFound means for the request. */
 static enum err_kind missing(yyjson_val *status, const struct kube_request *a) {
         yyjson_val *details = yyjson_obj_get(status, "details");
         const char *name = text_of(details, "name"), *kind = text_of(details, "kind"),
@@ -73,7 +73,7 @@ static void status_error(yyjson_val *status, int code, const struct kube_request
         yyjson_val *wait = yyjson_obj_get(yyjson_obj_get(status, "details"), "retryAfterSeconds");
         const char *message = text_of(status, "message"), *reason = text_of(status, "reason");
         enum err_kind kind = kind_of_status(status, code, a);
-        /* A 404 that names nothing asked for is no answer, whoever gives it. */
+        /* A 404 that does not name the requested object does not count as an answer of Kubernetes. */
         int shown = code == 404 && kind == ERR_RETRY ? -code : code;
 
         if (*ret_wait_s < 0 && yyjson_is_int(wait) && yyjson_get_int(wait) > 0)
@@ -103,7 +103,7 @@ static void refusal(const struct http_response *r, const struct kube_request *a,
         if (is_status(yyjson_doc_get_root(doc)))
                 status_error(yyjson_doc_get_root(doc), r->status, a, e, ret_wait_s);
         else
-                foreign(e, r->status, "but not as Kubernetes does", r->body, r->body_len);
+                foreign(e, r->status, "which is not an answer of Kubernetes", r->body, r->body_len);
         if (e->code < 0 && *ret_wait_s > MAX_FOREIGN_WAIT_S)
                 *ret_wait_s = MAX_FOREIGN_WAIT_S;
         yyjson_doc_free(doc);
@@ -115,7 +115,7 @@ void kube_error_watch(const struct http_response *r, const struct kube_resource 
 }
 
 void kube_error_page(struct err *e, const char *content_type) {
-        foreign(e, 200, "but not with a watch", content_type, strlen(content_type));
+        foreign(e, 200, "which is not a watch", content_type, strlen(content_type));
 }
 
 void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s) {
@@ -123,7 +123,7 @@ void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s) {
         if (is_status(object))
                 status_error(object, yyjson_get_int(yyjson_obj_get(object, "code")), NULL, e, ret_wait_s);
         else
-                err_set(e, ERR_RETRY, 0, "the watch told of an error without saying which");
+                err_set(e, ERR_RETRY, 0, "the watch reported an error without a Status");
 }
 
 /* ---- successes ---- */
@@ -173,16 +173,16 @@ int kube_answer(const struct http_response *r, const struct kube_request *a, yyj
         *ret = yyjson_read(r->body, r->body_len, 0);
         if (*ret && is_what_was_asked_for(yyjson_doc_get_root(*ret), a))
                 return 0;
-        foreign(e, r->status, "but not what was asked for", r->body, r->body_len);
+        foreign(e, r->status, "which is not what was requested", r->body, r->body_len);
         yyjson_doc_free(*ret);
         *ret = NULL;
         return -1;
 }
 
-/* ---- what follows ---- */
+/* ---- what callers may do ---- */
 
-/* Transport errors carry libcurl's number or errno, Kubernetes' own answers the HTTP status, all others minus
- * that. */
+/* The codes of transport errors are libcurl's number or errno; of Kubernetes' own answers, the HTTP status;
+ * of all others, minus the HTTP status. */
 bool kube_away(const struct err *e) {
         return e->kind == ERR_RETRY && e->code != 0 && e->code < 100;
 }
@@ -191,7 +191,7 @@ bool kube_error_unserved(const struct err *e) {
         return e->kind == ERR_RETRY && e->code == -404;
 }
 
-/* The one error of the transport that the network has no part in. */
+/* The only error of the transport that the network does not cause. */
 bool kube_error_too_large(const struct err *e) {
         return e->kind == ERR_INVALID && e->code > 0 && e->code < 100;
 }

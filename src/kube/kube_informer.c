@@ -17,22 +17,23 @@
 #include "kube/watch_stream.h"
 
 enum {
-        MAX_EVENT = 8 << 20, /* etcd takes objects of 1.5 MiB; JSON text of them may be a few times that */
+        MAX_EVENT =
+                8 << 20, /* etcd accepts objects of 1.5 MiB; their JSON text may be a few times as large */
         BACKOFF_MIN_MS = 200,
         BACKOFF_MAX_MS = 10000,
-        WATCH_S = 450, /* +-25 %: the server ends the watch then, so that load moves between API servers */
+        WATCH_S = 450, /* +-25 %: then the server ends the watch, so that load moves between API servers */
         SILENCE_MS = 130000,
         HEAD_MS = 30000, /* the headers of a watch come at once from a healthy server */
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
-        LONG_MS = 10000, /* one that lasted longer shows that all is well */
+        LONG_MS = 10000, /* a watch that lasted longer proves that the server works */
         TELL_AFTER = 3,
-        EARLY_MS = 1000, /* an end that is sooner by this was not because of the time that was asked for */
+        EARLY_MS = 1000,        /* an end that is earlier by this was not caused by the time limit */
         RELIST_LONG_MS = 60000, /* between two lists of many pages, while watches break */
-        RELIST_MS = 30000,      /* +-25 %: of those for which nobody waits */
-        ERROR_EVENTS = 3,       /* in a row without another event: then a list shows what the watch cannot */
+        RELIST_MS = 30000,      /* +-25 %: for informers without `current` */
+        ERROR_EVENTS = 3,       /* in a row without another event: then a list is needed */
 };
 
-/* A change that is yet to be told. */
+/* A change to report. */
 struct note {
         STAILQ_ENTRY(note) entry;
         const struct kube_object *old, *now;
@@ -46,22 +47,21 @@ struct kube_informer {
         struct object_cache *cache;
         STAILQ_HEAD(, note) notes;
 
-        struct loop_turn turn;    /* begins, and tells what came in answers */
-        struct loop_timer timer;  /* back-off while nothing is in progress, silence while a watch is */
-        struct loop_timer relist; /* while a watch runs and `unproven` */
+        struct loop_turn turn;    /* begins, and reports changes from answers */
+        struct loop_timer timer;  /* back-off while nothing is in progress; silence during a watch */
+        struct loop_timer relist; /* during a watch that is `unproven` */
         struct guard guard;
 
         bool begun, asked_version, synced;
-        bool listed; /* `rv` is a version to watch from */
+        bool listed; /* `rv` is a version from which a watch can start */
         struct kube_pages *list;
         struct http_call *watch;
         struct watch_stream stream;
         bool token_refreshed; /* the last watch was answered 401 */
         bool headed;          /* the watch was accepted */
-        bool current;         /* as in the header, and as `current` reported it */
-        bool unproven; /* a watch ended before its time since the list began: `rv` may be of another history
-                        */
-        uint64_t relist_at_ms; /* when there will be a list for that; 0: no watch was accepted since */
+        bool current;         /* as in the header, and as last reported by `current` */
+        bool unproven; /* a watch ended early since the list began: `rv` may belong to another history */
+        uint64_t relist_at_ms; /* when it will list because of that; 0: no watch was accepted since */
         uint64_t listed_ms;    /* when the last list ended */
         uint64_t watch_since_ms, watch_asked_ms;
         char *rv;
@@ -69,9 +69,9 @@ struct kube_informer {
         unsigned error_events;
 
         unsigned failures;
-        bool away; /* the last failure was that no answer came */
+        bool away; /* the last failure was a missing answer */
         struct kube__on_recovery recovery;
-        enum err_kind told; /* the kind and code that were told; ERR_NONE: well */
+        enum err_kind told; /* the kind and code that were last reported; ERR_NONE: no failure */
         int told_code;
 };
 
@@ -84,7 +84,7 @@ static void leave(struct kube_informer *i) {
                 destroy(i);
 }
 
-/* ---- telling the user ---- */
+/* ---- reports to the user ---- */
 
 static void on_note(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct kube_informer *i = u;
@@ -139,7 +139,7 @@ static void tell_well(struct kube_informer *i) {
                 i->o.failing(i->o.u, i->o.res, NULL);
 }
 
-/* May free the informer's user's things, and the informer: inside the guard. */
+/* The callback may free the informer: call this inside the guard. */
 static void set_current(struct kube_informer *i, bool is) {
         if (i->current == is)
                 return;
@@ -157,7 +157,7 @@ static void take(struct kube_informer *i, yyjson_val *object, enum cache_source 
                 tell_notes(i);
 }
 
-/* The watch is over, and not because its time was. Inside the guard. */
+/* The watch has ended, and not at its time limit. Inside the guard. */
 static void doubt(struct kube_informer *i) {
         i->unproven = true;
         loop_timer_stop(&i->relist);
@@ -170,8 +170,8 @@ static void doubt(struct kube_informer *i) {
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         uint64_t ms;
 
-        /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of
-         * another kind. */
+        /* A server that has just started refuses all requests for a moment, because it has not loaded the
+         * roles yet: that counts as the first failure of another kind. */
         if (i->away && !kube_away(e))
                 i->failures = 0;
         i->away = kube_away(e);
@@ -193,8 +193,8 @@ static void on_recovery(struct kube__on_recovery *h) {
         loop_timer_start(&CONTAINER(h, struct kube_informer, recovery)->timer, 0);
 }
 
-/* The server no longer has the history since our version. The first time in a row the list is made at once.
- * Inside the guard. */
+/* The server no longer has the history since our version. The first time in a row it lists at once. Inside
+ * the guard. */
 static void list_again(struct kube_informer *i) {
         i->listed = false;
         doubt(i);
@@ -248,7 +248,7 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         if (!e)
                 take_page(i, list, last);
         else if (e->kind == ERR_GONE)
-                list_again(i); /* the list took longer than the server keeps its state */
+                list_again(i); /* the list took longer than the server keeps its history */
         else
                 fail(i, e, -1);
         leave(i);
@@ -265,7 +265,7 @@ static void begin_list(struct kube_informer *i) {
 
 /* ---- watch ---- */
 
-/* Returns false when the stream is not to be read on. */
+/* Returns false when the stream must not be read any further. */
 static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct kube_informer *i = u;
         const char *rv =
@@ -279,7 +279,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                 if (e.kind == ERR_GONE) {
                         list_again(i);
                 } else {
-                        /* It may be what the watch meets at this version each time. */
+                        /* The watch may meet this at the same version each time. */
                         if (++i->error_events % ERROR_EVENTS == 0)
                                 i->listed = false;
                         fail(i, &e, wait_s);
@@ -288,7 +288,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         }
 
         i->failures = i->error_events = 0;
-        tell_notes(i); /* what came in answers before comes first */
+        tell_notes(i); /* changes from earlier answers come first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 take(i, object, CACHE_EVENT);
         else if (!i->guard.dead && type == WATCH_DELETED)
@@ -302,7 +302,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         return !i->guard.dead;
 }
 
-/* When an accepted watch that proves nothing is followed by a list. */
+/* When to list after an accepted watch that proves nothing. */
 static uint64_t relist_at_ms(const struct kube_informer *i) {
         if (!i->o.current)
                 return loop_now_ms(i->loop) + backoff_spread(RELIST_MS);
@@ -345,7 +345,7 @@ static void on_head(void *u, const char *content_type) {
                 }
         } else {
                 http_cancel(TAKE(i->watch));
-                kube_client__watched(i->client, i->o.res, 0); /* nobody's answer */
+                kube_client__watched(i->client, i->o.res, 0); /* there was no answer */
                 kube_error_page(&e, content_type);
                 fail(i, &e, -1);
         }
@@ -359,8 +359,8 @@ static void on_data(void *u, const char *p, size_t n) {
         guard_enter(&i->guard);
         loop_timer_start(&i->timer, i->o.silence_ms);
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
-                /* Watching on from the same version would bring the same event again: list instead, which
-                 * skips what it cannot read. */
+                /* A watch from the same version would deliver the same event again. A list skips objects that
+                 * it cannot decode. */
                 http_cancel(TAKE(i->watch));
                 i->listed = false;
                 fail(i, &e, -1);
@@ -388,14 +388,14 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 if (e.kind == ERR_GONE)
                         list_again(i);
                 else if (i->token_refreshed && !refreshed)
-                        step(i); /* with another token, as calls do; nobody needs to hear of it */
+                        step(i); /* with another token, as calls do; not reported */
                 else
                         fail(i, &e, wait_s);
         } else if (lasted < SHORT_MS) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
                 fail(i, &e, -1);
         } else {
-                if (lasted + EARLY_MS < i->watch_asked_ms) /* as by an API server that shuts down */
+                if (lasted + EARLY_MS < i->watch_asked_ms) /* such as by an API server that shuts down */
                         doubt(i);
                 if (!i->guard.dead)
                         step(i);
@@ -438,13 +438,13 @@ static void begin_watch(struct kube_informer *i) {
         i->watch_asked_ms = 1000 * (uint64_t)seconds;
 }
 
-/* ---- what is next ---- */
+/* ---- the next step ---- */
 
 static void on_version(void *u, const struct err *e) {
         struct kube_informer *i = u;
 
         guard_enter(&i->guard);
-        if (e) { /* it is asked again */
+        if (e) { /* the client retries */
                 i->failures++;
                 tell_failing(i, e);
         } else {
@@ -454,7 +454,7 @@ static void on_version(void *u, const struct err *e) {
         leave(i);
 }
 
-/* Nothing is in progress: begins what is needed next. Called inside the guard. */
+/* Nothing is in progress: begins the next step. Called inside the guard. */
 static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
         loop_timer_stop(&i->relist);
@@ -478,7 +478,7 @@ static void on_timer(void *u) {
                 step(i);
         } else {
                 if (i->headed) {
-                        /* No bookmark either. Another watch might be as silent: see the header. */
+                        /* There was no bookmark either. Another watch might be as silent: see the header. */
                         doubt(i);
                         if (!i->guard.dead)
                                 list_now(i);
@@ -599,7 +599,7 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
 
 void kube_informer_relist(struct kube_informer *i) {
         if (i->guard.dead || !i->listed)
-                return; /* it is going to list in any case */
+                return; /* it will list in any case */
         guard_enter(&i->guard);
         i->listed = false;
         doubt(i);

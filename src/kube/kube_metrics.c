@@ -45,7 +45,7 @@ void kube_metrics_init(struct kube_metrics *m, struct metrics *r) {
         };
 }
 
-/* What the server says is outside input: a series for each number that it could make up would be many. */
+/* The status is outside input: a series for each number that a server could invent would be many. */
 static const char *code_of(int status, char text[static 8]) {
         if (status < 100 || status > 599)
                 return "error";

@@ -12,8 +12,8 @@ struct kube_pages {
         struct kube_client *client;
         struct kube_pages_options o;
         struct kube_call *call;
-        char *token;     /* of the page that is asked for, NULL: the first */
-        bool from_cache; /* it is the whole list */
+        char *token;     /* of the page that is requested; NULL: the first */
+        bool from_cache; /* the request is for a whole list from the cache */
         bool interrupted;
         unsigned limit;
         size_t n; /* objects in the pages so far */
@@ -26,7 +26,7 @@ static void set_token(struct kube_pages *p, const char *token) {
         p->token = *str_or(token, "") ? xstrdup(token) : NULL;
 }
 
-/* False: it is one object already. */
+/* False: a page has one object already. */
 static bool smaller(struct kube_pages *p) {
         if (!p->from_cache && p->limit == 1)
                 return false;
@@ -55,7 +55,7 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
         if (!e) {
                 p->n += yyjson_arr_size(yyjson_obj_get(obj, "items"));
                 set_token(p, yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue")));
-                /* Before this page is told, so that whoever hears of it may free us. */
+                /* Before the callback for this page, which may free this object. */
                 p->from_cache = false;
                 if (p->token)
                         ask(p);
@@ -74,7 +74,7 @@ static void ask(struct kube_pages *p) {
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
         unsigned n = 1;
 
-        if (p->from_cache) /* the cache answers whole lists only */
+        if (p->from_cache) /* the API server's cache returns whole lists only */
                 buf_adds(&query, "resourceVersion=0");
         else
                 buf_addf(&query, "limit=%u", p->limit);

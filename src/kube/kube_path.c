@@ -20,7 +20,7 @@ static void add_encoded(struct buf *b, const char *s) {
 
 static int add_segment(struct buf *b, const char *what, const char *s, struct err *e) {
         if (!*s || streq(s, ".") || streq(s, ".."))
-                return err_set(e, ERR_INVALID, 0, "'%s' is no %s", s, what);
+                return err_set(e, ERR_INVALID, 0, "'%s' is not a valid %s", s, what);
         buf_addc(b, '/');
         add_encoded(b, s);
         return 0;

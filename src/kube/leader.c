@@ -30,20 +30,20 @@ static const struct jd_field f_lease[] = {
 
 struct leader {
         struct leader_options o;
-        struct arena *arena; /* holds it and its strings */
+        struct arena *arena; /* contains the object and its strings */
         uv_loop_t *loop;
         struct loop_timer timer;
         struct kube_informer *informer;
         struct kube_call *call; /* one request at a time: a write, or the read after a conflict */
         bool leads, ended;      /* ended: lost or released, nothing more is done */
-        bool gives_back;        /* the write in flight does, rather than renew */
-        bool unanswered;        /* the last write: its connection may be dead */
+        bool gives_back;        /* the write in flight releases the Lease instead of renewing it */
+        bool unanswered;        /* the last write got no answer: its connection may be dead */
         char *observed_rv;
-        uint64_t observed_ms; /* when we first saw that version, by our clock: clocks of other machines do not
-                                 count */
+        uint64_t observed_ms; /* when we first saw that version, by our own clock: clocks of other machines do
+                                 not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
         uint64_t read_from; /* the version known when the read in flight was sent */
-        char *told;         /* the identity last given to `observed` */
+        char *told;         /* the identity last reported to `observed` */
         bool releasing;
         uint64_t release_until_ms;
         void (*released)(void *u);
@@ -67,7 +67,7 @@ static bool is_ours(const struct leader *l, const struct lease *lease) {
         return lease && streq(lease->holder, l->o.identity);
 }
 
-/* Held by somebody who may be alive. */
+/* Its holder is another candidate that may be alive. */
 static bool is_taken(const struct leader *l, const struct lease *lease) {
         return lease && lease->holder && *lease->holder && !is_ours(l, lease) &&
                !(l->o.earlier && str_starts(lease->holder, l->o.earlier));
@@ -75,7 +75,7 @@ static bool is_taken(const struct leader *l, const struct lease *lease) {
 
 /* ---- requests ---- */
 
-/* One attempt, and short: what the answer would be worth later is for evaluate() to say. */
+/* One short attempt: evaluate() decides whether another one is useful. */
 static void request(struct leader *l, enum kube_verb verb, struct str body, kube_done_fn *done) {
         struct kube_request r = {
                 .verb = verb,
@@ -107,7 +107,7 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
                 kube_informer_relist(l->informer);
         if (!e)
                 kube_informer_answer(l->informer, obj);
-        evaluate(l); /* another version than was seen before lets it write at once */
+        evaluate(l); /* with another version than before, it may write at once */
         leave(l);
 }
 
@@ -121,8 +121,9 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 l->retry_at_ms = l->called_ms + backoff_spread(l->o.retry_ms);
                 l->unanswered = kube_away(e);
                 if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
-                        /* Somebody wrote since the version we know. The watch reports it, but it may be down,
-                         * or wait for versions that a restored server does not have yet. */
+                        /* Another writer has written since the version that we know. The watch reports it,
+                         * but it may be interrupted, or wait for versions that a restored server does not
+                         * have yet. */
                         const struct lease *lease = current(l);
                         l->read_from = lease ? kube_object_version(lease->o.meta.rv) : 0;
                         request(l, KUBE_GET, (struct str){ NULL, 0 }, on_read);
@@ -143,8 +144,8 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         leave(l);
 }
 
-/* Writes the Lease: taken or renewed for us, or given back. `lease` is the version that it replaces, NULL
- * when there is none. */
+/* Writes the Lease, to acquire, renew or release it. `lease` is the version that it replaces, NULL when there
+ * is none. */
 static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
         struct buf b = BUF_INIT(BODY_MAX);
         struct jw w = JW(&b);
@@ -220,7 +221,7 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
         uint64_t at = l->retry_at_ms;
 
         if (l->call || !kube_informer_synced(l->informer))
-                return; /* both notify */
+                return; /* the watch and the request's end both call evaluate() */
         if (is_taken(l, lease)) {
                 int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s
                                                                                    : l->o.duration_ms / 1000;
@@ -250,7 +251,7 @@ static void observe(struct leader *l, const struct lease *lease) {
         }
 }
 
-/* Compares what is with what should be; called whenever anything happened. Inside the guard. */
+/* Compares the present state with the desired one. Called on every event. Inside the guard. */
 static void evaluate(struct leader *l) {
         const struct lease *lease;
 
@@ -290,7 +291,8 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
         if (e) {
                 told = *e;
                 err_wrap(&told,
-                         "the Lease %s/%s cannot be watched (it takes get, list, watch, create and update of "
+                         "the Lease %s/%s cannot be watched (this needs get, list, watch, create and update "
+                         "of "
                          "leases "
                          "in that namespace)",
                          l->o.ns, l->o.name);
@@ -332,7 +334,7 @@ struct leader *leader_new(const struct leader_options *o) {
 void leader_release(struct leader *l, void (*done)(void *u), void *u) {
         BUG_ON(l->releasing);
         l->releasing = true;
-        l->ended = false; /* after `lost` there is nothing to give back, but done is called all the same */
+        l->ended = false; /* after `lost` there is nothing to release, but done must be called */
         l->released = done;
         l->released_u = u;
         l->retry_at_ms = 0;

@@ -8,25 +8,25 @@
 #include "base/diag.h"
 #include "base/mem.h"
 
-/* uthash ends the process by itself when memory is out, as xmalloc() does. */
+/* uthash ends the process when memory is out, as xmalloc() does. */
 #include <uthash.h>
 
-/* Entries by a key that several may share: those of one slot are in no order but that the newest of a key
- * comes first. Most keys have one object, so they have no memory of their own. */
+/* Entries by a key that several may share. Those of one slot are in no order, except that the newest of a key
+ * comes first. Most keys have one object, so keys have no memory of their own. */
 LIST_HEAD(slot, entry);
 struct index {
         struct slot *slots;
         size_t n_slots, n; /* a power of two; entries */
 };
 
-/* Lives in the arena of its object, so that an object is one piece of memory; replaced with it. */
+/* In the arena of its object, so an object is one piece of memory. Replaced together with it. */
 struct entry {
         struct kube_object *object;
         uint64_t version;              /* 0: not a number */
-        unsigned round;                /* the list that showed it last */
+        unsigned round;                /* the last list that contained it */
         bool from_answer;              /* no list or event has shown this version yet */
         TAILQ_ENTRY(entry) of_answers; /* while `from_answer`, if the version is a number */
-        LIST_ENTRY(entry) links[];     /* by namespace and name, and as many more as there are indexes */
+        LIST_ENTRY(entry) links[];     /* by namespace and name, then one for each index */
 };
 
 /* An object that could not be decoded, in the version last seen. */
@@ -41,18 +41,20 @@ struct object_cache {
         struct kube_informer_options o;
         cache_note_fn *note;
         void *note_u;
-        struct index indexes[1 + KUBE_MAX_INDEX]; /* the first by namespace and name */
+        struct index indexes[1 + KUBE_MAX_INDEX]; /* the first is by namespace and name */
         unsigned n_indexes;
         struct bad *bad;
         unsigned round;
         uint64_t reached;
-        uint64_t known, list_version; /* the newest version when the list under way began, and the list's */
-        bool went_back;               /* the list is older than what was known */
-        /* By version: each event asks for those that it has passed, and finds them at the head. */
+        uint64_t known,
+                list_version; /* the newest version when the present list began, and the list's version */
+        bool went_back;       /* the list is older than `known` */
+        /* Ordered by version: each event searches for the versions that it has passed, which are at the
+         * head. */
         TAILQ_HEAD(answers, entry) answers;
 };
 
-/* What the cache must know of an object before it is decoded; points into the document. */
+/* What the cache must know about an object before decoding it. Points into the document. */
 struct ident {
         const char *ns, *name, *uid, *rv;
         uint64_t version;
@@ -69,14 +71,15 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         if (!ret->name || !ret->rv)
                 return err_set(e, ERR_INVALID, 0,
                                "an object without metadata.name or metadata.resourceVersion");
-        if (strchr(ret->name, '/') || (ret->ns && strchr(ret->ns, '/'))) /* the key would not be unique */
+        if (strchr(ret->name, '/') ||
+            (ret->ns && strchr(ret->ns, '/'))) /* otherwise the key would not be unique */
                 return err_set(e, ERR_INVALID, 0, "an object with a slash in its name");
         ret->version = kube_object_version(ret->rv);
         ret->key = xasprintf("%s/%s", str_or(ret->ns, ""), ret->name);
         return 0;
 }
 
-/* ---- what came in answers ---- */
+/* ---- objects from answers ---- */
 
 /* Answers come nearly in the order of their versions. */
 static void add_answer(struct object_cache *c, struct entry *x) {
@@ -124,7 +127,7 @@ static struct slot *slot_at(const struct object_cache *c, unsigned index, const 
         return slot_of(&c->indexes[index], index ? hash(key_at(c, index, x)) : hash_name(m->ns, m->name));
 }
 
-/* Twice as many slots; each entry stays behind those that it was behind. */
+/* Doubles the number of slots. The order of entries within a slot is kept. */
 static void grow(struct object_cache *c, unsigned index) {
         struct index *x = &c->indexes[index];
         struct index was = *x;
@@ -146,7 +149,7 @@ static void grow(struct object_cache *c, unsigned index) {
         free(was.slots);
 }
 
-/* The next entry of the key from `e` on, NULL for none. */
+/* The next entry with the key, from `e` on; NULL for none. */
 static struct entry *next_at(const struct object_cache *c, unsigned index, const char *key, struct entry *e) {
         while (e && !streq(key_at(c, index, e), key))
                 e = LIST_NEXT(e, links[index]);
@@ -167,7 +170,7 @@ static struct entry *find(const struct object_cache *c, const char *ns, const ch
         return x;
 }
 
-/* In no order; the entry at hand may go. */
+/* In no order. The present entry may be removed. */
 #define EACH_ENTRY(c, x, next)                                                                               \
         for (size_t slot_ = 0; slot_ < (c)->indexes[0].n_slots; slot_++)                                     \
                 for (x = LIST_FIRST(&(c)->indexes[0].slots[slot_]);                                          \
@@ -235,7 +238,7 @@ static void forget_bad(struct object_cache *c, const char *key) {
 
 /* ---- changes ---- */
 
-/* An entry and its object in an arena of their own. */
+/* Copies an entry and its object into their own arena. */
 static struct entry *pack(const struct object_cache *c, const void *kept, const struct ident *id,
                           struct arena *a) {
         struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0]);
@@ -249,7 +252,7 @@ static struct entry *pack(const struct object_cache *c, const void *kept, const 
         return x;
 }
 
-/* Objects are many and stay: each gets as much memory as what is kept of it takes, and no more. */
+/* There are many objects, and they stay: each gets exactly the memory that its kept members need. */
 static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
                             bool *ret_kept, struct err *e) {
         size_t size = c->o.decoded_size ? c->o.decoded_size : c->o.size;
@@ -269,7 +272,7 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
         return pack(c, kept, id, arena_new(arena_used(measured) - before));
 }
 
-/* The list shows an older version of the object than this one, which is of another history. */
+/* The list contains an older version of the object than this one, which belongs to another history. */
 static bool list_contradicts(const struct object_cache *c, const struct entry *x) {
         return c->went_back || x->version <= c->list_version;
 }
@@ -280,7 +283,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         bool kept = true;
 
         if (old) {
-                /* A list shows it exists, even where we know a newer version of it. */
+                /* The list proves that it exists, even if we know a newer version of it. */
                 if (source == CACHE_LIST)
                         old->round = c->round;
                 const struct kube_meta *m = &old->object->meta;
@@ -293,8 +296,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 if (same || (newer && !(source == CACHE_LIST && list_contradicts(c, old))))
                         return 0;
         } else if (source == CACHE_ANSWER && id->version && id->version <= c->reached) {
-                /* The watch is past this version already: the object was deleted since, or is none of ours.
-                 */
+                /* The watch has passed this version: the object was deleted since, or does not belong
+                 * here. */
                 return 0;
         }
 
@@ -311,7 +314,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         }
         x->from_answer = source == CACHE_ANSWER;
         if (x->from_answer)
-                x->round = 0; /* no list has shown it, nor has the one that may be under way */
+                x->round = 0; /* no list has contained it, including the present one */
         if (old)
                 unlink_entry(c, old);
         link_entry(c, x);
@@ -339,7 +342,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
                 return;
         struct entry *x = find(c, id.ns, id.name);
         forget_bad(c, id.key);
-        /* A newer version that an answer had is another object of the same name. */
+        /* A newer version from an answer is another object of the same name. */
         if (x && !(x->version && id.version && x->version > id.version))
                 remove_entry(c, x);
         free(id.key);
@@ -356,7 +359,8 @@ void object_cache_begin_list(struct object_cache *c) {
 
         c->round++;
         c->went_back = false;
-        /* The first list may come out of the API server's cache, behind the answers to our own writes. */
+        /* The first list may come from the API server's cache, which may be older than the answers to our own
+         * writes. */
         c->known = c->reached && last && last->version > c->reached ? last->version : c->reached;
 }
 
@@ -395,7 +399,7 @@ void object_cache_reached(struct object_cache *c, const char *rv) {
                 remove_entry(c, x);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 size_t object_cache_count(const struct object_cache *c) {
         return c->indexes[0].n;

@@ -35,7 +35,7 @@ static bool type_of(const char *s, enum watch_type *ret) {
         return false;
 }
 
-/* 1: go on; 0: the receiver wants no more. */
+/* 1: continue; 0: the receiver wants no more. */
 static int take_line(struct watch_stream *w, struct str line, struct err *e) {
         enum watch_type type;
         int r;
@@ -47,7 +47,7 @@ static int take_line(struct watch_stream *w, struct str line, struct err *e) {
         yyjson_doc *doc = yyjson_read(line.p, line.n, 0);
         yyjson_val *root = yyjson_doc_get_root(doc), *object = yyjson_obj_get(root, "object");
         if (!type_of(yyjson_get_str(yyjson_obj_get(root, "type")), &type) || !yyjson_is_obj(object))
-                r = err_set(e, ERR_INVALID, 0, "a line of the watch is no event");
+                r = err_set(e, ERR_INVALID, 0, "a line of the watch is not an event");
         else
                 r = w->fn(w->u, type, object);
         yyjson_doc_free(doc);
@@ -69,7 +69,7 @@ int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct er
                                 return err_set(e, ERR_INVALID, 0, "a watch event is larger than %zu bytes",
                                                w->rest.limit);
                         if (end) {
-                                /* Taken out first: the receiver may free the stream. */
+                                /* Moved out first: the receiver may free the stream. */
                                 struct buf line = w->rest;
                                 w->rest = BUF_INIT(line.limit);
                                 r = take_line(w, (struct str){ line.p, line.n }, e);

@@ -12,12 +12,12 @@
 
 #include <uthash.h>
 
-/* Keys looked at between two looks at the network. */
+/* The number of keys that are handled before the loop polls the network again. */
 enum { BATCH = 64 };
 
 enum item_state { ITEM_IDLE, ITEM_READY, ITEM_WAITING };
 
-/* A key that is ready, waiting, being handled, or has failures to remember. */
+/* A key that is ready, waits, is being handled, or has failures. */
 struct item {
         UT_hash_handle hh;
         struct work_queue *queue;
@@ -131,7 +131,7 @@ static void destroy(struct work_queue *q);
 static void on_turn(void *u) {
         struct work_queue *q = u;
         struct item *x;
-        /* Not those that are added meanwhile: the network gets its turn in between. */
+        /* Without the keys that are added in the meantime: the network is polled first. */
         size_t n = q->n_ready < BATCH ? q->n_ready : BATCH;
 
         guard_enter(&q->guard);

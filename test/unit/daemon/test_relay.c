@@ -60,7 +60,7 @@ static void a_stalled_log_reader_does_not_block_the_daemon(void **state) {
         alarm(0);
         drain();
         _cleanup_(freep) char *said =
-                xasprintf("%u lines of nvidia-imex were dropped, since nobody read them\nagain\n", dropped);
+                xasprintf("%u lines of nvidia-imex were dropped, because nothing read them\nagain\n", dropped);
         assert_non_null(strstr(text, said));
         close(ends[0]);
 }

@@ -252,7 +252,7 @@ static void a_state_that_cannot_be_written_is_reported(void **state) {
         rmdir(next);
         assert_true(within(15000, ready_in_a));
         assert_true(within(5000, pod_is_ready));
-        assert_int_equal(count("log", "the state file is written again"), 1);
+        assert_int_equal(count("log", "the state file can be written again"), 1);
 }
 
 static int64_t generation_before;

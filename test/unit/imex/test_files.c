@@ -256,7 +256,7 @@ static void test_hosts_refuses(void **state) {
         assert_int_equal(render_error(0, p, 2, &e), -1);
         p[1].index = 0;
         assert_int_equal(render_error(0, p, 2, &e), -1);
-        assert_string_equal(e.msg, "node 'n1' has index 0, which another node has too");
+        assert_string_equal(e.msg, "node 'n1' has index 0, which another node also has");
         p[1].index = 1;
         p[1].ip = "10.0.0.1 evil\n10.0.0.2";
         assert_int_equal(render_error(0, p, 2, &e), -1);

@@ -47,7 +47,7 @@ static bool waits_recovery(void) {
         return streq(last_status, "WAITING_FOR_RECOVERY");
 }
 static bool wrong_id(void) {
-        return strstr(last_reason, "took id") != NULL;
+        return strstr(last_reason, "took ID") != NULL;
 }
 static bool restarted_thrice(void) {
         return last.restarts >= 3;
@@ -56,7 +56,7 @@ static bool told_trouble(void) {
         return troubles > 0;
 }
 static bool says_why(void) {
-        return strstr(last_reason, "nvidia-imex-ctl says 'Failed to connect to 10.0.0.1:50005'") != NULL;
+        return strstr(last_reason, "nvidia-imex-ctl prints 'Failed to connect to 10.0.0.1:50005'") != NULL;
 }
 static bool hung(void) {
         return strstr(last_reason, "did not answer") != NULL;
@@ -154,7 +154,7 @@ static void test_wrong_id_is_not_ready_and_restarts(void **state) {
         members(0, NULL, NULL);
         assert_true(within(5000, wrong_id));
         assert_false(last.ready);
-        assert_string_equal(last_reason, "nvidia-imex took id 3, but this node has index 0");
+        assert_string_equal(last_reason, "nvidia-imex took ID 3, but this node has index 0");
         assert_true(within(5000, restarted_thrice));
         assert_int_equal(count("asked", "READY"), 0);
         put("id", "0", 0644);

@@ -244,9 +244,8 @@ static void a_group_without_known_versions_is_reported_and_retried(void **state)
         w->serves = "v1alpha3";
         discover(w);
         assert_int_equal(w->told_err.kind, ERR_INVALID);
-        assert_string_equal(w->told_err.msg,
-                            "the server offers no version of resource.k8s.io that we know (v1, "
-                            "v1beta2, v1beta1)");
+        assert_string_equal(w->told_err.msg, "the server offers no supported version of resource.k8s.io (v1, "
+                                             "v1beta2, v1beta1)");
         w->told = false;
         w->serves = "v1alpha3 v1";
         run_until(&w->loop, &w->told); /* nobody here has asked again */

@@ -179,14 +179,14 @@ static void test_another_authority(void **state) {
         connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_other_ca(w->server) });
         expect_refusal(w, "TLS: ");
         assert_non_null(strstr(w->calls[0].err.msg,
-                               "is checked with the authority that the configuration holds: add the one"));
+                               "is checked with the authority in the configuration: add the authority"));
 }
 
 static void test_system_roots_do_not_know_it(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
         connect_with(w, (struct http_client_options){ 0 });
-        expect_refusal(w, "is checked with the authorities of this system: add the one that signed it");
+        expect_refusal(w, "is checked with the authorities of this system: add the authority that signed it");
 }
 
 static void test_another_name(void **state) {

@@ -373,8 +373,9 @@ static void test_pages_are_no_answers(void **state) {
         w->failure_body = "404 page not found\n";
         finish(w, (struct kube_request){
                           .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 1 });
-        assert_string_equal(w->err.msg,
-                            "the server answered 404, but not as Kubernetes does: 404 page not found");
+        assert_string_equal(
+                w->err.msg,
+                "the server answered 404, which is not an answer of Kubernetes: 404 page not found");
 }
 
 /* failure: a 404 names another object -> it does not count as NotFound */

@@ -295,8 +295,8 @@ static void test_half_written_and_missing_files(void **state) {
         const struct {
                 const char *text, *says;
         } bad[] = { { half, "is cut off or damaged: put a whole PEM file there" },
-                    { "not yet\n", "holds no certificate: put PEM text there" },
-                    { "", "holds no certificate: put PEM text there" } };
+                    { "not yet\n", "contains no certificate: put PEM text there" },
+                    { "", "contains no certificate: put PEM text there" } };
 
         for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
                 _cleanup_(freep) char *generation = xasprintf("..bad%u", i);
@@ -304,7 +304,7 @@ static void test_half_written_and_missing_files(void **state) {
                 RUN_UNTIL(&w->loop, w->refusals == i + 1);
                 assert_non_null(strstr(w->refusal.msg, w->ca));
                 assert_non_null(strstr(w->refusal.msg, bad[i].says));
-                assert_non_null(strstr(w->refusal.msg, "what was read before stays in use"));
+                assert_non_null(strstr(w->refusal.msg, "the certificates that were read before stay in use"));
         }
         assert_int_equal(unlink(w->key), 0);
         RUN_UNTIL(&w->loop, w->refusals == ARRAY_LEN(bad) + 1);
@@ -335,7 +335,7 @@ static void test_server_was_renewed_first(void **state) {
         assert_int_equal(w->failure.kind, ERR_RETRY);
         assert_true(str_starts(w->failure.msg, "TLS: "));
         assert_non_null(strstr(w->failure.msg, w->ca));
-        assert_non_null(strstr(w->failure.msg, "add the one that signed it"));
+        assert_non_null(strstr(w->failure.msg, "add the authority that signed it"));
         put_volume(w, "..2", fake_h2_ca(w->server));
         RUN_UNTIL(&w->loop, w->changes == 1);
         w->failures = 0;
