@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a fuzzer after FUZZ_CPU_SECONDS of processor time, its own count: on a busy machine -max_total_time
- * says little about how much was tried. libFuzzer finishes its input, prints its figures and exits with 0 on
- * SIGUSR1. Without the variable nothing happens. */
+/* Ends a fuzzer after FUZZ_CPU_SECONDS of processor time: on a busy machine -max_total_time shows little
+ * about how much was tried. On SIGUSR1 libFuzzer finishes its input, prints its statistics and exits with 0.
+ * Without the variable this does nothing. */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: runs a fuzz target without libFuzzer: over each file of the corpus, and over mutations of it made
- * from a fixed seed, so that every machine runs the same inputs. */
+/* replay: runs a fuzz target without libFuzzer: with each file of the corpus, and with mutations from a fixed
+ * seed, so that every machine runs the same inputs. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static size_t mutate(uint8_t *p, size_t n) {
                         if (n)
                                 p[at] = (uint8_t)next();
                         break;
-                case 2: /* drop the tail */
+                case 2: /* drop the end */
                         n = at;
                         break;
                 case 3: /* insert a byte */
@@ -42,7 +42,7 @@ static size_t mutate(uint8_t *p, size_t n) {
                                 n++;
                         }
                         break;
-                default: /* repeat a stretch */
+                default: /* repeat a part */
                         if (n && n + (n - at) <= INPUT_LIMIT) {
                                 memmove(p + n, p + at, n - at);
                                 n += n - at;
@@ -52,7 +52,7 @@ static size_t mutate(uint8_t *p, size_t n) {
         return n;
 }
 
-/* The target gets a heap copy of exactly n bytes, so that the sanitizer sees a read of one byte too many. */
+/* The target gets a heap copy of exactly n bytes, so that the sanitizer notices a read beyond it. */
 static void run(const uint8_t *p, size_t n) {
         uint8_t *copy = calloc(1, n ? n : 1);
         if (!copy)

@@ -39,7 +39,7 @@ void driver_tree_library(const char *root, const char *path, const char *soname)
                             .e_phoff = sizeof elf.head,
                             .e_phentsize = sizeof *elf.segments,
                             .e_phnum = 2 } };
-        const uint64_t base = 0x1000; /* so that an address is not an offset */
+        const uint64_t base = 0x1000; /* so that an address differs from an offset */
         elf.segments[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_vaddr = base, .p_filesz = sizeof elf };
         elf.segments[1] = (Elf64_Phdr){ .p_type = PT_DYNAMIC,
                                         .p_offset = (size_t)((char *)elf.entries - (char *)&elf),

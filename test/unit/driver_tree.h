@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_tree: the root of an NVIDIA driver, made of as little as whoever looks for its files can see. */
+/* driver_tree: the root of an NVIDIA driver, with just enough content for code that looks for its files. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Below root (tree.h): a library of 64 bits whose programs ask for it as `soname` (NULL: it does not say), a
- * link, and a character device; false: this machine does not let us make one. */
+/* Creates below root (tree.h): a 64-bit library with this soname (NULL: none), a link, and a character
+ * device; false: this machine does not permit device nodes. */
 void driver_tree_library(const char *root, const char *path, const char *soname);
 void driver_tree_link(const char *root, const char *path, const char *to);
 bool driver_tree_node(const char *root, const char *path, unsigned major, unsigned minor, unsigned mode,
                       unsigned gid);
 
-/* The root from which the Go driver has made gpu_plugin/golden/cdi-*.json, version 550.163.01. */
+/* The root from which the Go driver made gpu_plugin/golden/cdi-*.json, version 550.163.01. */
 #define DRIVER_TREE_VERSION "550.163.01"
 bool driver_tree_of_golden(const char *root);

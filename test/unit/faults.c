@@ -28,11 +28,11 @@
 
 static bool counting, killing;
 static const char *only;   /* NULL: all calls count */
-static unsigned left;      /* calls until one fails; 0: none does */
+static unsigned left;      /* calls until one fails; 0: none fails */
 static unsigned calls;     /* in this round */
 static const char *failed; /* the call that failed in this round */
 
-/* Some calls are made in threads. */
+/* Some calls are made in other threads. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static const char *hold; /* calls of this name wait */
@@ -52,7 +52,7 @@ static bool count(const char *call) {
 
 bool faults_hit(const char *call, int errnum) {
         if (hold && streq(call, hold) && gettid() == getpid())
-                fail_msg("the loop stands still in %s", call);
+                fail_msg("the loop is blocked in %s", call);
         pthread_mutex_lock(&mutex);
         while (hold && streq(call, hold)) {
                 waiting++;
@@ -152,7 +152,7 @@ W(int, UV_ENOMEM, ENOMEM, uv_tcp_open, (uv_tcp_t * h, uv_os_sock_t fd), (h, fd))
 W(int, UV_EADDRINUSE, EADDRINUSE, uv_listen, (uv_stream_t * h, int backlog, uv_connection_cb cb),
   (h, backlog, cb))
 
-/* Those that leave something in what they are given even when they fail */
+/* Calls that change their arguments even when they fail */
 
 yyjson_doc *__real_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a,
                                     yyjson_read_err *e);
@@ -168,7 +168,7 @@ yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const
         return NULL;
 }
 
-/* Those with "..." */
+/* Calls with "..." */
 
 struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,
                                            void *apc_u, MHD_AccessHandlerCallback dh, void *dh_u, ...);
@@ -195,7 +195,7 @@ int __wrap_open64(const char *path, int flags, ...) {
         return faults_hit("open64", EMFILE) ? -1 : __real_open64(path, flags, mode);
 }
 
-/* The locks only: nothing else of it can fail for us. */
+/* Only locks: nothing else in it can fail for us. */
 int __real_fcntl64(int fd, int cmd, ...);
 int __wrap_fcntl64(int fd, int cmd, ...);
 int __wrap_fcntl64(int fd, int cmd, ...) {
@@ -226,7 +226,7 @@ static bool survived(const struct faults *f) {
         return at && at[strlen(failed)] == ' ' && (at == f->survives || at[-1] == ' ');
 }
 
-/* One round; false: the n-th call was not made any more. */
+/* One round. False: there was no n-th call. */
 static bool round_of(const struct faults *f, unsigned n) {
         unsigned fds = entries("/proc/self/fd"), files = entries(f->dir);
         struct err e = { 0 };
@@ -234,9 +234,9 @@ static bool round_of(const struct faults *f, unsigned n) {
         int r = f->op(f->u, &e);
         counting = false;
         if (r == 0 && failed && !survived(f))
-                fail_msg("call %u, %s, failed, but nobody noticed", n, failed);
+                fail_msg("call %u, %s, failed, but the error was not noticed", n, failed);
         if (r < 0 && !failed)
-                fail_msg("it does not even work without a failure: %s", e.msg);
+                fail_msg("it fails without an injected failure: %s", e.msg);
         if (r < 0 && (!e.msg[0] || (f->names && !strstr(e.msg, f->names))))
                 fail_msg("after call %u, %s, failed: '%s' does not name '%s'", n, failed, e.msg,
                          str_or(f->names, ""));
@@ -252,7 +252,7 @@ static bool round_of(const struct faults *f, unsigned n) {
 
 unsigned faults_each(const struct faults *f) {
         unsigned n = 0;
-        round_of(f, 0); /* what is made on first use, as a loop's signal pipe, stays */
+        round_of(f, 0); /* objects that are created on first use, such as a loop's signal pipe, stay */
         assert_true(calls > 0);
         while (round_of(f, n + 1))
                 n++;

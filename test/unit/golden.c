@@ -39,7 +39,7 @@ void golden_compare(const char *name, const char *text) {
         for (unsigned line = 1; *want || *is; line++) {
                 int n = line_length(want), m = line_length(is);
                 if (n != m || strncmp(want, is, (size_t)n) != 0)
-                        fail_msg("%s:%u: is\n%.*s\nand shall be\n%.*s", path, line, m, is, n, want);
+                        fail_msg("%s:%u: is\n%.*s\nand should be\n%.*s", path, line, m, is, n, want);
                 want += n + (want[n] != '\0');
                 is += m + (is[m] != '\0');
         }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree: a folder of a test's own under /tmp, and files in it. A failure fails the test. */
+/* tree: a test's own folder under /tmp, and files in it. A failure fails the test. */
 #pragma once
 
-/* The caller gives it to tree_remove(), which removes all that is in it and frees the name. */
+/* Free it with tree_remove(), which removes the folder and its content, and frees the name. */
 char *tree_new(void);
 void tree_remove(char *root);
 
-/* Writes root/path with mode 0755; makes the folders on the way. */
+/* Writes root/path with mode 0755. Creates missing folders. */
 void tree_put(const char *root, const char *path, const char *text);
 
-/* How many names the folder root/path has, "." and ".." among them. */
+/* The number of entries of the folder root/path, including "." and "..". */
 unsigned tree_entries(const char *root, const char *path);

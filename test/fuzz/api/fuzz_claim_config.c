@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResourceClaims: whatever decodes can be asked for configurations and for the place that it gives its node.
- */
+/* ResourceClaims: for every one that can be decoded, its configurations and its place on a node can be
+ * queried. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opaque configurations: what is good strictly is good leniently and means the same, and a good domainID is
- * safe as a file name. */
+/* Opaque configurations: strictly valid input is also leniently valid and means the same, and a valid
+ * domainID is safe as a file name. */
 #include <stdlib.h>
 #include <string.h>
 

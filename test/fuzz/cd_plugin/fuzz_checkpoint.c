@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* Whatever loads must come out in a form that loads again and comes out the same. */
+/* Every input that loads must be written in a form that loads again and is written the same. */
 static void round_trip(struct str text) {
         struct checkpoint c = { .codec = &cd_device_codec }, again = c;
         struct buf first = BUF_INIT(CHECKPOINT_MAX_BYTES), second = BUF_INIT(CHECKPOINT_MAX_BYTES);
@@ -25,8 +25,8 @@ static void round_trip(struct str text) {
         buf_done(&second);
 }
 
-/* The checksums would stop nearly all mutations at the door, so the input is also tried as the inside of v2
- * under the right sums. */
+/* The checksums would stop nearly all mutations at once, so the input is also tried as the content of v2 with
+ * the right sums. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct str text = { (const char *)data, n };
         struct buf zero = BUF_INIT(CHECKPOINT_MAX_BYTES), whole = BUF_INIT(CHECKPOINT_MAX_BYTES);

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A CDI file that somebody else may have written, while the checkpoint is lost. */
+/* A CDI file that another program may have written, while the checkpoint is lost. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct checkpoint table = { .codec = &cd_device_codec, .boot_id = "b" },
                           again = { .codec = &cd_device_codec };

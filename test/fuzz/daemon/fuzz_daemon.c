@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a daemon remembers, and the object of its partition: what is accepted can be decided upon, an
- * assignment that is remembered is one that can be, and its text means the same when it is read again. */
+/* A daemon's memory and the fabric object of its partition: a decision is possible for every accepted input,
+ * a remembered assignment is valid, and its text means the same when it is read again. */
 #include "base/diag.h"
 #include "daemon/memory.h"
 #include "model/assignment_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* `n` chooses what the object does not decide. */
+/* `n` chooses the inputs that do not come from the fabric object. */
 static void decide(const struct decision_memory *m, const struct compute_domain_fabric *f, size_t n,
                    struct arena *a) {
         const struct decision_input in = {

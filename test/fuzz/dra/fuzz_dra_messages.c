@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_dra_messages: a DRA request; what it says goes back in a response. The first byte chooses which. */
+/* fuzz_dra_messages: a DRA request, whose content returns in a response. The first byte chooses the
+ * request. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         size_t n_claims;
         struct err e = { 0 };
 
-        /* Any bytes become text that stays as it is. */
+        /* Any bytes become text, and the conversion does not change its own result. */
         char *once = dra_messages_text(a, arena_strndup(a, message.p, message.n), DRA_MAX_ERROR);
         BUG_ON(!streq(once, dra_messages_text(a, once, DRA_MAX_ERROR)));
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_grpc_connection: one gRPC connection in memory, with the DRA calls behind it.
  *
- * The first byte chooses. Raw: the rest is what the peer sends, cut into slices. Script: the rest are orders
- * to a well-behaved HTTP/2 client, which reaches states that random bytes do not: open, go on, reset, answer,
- * expire, shut down. */
+ * The first byte chooses the mode. Raw: the rest is what the peer sends, cut into slices. Script: the rest
+ * are orders to a well-behaved HTTP/2 client, which reaches states that random bytes do not: open, continue,
+ * reset, answer, expire, shut down. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static void run_raw(struct bed *b, const uint8_t *p, size_t n, uint8_t choice) {
         uint64_t now = 1;
         while (n) {
                 size_t k = slice < n ? slice : n;
-                _cleanup_(freep) uint8_t *exact = xmalloc(k); /* reads beyond the slice are seen */
+                _cleanup_(freep) uint8_t *exact = xmalloc(k); /* so reads beyond the slice are noticed */
                 memcpy(exact, p, k);
                 grpc_conn_recv(b->conn, exact, k, now++);
                 drain(b, NULL);
@@ -213,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                 run_raw(b, data + 1, n - 1, data[0]);
         (void)grpc_conn_deadline(b->conn);
         grpc_conn_break(b->conn);
-        BUG_ON(b->n_calls || b->n_ops || grpc_conn_has_calls(b->conn)); /* everybody has heard */
+        BUG_ON(b->n_calls || b->n_ops || grpc_conn_has_calls(b->conn)); /* every call has its answer */
         grpc_conn_free(b->conn);
         free(b);
         return 0;

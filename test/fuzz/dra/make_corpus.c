@@ -21,7 +21,7 @@ static void write_input(const char *fuzzer, const char *name, const struct buf *
         }
 }
 
-/* Two claims, made by hand. */
+/* Two claims, encoded by hand. */
 static const char claims[] = "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01"
                              "a"
                              "\x0a\x0b\x0a\x02ns\x12\x02u2\x1a\x01"

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A CDI file, ours or the Go driver's, whose claim the checkpoint has lost: what is made of it must load
+/* A CDI file of ours or of the Go driver, whose claim the checkpoint has lost: the rebuilt entry must load
  * again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         static const char uid[] = "c0000000-0000-4000-8000-000000000001",

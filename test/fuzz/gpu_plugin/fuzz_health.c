@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugin kept of its GPUs' health (health.json), as the next process reads it. */
+/* The health of the GPUs that the plugin has stored (health.json), as the next process reads it. */
 #include <stdint.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* Room for all that an input may say, in its longest form. */
+/* Room for the content of any input in its longest form. */
 enum { TEXT_MAX = 16 << 20 };
 static const char boot[] = "11111111-1111-4111-8111-111111111111";
 static struct gpu_device items[] = {
@@ -18,7 +18,7 @@ static struct gpu_device items[] = {
 };
 static const struct gpu_devices devices = { .items = items, .n = ARRAY_LEN(items) };
 
-/* The keys are in order and a value is a number, or the API server takes none of the node's devices. */
+/* Keys must be in order and values must be numbers, or the API server rejects all devices of the node. */
 static void check_taints(const struct health *h, const struct gpu_device *d, struct arena *a) {
         const struct offered_taint *t;
         size_t n = health_taints(h, d, a, &t);
@@ -33,7 +33,7 @@ static void check(struct health *h) {
         struct arena *a = arena_new(1024);
         for (size_t i = 0; i < devices.n; i++)
                 check_taints(h, &items[i], a);
-        /* Somebody has seen to the GPUs. */
+        /* An administrator has checked the GPUs. */
         health_forget_xids(h);
         BUG_ON(health_count(h, &devices, GPU_TAINT_XID, EFFECT_NO_SCHEDULE) ||
                health_count(h, &devices, GPU_TAINT_XID, EFFECT_NONE));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NVML worker says, up to the slices: whatever it is, the API server takes what comes out of it. */
+/* From the output of the NVML worker to the slices: for every input, the API server accepts the result. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

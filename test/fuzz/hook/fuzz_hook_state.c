@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* The hook's own reader of JSON, against a whole one: what both take is the same. */
+/* The hook's own JSON reader against a complete one: for input that both accept, the result is the same. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         char path[OCI_PATH_MAX], bundle[OCI_PATH_MAX];
         const char *text = (const char *)data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewriting a hosts file: whatever was in it, a second rewriting changes nothing, and our own entry is there
- * once. */
+/* Rewriting a hosts file: whatever its content was, a second rewrite changes nothing, and our own entry is in
+ * it once. */
 #include <string.h>
 
 #include "base/diag.h"

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         const char *why = imex_command_out_of_reach((struct str){ (const char *)data, n });
 
-        /* Whatever stands there, an answer can be had only of a service that somebody has switched on. */
+        /* Whatever the text is, only a service that is switched on in it can answer. */
         BUG_ON(!why && (n < strlen("IMEX_CMD_ENABLED=") ||
                         !memmem(data, n, "IMEX_CMD_ENABLED", strlen("IMEX_CMD_ENABLED"))));
         return 0;

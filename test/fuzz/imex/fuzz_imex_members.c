@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members remembered on disk: what is accepted can be rendered into files or is refused there, and
- * survives a copy. */
+/* The members file: accepted members can be rendered into files or are rejected there, and a copy equals
+ * them. */
 #include "base/diag.h"
 #include "imex/imex_members.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a kubeconfig: it is refused with a sentence, or all that the client relies on is there. */
+/* Any text as a kubeconfig: it is rejected with an error, or everything that the client relies on exists. */
 #include <stdint.h>
 #include <string.h>
 

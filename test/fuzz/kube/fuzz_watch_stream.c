@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are,
- * the same changes must come out. Events may say by extra members ("learn", "list", "begin", "end") that they
- * come from another side than the watch. */
+/* A watch, from bytes to the cache. The first byte chooses where the bytes are cut; every cut must give the
+ * same changes. Extra members of events ("learn", "list", "begin", "end") mark events that come from another
+ * source than the watch. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,8 +145,8 @@ static uint64_t feed(const char *p, size_t n, size_t step) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (n < 2)
                 return 0;
-        /* An ERROR ends only the bytes at hand, and a whole line counts against the limit before a cut one
-         * does: without either, cuts do not show. */
+        /* An ERROR ends only the present piece, and a whole line counts against the limit before an
+         * incomplete one. Without either, cuts make no difference. */
         const char *p = (const char *)data + 1;
         bool same = !memmem(p, n - 1, "ERROR", 5) && !memchr(p, '\\', n - 1);
         uint64_t whole = feed(p, n - 1, n), cut = feed(p, n - 1, data[0] ? data[0] : 1);

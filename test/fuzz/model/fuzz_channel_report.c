@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin reports: whatever can be read names ids and owners that can be, and means the same when it is
- * written and read again. The object of a fabric can be read or not, and that is all. */
+/* A plugin's report: every readable one has valid IDs and owners, and means the same after it is written and
+ * read again. A fabric object is readable or not; nothing more is checked. */
 #include <stdlib.h>
 #include <string.h>
 

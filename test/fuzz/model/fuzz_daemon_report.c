@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a daemon reports: whatever can be read is within its limits, and means the same when it is written and
- * read again. An assignment is written as it was read. */
+/* A daemon's report: every readable one is within its limits, and means the same after it is written and read
+ * again. An assignment is written as it was read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool is_same(const struct daemon_report *x, const struct daemon_report *y
         for (size_t i = 0; i < x->n_left; i++)
                 if (x->left[i] != y->left[i])
                         return false;
-        /* Without an assignment nobody asks for the rest. */
+        /* Without an assignment the rest is not used. */
         return !x->has_assignment || (streq(x->assignment.clique_id, y->assignment.clique_id) &&
                                       streq(x->assignment.domain_uid, y->assignment.domain_uid) &&
                                       x->assignment.index == y->assignment.index &&

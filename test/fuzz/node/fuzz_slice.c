@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ResourceSlice of the node's as the API server has it, in which others may have written. */
+/* A ResourceSlice of the node, as the API server has it. Others may have written to it. */
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -17,7 +17,7 @@ static const struct offered_device devices[] = {
         { "gpu-1", attributes, 1, NULL, 0, NULL, 0 },
 };
 
-/* Whatever was in it, what is written over it is what should be, and nothing of others is left. */
+/* Whatever the slice contained, the update has exactly the desired content. */
 static void write_over(const struct own_slice *there, enum slice_taints taken, struct arena *a) {
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
         const struct slice_content want = { .driver = "gpu.nvidia.com",
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct arena *a = arena_new(4096);
         struct own_slice s = { 0 };
         struct err e;
-        /* Caches hold no object without a name and a version. */
+        /* Caches contain no object without a name and a version. */
         if (jd_decode_text(own_slice_fields, (const char *)data, n, false, "", a, &s, &e) == 0 &&
             s.o.meta.name && s.o.meta.rv) {
                 BUG_ON(slice_outranks(&s, &s));

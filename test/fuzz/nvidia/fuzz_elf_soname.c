@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A file of the driver's root, which becomes the name of a link. */
+/* A file of the driver's root, from which the name of a link is made. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         char name[ELF_SONAME_SIZE];
         struct err e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of the process that asks NVML, as we read them, and of ours, as it does. */
+/* Bytes of the process that queries NVML, as we read them, and ours, as it reads them. */
 #include <stdint.h>
 
 #include "base/diag.h"

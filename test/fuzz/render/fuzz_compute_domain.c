@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ComputeDomains and cliques of the Go driver: whatever decodes can be judged, and what is written for it is
- * JSON. The input is both at once. */
+/* ComputeDomains and cliques of the Go driver: every one that can be decoded can be judged, and the result is
+ * JSON. The input is used as both. */
 #include <stdlib.h>
 #include <string.h>
 

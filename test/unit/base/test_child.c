@@ -102,7 +102,8 @@ static void test_chroot(void **state) {
         o = run((struct child_options){ .argv = (const char *const[]){ "/proc/1/does-not-exist", NULL },
                                         .chroot = "/bin" });
         assert_non_null(o.r.err);
-        /* Its loader is not below the new root, which proves that the root was changed before the look-up. */
+        /* The program's loader is not below the new root. This proves that the root is changed before the
+         * program is looked up. */
         o = run((struct child_options){ .argv = argv, .chroot = "/bin" });
         assert_non_null(o.r.err);
         o = run((struct child_options){ .argv = SH("pwd"), .chroot = "/" });
@@ -115,7 +116,7 @@ static void test_timeout_kills_the_group(void **state) {
 
         uv_update_time(uv_default_loop());
         start = uv_now(uv_default_loop());
-        /* The grandchild holds the pipe open and must die too. */
+        /* The grandchild holds the pipe open, and must be killed, too. */
         o = run((struct child_options){ .argv = SH("echo before; trap '' TERM; sleep 1000 & wait; wait"),
                                         .timeout_ms = 100 });
         assert_true(o.r.timed_out);
@@ -179,14 +180,14 @@ static void test_many_at_once(void **state) {
 }
 
 static void test_signal_state_of_the_child(void **state) {
-        /* The first two real-time signals are libc's own: whoever started the tests decides about them, and
-         * nobody can reset them. */
+        /* libc uses the first two real-time signals itself. They come from the process that started the
+         * tests, and cannot be reset. */
         const unsigned long long libc_own = 3ULL << 31;
         unsigned long long blocked, ignored;
         char input[16];
         struct outcome o;
 
-        /* What the parent blocks or ignores is not inherited. */
+        /* Signals that the parent blocks or ignores are not inherited. */
         signal(SIGPIPE, SIG_IGN);
         o = run((struct child_options){
                 .argv = SH("grep -E 'SigBlk|SigIgn' /proc/self/status; readlink /proc/self/fd/0") });
@@ -196,7 +197,7 @@ static void test_signal_state_of_the_child(void **state) {
         assert_string_equal(input, "/dev/null");
 }
 
-/* libcurl's sockets, for one. */
+/* Such as libcurl's sockets. */
 /* failure: a helper program is started -> it inherits no connection to the API server */
 static void test_inherits_no_descriptor(void **state) {
         int leaky = fcntl(0, F_DUPFD, 200);
@@ -205,10 +206,10 @@ static void test_inherits_no_descriptor(void **state) {
         assert_in_range(leaky, 200, 1000);
         o = run((struct child_options){ .argv = (const char *const[]){ "ls", "/proc/self/fd", NULL } });
         close(leaky);
-        assert_string_equal(o.out, "0\n1\n2\n3\n"); /* 3 is the folder that it lists */
+        assert_string_equal(o.out, "0\n1\n2\n3\n"); /* 3 is the folder that the command lists */
 }
 
-/* cmocka ignores what the teardown of a group returns. */
+/* cmocka ignores the result of a group's teardown. */
 static int teardown(void **state) {
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         BUG_ON(uv_loop_close(uv_default_loop()) != 0);
@@ -228,7 +229,7 @@ static void on_timer(void *u) {
         uv_stop(uv_default_loop());
 }
 
-/* A file whose open(2) blocks until the lease is released, as on a disk that hangs. The kernel breaks the lease
+/* A file whose open(2) blocks until the lease is released, as on a hanging disk. The kernel breaks the lease
  * by itself after /proc/sys/fs/lease-break-time, 45 s. */
 static int block_opens(const char *path) {
         int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -248,10 +249,10 @@ static void make_program(char *path, const char *script) {
         close(fd);
 }
 
-/* What is to be executed is a file of the driver root, whose disk may hang: neither the call nor the loop waits
- * for it. */
+/* The program is a file of the driver root, whose disk may hang. Neither the call nor the loop waits for
+ * it. */
 /* failure: the disk with a helper program hangs -> the event loop and its probes continue */
-static void test_program_that_cannot_be_read_yet_blocks_nothing(void **state) {
+static void test_program_on_a_hanging_disk_blocks_nothing(void **state) {
         static const char *const scripts[] = { "#!/bin/sh\necho ran\n", "#!/no/such/interpreter\n" };
 
         for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
@@ -262,7 +263,7 @@ static void test_program_that_cannot_be_read_yet_blocks_nothing(void **state) {
 
                 make_program(path, scripts[i]);
                 int fd = block_opens(path);
-                alarm(20); /* in place of the kernel's 45 s */
+                alarm(20); /* before the kernel's 45 s */
                 child_run(uv_default_loop(),
                           &(struct child_options){ .argv = (const char *const[]){ path, NULL },
                                                    .timeout_ms = 60000,
@@ -288,8 +289,8 @@ static void test_program_that_cannot_be_read_yet_blocks_nothing(void **state) {
         }
 }
 
-/* Whatever number it has here, and whatever has its number: descriptors of ours, too. */
-static void test_descriptor_that_is_passed_is_number_3(void **state) {
+/* Independent of its number here, and of the descriptors that have this number, including our own. */
+static void test_passed_descriptor_is_number_3(void **state) {
         int taken[4] = { -1, -1, -1, -1 };
 
         for (size_t i = 0; i <= ARRAY_LEN(taken); i++) {
@@ -299,7 +300,7 @@ static void test_descriptor_that_is_passed_is_number_3(void **state) {
                 char text[16] = "";
 
                 assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-                /* Nothing else is open in it. */
+                /* The program has no other descriptor. */
                 assert_int_equal(
                         process_start(uv_default_loop(),
                                       &(struct process_options){
@@ -338,8 +339,8 @@ int main(void) {
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_signal_state_of_the_child),
                 cmocka_unit_test(test_inherits_no_descriptor),
-                cmocka_unit_test(test_descriptor_that_is_passed_is_number_3),
-                cmocka_unit_test(test_program_that_cannot_be_read_yet_blocks_nothing),
+                cmocka_unit_test(test_passed_descriptor_is_number_3),
+                cmocka_unit_test(test_program_on_a_hanging_disk_blocks_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, teardown);

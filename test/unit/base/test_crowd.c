@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who makes room on a port that is full. */
+/* Which connection of a full port makes room for a new one. */
 #include "base/crowd.h"
 
 #include <arpa/inet.h>
@@ -21,12 +21,12 @@ static void an_address_displaces_only_its_own_connections(void **state) {
         struct crowd_member m[16];
         for (size_t i = 0; i < 16; i++)
                 m[i] = (struct crowd_member){ .addr = ADDR(1), .since_ms = 1000 + i };
-        /* The probe of another address is the oldest and has begun a request, and still stays. */
+        /* The probe from another address is the oldest and has begun a request, but still stays. */
         m[7] = (struct crowd_member){ .addr = ADDR(2), .unfinished = true, .since_ms = 1 };
         assert_int_equal(crowd_victim(m, 16), 0);
 }
 
-static void who_has_begun_a_request_goes_before_who_is_silent(void **state) {
+static void an_unfinished_request_is_closed_before_a_silent_connection(void **state) {
         const struct crowd_member m[] = {
                 { .addr = ADDR(1), .since_ms = 1 },
                 { .addr = ADDR(2), .since_ms = 9, .unfinished = true },
@@ -38,7 +38,7 @@ static void who_has_begun_a_request_goes_before_who_is_silent(void **state) {
         assert_int_equal(crowd_victim(m, 1), 0);
 }
 
-static void who_is_worked_for_stays_and_counts(void **state) {
+static void a_connection_that_is_being_answered_stays_and_counts(void **state) {
         const struct crowd_member m[] = {
                 { .addr = ADDR(1), .since_ms = 1, .stays = true },
                 { .addr = ADDR(1), .since_ms = 9 },
@@ -63,8 +63,8 @@ static void an_address_is_the_same_in_both_families(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_address_displaces_only_its_own_connections),
-                cmocka_unit_test(who_has_begun_a_request_goes_before_who_is_silent),
-                cmocka_unit_test(who_is_worked_for_stays_and_counts),
+                cmocka_unit_test(an_unfinished_request_is_closed_before_a_silent_connection),
+                cmocka_unit_test(a_connection_that_is_being_answered_stays_and_counts),
                 cmocka_unit_test(an_address_is_the_same_in_both_families),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

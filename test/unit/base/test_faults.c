@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each system call on the way fails once: what held a resource gives it back, and the error says what it was
- * about. */
+/* Each system call fails once: resources are released, and the error names the object. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +51,7 @@ static void old_or_new(void *u, const char *call, bool worked) {
 
 /* failure: a system call fails while a file is replaced -> the file has the old or the new content */
 static void replaced_file_is_the_old_or_the_new_one(void **state) {
-        /* The name is free in any case: what stood there would be another process's of this number. */
+        /* The name is free in any case: an existing file would belong to another process with this PID. */
         const struct faults f = {
                 .op = replace, .check = old_or_new, .names = dir, .dir = dir, .survives = "unlink "
         };
@@ -81,7 +80,7 @@ static void remove_folders(void *u, const char *call, bool worked) {
         rmdir(a);
 }
 
-static void folder_that_cannot_be_made_is_named(void **state) {
+static void folder_that_cannot_be_created_is_named(void **state) {
         assert_in_range(
                 faults_each(&(struct faults){ .op = make_folders, .check = remove_folders, .names = "/tmp" }),
                 3, 20);
@@ -122,8 +121,8 @@ static int run_child(void *u, struct err *e) {
         return e->kind ? -1 : 0;
 }
 
-/* Reads: of the pipe that tells of a failed exec, and of the output; both ends then look like the end of the
- * text. */
+/* Reads of the pipe that reports a failed exec, and of the output. Both failures then look like the end of
+ * the text. */
 static void child_that_cannot_be_started_is_named(void **state) {
         assert_in_range(
                 faults_each(&(struct faults){ .op = run_child, .names = "true", .survives = "read " }), 6,
@@ -147,7 +146,7 @@ static int serve(void *u, struct err *e) {
 /* failure: a port cannot be listened on -> the error names the address */
 static void http_server_that_cannot_listen_names_its_address(void **state) {
         static char all[] = ":0", one[] = "127.0.0.1:0";
-        /* Only a caller who let the kernel choose the port needs to be told it. */
+        /* Only a caller that let the kernel choose the port needs to get it. */
         const struct faults f = { .op = serve, .names = "':0'", .survives = "getsockname ", .u = all };
         const struct faults g = {
                 .op = serve, .names = "'127.0.0.1:0'", .survives = "getsockname ", .u = one
@@ -209,7 +208,7 @@ struct moment {
         struct err first, later;
 };
 
-/* As kube_client does: whoever ends makes room for the next. */
+/* As kube_client does: when a request ends, the next one starts. */
 static void on_answer_start_another(void *u, const struct http_response *r) {
         struct moment *m = u;
         struct err *e = m->answers++ ? &m->later : &m->first;
@@ -223,10 +222,10 @@ static void on_answer_start_another(void *u, const struct http_response *r) {
 }
 
 /* The kernel refuses the socket of one call in the same turn in which another one ends. */
-static void call_that_starts_while_the_connection_is_given_up_waits(void **state) {
+static void call_that_starts_while_the_connection_is_dropped_waits(void **state) {
         struct moment m = { 0 };
         struct err e;
-        uv_tcp_t silent; /* takes connections and says nothing */
+        uv_tcp_t silent; /* accepts connections and sends nothing */
         struct sockaddr_in a;
         int n = sizeof a;
 
@@ -245,7 +244,7 @@ static void call_that_starts_while_the_connection_is_given_up_waits(void **state
                                                      .u = &m });
         for (int i = 0; i < 5; i++)
                 uv_run(&loop, UV_RUN_NOWAIT);
-        usleep(60000); /* its time is over when libcurl is called next */
+        usleep(60000); /* its time-out has passed when libcurl is called next */
         faults_at("uv_poll_init", 1);
         http_start(m.client, &(struct http_request){ .method = "GET",
                                                      .path = "/",
@@ -279,8 +278,8 @@ static void all_or_an_error(void *u, const char *call, bool worked) {
                 assert_int_equal(*(unsigned *)u, 3);
 }
 
-/* One that cannot be read on is not one that holds nothing more. */
-static void folder_that_cannot_be_read_is_not_an_empty_one(void **state) {
+/* A folder that cannot be read to its end does not count as complete. */
+static void folder_that_cannot_be_read_does_not_count_as_empty(void **state) {
         unsigned n;
         struct err e;
         tree_put(dir, "a", "");
@@ -299,14 +298,14 @@ int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(replaced_file_is_the_old_or_the_new_one),
-                T(folder_that_cannot_be_read_is_not_an_empty_one),
+                T(folder_that_cannot_be_read_does_not_count_as_empty),
                 T(unreadable_file_is_named),
-                T(folder_that_cannot_be_made_is_named),
+                T(folder_that_cannot_be_created_is_named),
                 T(watch_that_the_kernel_refuses_names_the_folder),
                 T(child_that_cannot_be_started_is_named),
                 T(http_server_that_cannot_listen_names_its_address),
                 T(request_that_cannot_be_polled_fails_and_the_next_one_works),
-                T(call_that_starts_while_the_connection_is_given_up_waits),
+                T(call_that_starts_while_the_connection_is_dropped_waits),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static const struct flag table[] = {
         { 0 },
 };
 
-/* Strings point into argv, so the copies live on until the test has looked. */
+/* Strings point into argv, so the copies must live until the test has checked them. */
 static char *kept[256];
 static size_t n_kept;
 static int rest;
@@ -77,7 +77,7 @@ static void forms_of_an_argument(void **state) {
         assert_int_equal(rest, 3);
 }
 
-static void command_line_wins_over_environment_wins_over_default(void **state) {
+static void command_line_precedes_environment_precedes_default(void **state) {
         (void)state;
         setenv("NODE_NAME", "from-env", 1);
         setenv("HEALTHCHECK_PORT", "7", 1);
@@ -90,7 +90,7 @@ static void command_line_wins_over_environment_wins_over_default(void **state) {
         assert_string_equal(root, "/");
 }
 
-static void second_variable_is_honoured(void **state) {
+static void second_variable_is_read(void **state) {
         (void)state;
         setenv("HOST_DRIVER_ROOT", "/run/nvidia/driver", 1);
         assert_int_equal(PARSE("--node-name=n"), 0);
@@ -156,9 +156,9 @@ static void help_needs_nothing_else(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(forms_of_an_argument, clear, clear),
-                cmocka_unit_test_setup_teardown(command_line_wins_over_environment_wins_over_default, clear,
+                cmocka_unit_test_setup_teardown(command_line_precedes_environment_precedes_default, clear,
                                                 clear),
-                cmocka_unit_test_setup_teardown(second_variable_is_honoured, clear, clear),
+                cmocka_unit_test_setup_teardown(second_variable_is_read, clear, clear),
                 cmocka_unit_test_setup_teardown(empty_number_in_the_environment_is_unset, clear, clear),
                 cmocka_unit_test_setup_teardown(durations, clear, clear),
                 cmocka_unit_test_setup_teardown(mistakes_name_the_flag, clear, clear),

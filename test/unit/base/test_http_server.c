@@ -192,8 +192,8 @@ static void test_many_at_once(void **state) {
         end(&loop, s);
 }
 
-/* Whoever asks for much on many connections costs a page a turn of the loop, not one a connection, and cannot
- * help it by asking for something short in between. */
+/* A client with many long requests costs one page per turn of the loop, not one per connection, even if it
+ * sends short requests in between. */
 /* failure: a client requests the metrics on many connections -> the page is rendered once per turn of the
  * loop */
 static void test_the_metrics_page_is_rendered_once_a_turn(void **state) {
@@ -211,7 +211,7 @@ static void test_the_metrics_page_is_rendered_once_a_turn(void **state) {
                 assert_non_null(strstr(r, i % 3 == 0 ? "\r\n\r\nok\n" : "Content-Length: 2000\r\n"));
         }
         assert_in_range(calls, SHORT + 1, SHORT + (N - SHORT) / 2);
-        /* Later it may be another one. */
+        /* In a later turn it may be another page. */
         calls = 0;
         _cleanup_(freep) char *later = get(&loop, http_server_port(s), "/page");
         assert_non_null(strstr(later, "200 OK"));
@@ -219,7 +219,7 @@ static void test_the_metrics_page_is_rendered_once_a_turn(void **state) {
         end(&loop, s);
 }
 
-/* A client that has said half of its request does not keep the server from closing. */
+/* A client that has sent half of its request does not prevent the server from being freed. */
 static void test_free_with_open_connection(void **state) {
         uv_loop_t loop;
         unsigned calls = 0;
@@ -243,7 +243,7 @@ static void on_time_over(uv_timer_t *t) {
         *(bool *)t->data = true;
 }
 
-/* Connections in which nothing happens do not keep the loop turning. */
+/* Idle connections do not keep the loop busy. */
 static void test_idle_connections_cost_nothing(void **state) {
         uv_loop_t loop;
         unsigned calls = 0, turns = 0;
@@ -300,7 +300,7 @@ static void test_connection_is_kept(void **state) {
         end(&loop, s);
 }
 
-/* Clients that connect and say nothing, or half of a request, or keep what they had. */
+/* Clients that connect and send nothing, or half of a request, or keep their connection. */
 /* failure: 100 clients of the metrics port send nothing or half a request -> a probe is still answered */
 static void test_many_clients_do_not_block_a_probe(void **state) {
         enum { N = 100 };
@@ -351,7 +351,7 @@ static void test_an_unfinished_request_times_out(void **state) {
         end(&loop, s);
 }
 
-/* A client that asks for much and reads nothing. */
+/* A client that requests a long answer and reads nothing. */
 static int ask_and_read_nothing(uv_loop_t *loop, int port, const unsigned *calls) {
         static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
         const struct sockaddr_in a = { .sin_family = AF_INET,
@@ -383,7 +383,7 @@ static void test_unread_answers_are_limited(void **state) {
         end(&loop, s);
 }
 
-/* Its memory is given back, so that the next one can be answered. */
+/* The memory of its answer is released, so that others can be answered. */
 /* failure: a client does not read its answer -> its connection is closed, and others are answered */
 static void test_an_unread_answer_times_out(void **state) {
         uv_loop_t loop;

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* cmocka needs the four above first */
+/* cmocka needs the four headers above */
 #include <cmocka.h>
 
 #include "base/json.h"
@@ -84,7 +84,7 @@ static void decodes_every_type(void **state) {
         assert_string_equal(d.opt->request, "op");
 }
 
-static void a_copy_needs_nothing_of_what_it_was_made_of(void **state) {
+static void a_copy_is_independent_of_its_source(void **state) {
         (void)state;
         struct arena *a = arena_new(0);
         _cleanup_(arena_freep) struct arena *kept = arena_new(0);
@@ -105,7 +105,7 @@ static void a_copy_needs_nothing_of_what_it_was_made_of(void **state) {
         assert_int_equal(copy.n_items, 3);
         assert_int_equal(copy.items[0].n, -3);
         assert_true(copy.items[1].admin);
-        assert_ptr_equal(copy.items[1].request, copy.items[0].request); /* once */
+        assert_ptr_equal(copy.items[1].request, copy.items[0].request); /* stored once */
         assert_string_equal(copy.items[2].request, "b");
         assert_string_equal(copy.tags[1], "q");
         assert_null(copy.tags[2]);
@@ -128,7 +128,7 @@ static void names_the_place_of_an_error(void **state) {
         assert_fails("{\"metadata\":{\"when\":\"yesterday\"}}", false, "metadata.when: not a time");
 }
 
-static void a_path_leads_past_what_may_be_missing(void **state) {
+static void a_path_skips_missing_members(void **state) {
         static const struct jd_field fields[] = {
                 JD_STR(struct doc, "metadata>labels>a.b/c", name),
                 JD_LIST(struct doc, "spec>items", items, struct item, f_item),
@@ -181,7 +181,7 @@ static void refuses_absurd_nesting(void **state) {
         assert_fails(deep, false, "JSON nests deeper than 64");
 }
 
-static void writes_what_go_writes(void **state) {
+static void writes_the_same_text_as_go(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
         struct jw w = { .out = &b, .go_escape = true };
@@ -238,12 +238,12 @@ static void writes_only_valid_utf8(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_every_type),
-                cmocka_unit_test(a_copy_needs_nothing_of_what_it_was_made_of),
+                cmocka_unit_test(a_copy_is_independent_of_its_source),
                 cmocka_unit_test(names_the_place_of_an_error),
-                cmocka_unit_test(a_path_leads_past_what_may_be_missing),
+                cmocka_unit_test(a_path_skips_missing_members),
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
                 cmocka_unit_test(refuses_absurd_nesting),
-                cmocka_unit_test(writes_what_go_writes),
+                cmocka_unit_test(writes_the_same_text_as_go),
                 cmocka_unit_test(writes_only_valid_utf8),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log says, and that nothing waits for whoever reads it. */
+/* The content of the log, and that nothing waits for its reader. */
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static int own, ends[2]; /* of the pipe: we read the first, the log writes the second */
+static int own, ends[2]; /* of the pipe: the test reads from the first, the log writes to the second */
 
-/* A test that waits for itself ends in words. */
+/* If the test waits for itself, an alarm ends it with a message. */
 enum { STUCK_S = 20 };
 
 static void redirect(int fd) {
@@ -57,7 +57,7 @@ static void end(void) {
         log_setup(LOG_TEXT, 0);
 }
 
-static void lines_say_what_klog_says(void **state) {
+static void lines_have_the_format_of_klog(void **state) {
         begin(LOG_TEXT);
         log_warn("two \"words\"", kv_str("claim", "a\nb"), kv_int("n", -7), kv_bool("on", true),
                  kv_str("none", NULL));
@@ -70,7 +70,8 @@ static void lines_say_what_klog_says(void **state) {
         assert_null(strstr(text, "verbosity"));
 }
 
-/* The number of lines that are whole JSON objects; *ret_lost is what the ones about dropped lines say. */
+/* The number of lines that are complete JSON objects. *ret_lost is the number that the lines about dropped
+ * lines state. */
 static unsigned parse(char *text, long *ret_lost) {
         struct str rest = str_from(text), line;
         unsigned n = 0;
@@ -97,7 +98,7 @@ static void a_full_log_pipe_does_not_block_the_program(void **state) {
         for (int i = 0; i < N; i++)
                 log_info("a line that may be lost", kv_int("i", i));
         _cleanup_(freep) char *first = drain();
-        log_info("somebody reads again");
+        log_info("there is a reader again");
         _cleanup_(freep) char *second = drain();
         log_info("and again");
         _cleanup_(freep) char *third = drain();
@@ -112,7 +113,7 @@ static void a_full_log_pipe_does_not_block_the_program(void **state) {
         assert_int_equal(lost, N - n);
 }
 
-/* A line longer than a pipe takes at once may have no end; the next one begins a line all the same. */
+/* A line that is too long for the pipe may have no end. The next line still begins on its own. */
 /* failure: a long log line is only partly written -> the next line is whole */
 static void a_torn_long_line_leaves_the_next_line_whole(void **state) {
         char big[4000];
@@ -131,7 +132,7 @@ static void a_torn_long_line_leaves_the_next_line_whole(void **state) {
         assert_int_equal(lost, 1);
 }
 
-static void a_socket_that_nobody_reads(void **state) {
+static void an_unread_socket_does_not_block_the_program(void **state) {
         int pair[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
         redirect(pair[1]);
@@ -141,21 +142,21 @@ static void a_socket_that_nobody_reads(void **state) {
         restore();
         close(pair[0]);
         close(pair[1]);
-        log_info("the end of what is said about it"); /* tells how many were lost */
+        log_info("the end of this test"); /* reports how many lines were lost */
 }
 
-static void a_reader_that_is_gone(void **state) {
+static void a_closed_pipe_does_not_end_the_program(void **state) {
         signal(SIGPIPE, SIG_IGN);
         begin(LOG_TEXT);
         close(ends[0]);
         for (int i = 0; i < 100; i++)
-                log_info("for nobody");
+                log_info("a line without a reader");
         ends[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
         end();
-        log_info("the end of what is said about it");
+        log_info("the end of this test");
 }
 
-static void a_line_that_is_too_long_says_where_it_came_from(void **state) {
+static void a_line_that_is_too_long_keeps_its_source(void **state) {
         char big[4000];
         memset(big, '\x01', sizeof big - 1); /* six bytes each */
         big[sizeof big - 1] = '\0';
@@ -171,12 +172,12 @@ static void a_line_that_is_too_long_says_where_it_came_from(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(lines_say_what_klog_says),
+                cmocka_unit_test(lines_have_the_format_of_klog),
                 cmocka_unit_test(a_full_log_pipe_does_not_block_the_program),
                 cmocka_unit_test(a_torn_long_line_leaves_the_next_line_whole),
-                cmocka_unit_test(a_socket_that_nobody_reads),
-                cmocka_unit_test(a_reader_that_is_gone),
-                cmocka_unit_test(a_line_that_is_too_long_says_where_it_came_from),
+                cmocka_unit_test(an_unread_socket_does_not_block_the_program),
+                cmocka_unit_test(a_closed_pipe_does_not_end_the_program),
+                cmocka_unit_test(a_line_that_is_too_long_keeps_its_source),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owners go in every place where they may; the sanitizers see what is touched afterwards. */
+/* Owners are freed in every place where this is allowed. The sanitizers notice later accesses. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 static uv_loop_t loop;
-static char heard[64]; /* the names of those that were called, in order */
+static char heard[64]; /* the names whose callbacks were called, in order */
 
 struct thing {
         char name;
@@ -24,7 +24,7 @@ struct thing {
         struct loop_fd fd;
         struct loop_signal signal;
         struct thing **frees; /* what its callback frees, or NULL */
-        unsigned again;       /* how often its callback starts it anew */
+        unsigned again;       /* how often its callback restarts it */
         int pipe[2];
 };
 
@@ -107,13 +107,13 @@ static int setup(void **state) {
         return uv_loop_init(&loop);
 }
 
-/* Whatever a test leaves behind would keep the loop from being closed. */
+/* Anything that a test leaves would prevent the loop from being closed. */
 static int teardown(void **state) {
         uv_run(&loop, UV_RUN_DEFAULT);
         return uv_loop_close(&loop);
 }
 
-static void an_owner_may_go_in_its_own_callback(void **state) {
+static void an_owner_may_be_freed_in_its_own_callback(void **state) {
         struct thing *timer = thing_new('t'), *turn = thing_new('n'), *fd = reader_new('f'),
                      *signal = listener_new('s');
         timer->frees = &timer;
@@ -131,8 +131,8 @@ static void an_owner_may_go_in_its_own_callback(void **state) {
         assert_null(signal);
 }
 
-/* Of two that are due in one turn, each would free the other: the first does, and the second is silent. */
-static void no_callback_comes_to_one_that_went_in_the_same_turn(void **state) {
+/* Two are due in one turn, and each frees the other: the first does, and the second is not called. */
+static void no_callback_comes_after_a_free_in_the_same_turn(void **state) {
         for (unsigned kind = 0; kind < 4; kind++) {
                 struct thing *a = kind == 2   ? reader_new('a')
                                   : kind == 3 ? listener_new('a')
@@ -157,14 +157,14 @@ static void no_callback_comes_to_one_that_went_in_the_same_turn(void **state) {
                 for (unsigned i = 0; i < 3; i++)
                         uv_run(&loop, UV_RUN_NOWAIT);
                 assert_true(!a != !b);
-                /* A pipe that nobody reads from calls again; nothing else does. */
+                /* A pipe with unread data calls back again; nothing else does. */
                 assert_null(strchr(heard, a ? 'b' : 'a'));
                 thing_free(a);
                 thing_free(b);
         }
 }
 
-static void what_starts_itself_again_comes_again(void **state) {
+static void a_callback_may_restart_its_timer_or_turn(void **state) {
         struct thing *t = thing_new('t'), *n = thing_new('n');
         t->again = n->again = 3;
         loop_timer_start(&t->timer, 0);
@@ -177,7 +177,7 @@ static void what_starts_itself_again_comes_again(void **state) {
         thing_free(n);
 }
 
-static void next_turns_come_in_order_and_the_descriptors_in_between(void **state) {
+static void next_turns_come_in_order_with_the_descriptors_in_between(void **state) {
         struct thing *a = thing_new('a'), *b = thing_new('b'), *c = thing_new('c'), *d = thing_new('d'),
                      *f = reader_new('f');
         f->frees = &f;
@@ -186,7 +186,7 @@ static void next_turns_come_in_order_and_the_descriptors_in_between(void **state
         loop_turn_start(&a->turn);
         loop_turn_start(&d->turn);
         loop_turn_start(&b->turn);
-        loop_turn_start(&c->turn); /* keeps its place */
+        loop_turn_start(&c->turn); /* keeps its place in the order */
         loop_turn_stop(&d->turn);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_string_equal(heard, "cabfc");
@@ -196,7 +196,7 @@ static void next_turns_come_in_order_and_the_descriptors_in_between(void **state
         thing_free(d);
 }
 
-static void a_timer_is_set_anew_and_stopped(void **state) {
+static void a_timer_can_be_restarted_and_stopped(void **state) {
         struct thing *t = thing_new('t'), *late = thing_new('l'), *never = thing_new('n');
         uint64_t begin = loop_now_ms(&loop);
         loop_timer_start(&t->timer, 60000);
@@ -216,7 +216,7 @@ static void a_timer_is_set_anew_and_stopped(void **state) {
         thing_free(never);
 }
 
-/* However long a turn has taken, a pause is whole. */
+/* A pause has its full length, however long the turn has taken. */
 static void a_timer_counts_from_when_it_is_started(void **state) {
         struct thing *t = thing_new('t');
         uv_update_time(&loop);
@@ -283,7 +283,7 @@ static void a_signal_need_not_keep_the_loop(void **state) {
         thing_free(s);
 }
 
-static void a_guarded_object_goes_when_the_outermost_call_has_returned(void **state) {
+static void a_guarded_object_is_freed_after_the_outermost_call(void **state) {
         struct guard g = { 0 };
         guard_enter(&g);
         guard_enter(&g);
@@ -301,18 +301,18 @@ static void a_guarded_object_goes_when_the_outermost_call_has_returned(void **st
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(an_owner_may_go_in_its_own_callback),
-                T(no_callback_comes_to_one_that_went_in_the_same_turn),
-                T(what_starts_itself_again_comes_again),
-                T(next_turns_come_in_order_and_the_descriptors_in_between),
-                T(a_timer_is_set_anew_and_stopped),
+                T(an_owner_may_be_freed_in_its_own_callback),
+                T(no_callback_comes_after_a_free_in_the_same_turn),
+                T(a_callback_may_restart_its_timer_or_turn),
+                T(next_turns_come_in_order_with_the_descriptors_in_between),
+                T(a_timer_can_be_restarted_and_stopped),
                 T(a_timer_counts_from_when_it_is_started),
                 T(a_loop_may_end_while_things_wait),
                 T(nothing_is_done_twice),
                 T(a_descriptor_that_cannot_be_polled_is_refused),
                 T(a_descriptor_s_number_may_be_used_again_at_once),
                 T(a_signal_need_not_keep_the_loop),
-                T(a_guarded_object_goes_when_the_outermost_call_has_returned),
+                T(a_guarded_object_is_freed_after_the_outermost_call),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 
-/* What is printed of our own families, and the process_ ones behind it. */
+/* The text of our own families, followed by the process_ ones. */
 static char *render(const struct metrics *m, char **ret_process) {
         struct buf b = BUF_INIT(1 << 20);
         metrics_render(m, &b);
@@ -64,7 +64,7 @@ static void test_histogram(void **state) {
         struct metrics *m = metrics_new();
         struct metric *h = metric_add(m, METRIC_HISTOGRAM, "d_seconds", "Time.", LABELS("op"), buckets,
                                       ARRAY_LEN(buckets));
-        metric_observe(h, 0.05, LABELS("p")); /* a bound belongs to its bucket */
+        metric_observe(h, 0.05, LABELS("p")); /* a value equal to a bound belongs to its bucket */
         metric_observe(h, 0.06, LABELS("p"));
         metric_observe(h, 99, LABELS("p"));
         assert_text(m, "# HELP d_seconds Time.\n# TYPE d_seconds histogram\n"
@@ -79,7 +79,7 @@ static void test_escapes(void **state) {
         struct metric *g =
                 metric_add(m, METRIC_GAUGE, "g", "A \\ and a \"quote\"\nhere", LABELS("l"), NULL, 0);
         metric_set(g, 1, LABELS("a\\b\"c\nd"));
-        metric_set(g, 2, LABELS("a\",l=\"b")); /* cannot pass for another series */
+        metric_set(g, 2, LABELS("a\",l=\"b")); /* does not become another series */
         metric_set(g, 3, LABELS(""));
         assert_text(m, "# HELP g A \\\\ and a \"quote\"\\nhere\n# TYPE g gauge\n"
                        "g{l=\"a\\\\b\\\"c\\nd\"} 1\ng{l=\"a\\\",l=\\\"b\"} 2\ng{l=\"\"} 3\n");

@@ -41,7 +41,7 @@ static void reads_whole_numbers_only(void **state) {
         assert_false(str_to_i64(STR("0x1"), &v));
 }
 
-static void names_that_kubernetes_accepts(void **state) {
+static void names_are_valid_where_kubernetes_accepts_them(void **state) {
         char longest[255];
         (void)state;
         memset(longest, 'a', 254);
@@ -91,7 +91,7 @@ static void a_buf_stops_at_its_limit_and_stays_failed(void **state) {
         assert_string_equal(buf_str(&b), "");
 }
 
-static void a_list_has_a_field_or_not(void **state) {
+static void a_field_is_found_in_a_list(void **state) {
         (void)state;
         assert_true(str_lists("a", "a"));
         assert_true(str_lists("a, b,c", "b"));
@@ -104,8 +104,8 @@ static void a_list_has_a_field_or_not(void **state) {
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 
-/* What writes behind a list in an arena is caught, though the block goes on. */
-static void the_sanitizer_sees_the_end_of_what_an_arena_gave(void **state) {
+/* A write beyond a list in an arena is noticed, although the block continues. */
+static void the_sanitizer_notices_writes_beyond_an_allocation_of_an_arena(void **state) {
         struct arena *a = arena_new(4096);
         for (size_t n = 1; n < 100; n++) {
                 char *p = n % 2 ? arena_alloc(a, n) : arena_strndup(a, "0123456789", n < 10 ? n - 1 : 9);
@@ -147,7 +147,7 @@ static void a_list_of_strings_is_copied_with_its_strings(void **state) {
         arena_free(a);
 }
 
-static void a_list_that_is_full_gets_room(void **state) {
+static void a_full_list_grows(void **state) {
         (void)state;
         struct arena *a = arena_new(16);
         int *own = NULL, *in_arena = NULL;
@@ -174,7 +174,7 @@ static void errors_gain_context_on_their_way_up(void **state) {
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
-/* What went wrong and what helps stand at the end of the text, where it happened at its beginning. */
+/* The cause and the remedy are at the end of the text, and the place at its beginning. */
 /* failure: an error message is too long -> its cause and its remedy remain */
 static void a_text_that_is_too_long_loses_its_middle(void **state) {
         struct err e = { 0 };
@@ -218,7 +218,7 @@ static void a_text_is_cut_between_characters(void **state) {
         }
 }
 
-static void characters_are_those_of_utf_8(void **state) {
+static void characters_follow_utf_8(void **state) {
         static const char *const good[] = { "a",
                                             "\xc2\x80",
                                             "\xdf\xbf",
@@ -244,7 +244,8 @@ static void characters_are_those_of_utf_8(void **state) {
                 assert_int_equal(str_utf8_char(str_from(good[i])), strlen(good[i]));
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 assert_int_equal(str_utf8_char(str_from(bad[i])), 0);
-        assert_int_equal(str_utf8_char((struct str){ "\xe2\x82\xac", 2 }), 0); /* the end comes first */
+        assert_int_equal(str_utf8_char((struct str){ "\xe2\x82\xac", 2 }),
+                         0); /* the end of the text comes first */
 }
 
 int main(void) {
@@ -252,20 +253,20 @@ int main(void) {
                 cmocka_unit_test(cuts_lines_with_and_without_a_final_newline),
                 cmocka_unit_test(cuts_fields_keeping_empty_ones),
                 cmocka_unit_test(reads_whole_numbers_only),
-                cmocka_unit_test(names_that_kubernetes_accepts),
+                cmocka_unit_test(names_are_valid_where_kubernetes_accepts_them),
                 cmocka_unit_test(a_uid_is_a_uuid_and_nothing_else),
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
-                cmocka_unit_test(a_list_has_a_field_or_not),
+                cmocka_unit_test(a_field_is_found_in_a_list),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
 #ifdef __SANITIZE_ADDRESS__
-                cmocka_unit_test(the_sanitizer_sees_the_end_of_what_an_arena_gave),
+                cmocka_unit_test(the_sanitizer_notices_writes_beyond_an_allocation_of_an_arena),
 #endif
                 cmocka_unit_test(a_list_of_strings_is_copied_with_its_strings),
-                cmocka_unit_test(a_list_that_is_full_gets_room),
+                cmocka_unit_test(a_full_list_grows),
                 cmocka_unit_test(errors_gain_context_on_their_way_up),
                 cmocka_unit_test(a_text_that_is_too_long_loses_its_middle),
                 cmocka_unit_test(a_text_is_cut_between_characters),
-                cmocka_unit_test(characters_are_those_of_utf_8),
+                cmocka_unit_test(characters_follow_utf_8),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

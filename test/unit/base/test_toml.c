@@ -17,7 +17,7 @@ static struct err e;
 
 static int answer(const char *text) {
         bool there = false, value = false;
-        /* Nothing is behind it, not even the 0 of a string. */
+        /* No byte follows the text, not even the 0 of a string. */
         size_t n = strlen(text);
         char *exact = n ? memcpy(xcalloc(1, n), text, n) : NULL;
         int r = toml_bool((struct str){ exact, n }, "features", "ignore", &there, &value, &e);
@@ -46,7 +46,7 @@ static void a_setting_in_all_its_spellings(void **state) {
         assert_int_equal(answer("[features]\nignore = false"), false);
 }
 
-static void what_only_looks_like_it_is_not_it(void **state) {
+static void similar_text_is_not_the_setting(void **state) {
         (void)state;
         static const char *const other[] = {
                 "",
@@ -69,7 +69,7 @@ static void what_only_looks_like_it_is_not_it(void **state) {
         }
 }
 
-static void what_is_wrong_is_said_with_its_line(void **state) {
+static void an_error_names_its_line(void **state) {
         (void)state;
         static const struct {
                 const char *text, *says;
@@ -104,7 +104,7 @@ static void what_is_wrong_is_said_with_its_line(void **state) {
         }
 }
 
-static void all_kinds_of_values_are_passed_over(void **state) {
+static void values_of_all_kinds_are_skipped(void **state) {
         (void)state;
         static const char text[] =
                 "title = \"a \\\"b\\\" \\t # no comment\"\n"
@@ -164,7 +164,7 @@ static void a_setting_at_a_longer_path(void **state) {
         assert_int_equal(v.kind, TOML_OTHER);
 }
 
-static void nesting_has_an_end(void **state) {
+static void nesting_is_limited(void **state) {
         (void)state;
         struct buf deep = BUF_INIT(4096);
         buf_adds(&deep, "x = ");
@@ -175,7 +175,7 @@ static void nesting_has_an_end(void **state) {
         buf_done(&deep);
 }
 
-static void a_nul_is_no_end(void **state) {
+static void a_nul_does_not_end_the_text(void **state) {
         (void)state;
         static const char text[] = "x = 1\0\n[features]\nignore = true";
         bool there, value;
@@ -187,12 +187,12 @@ static void a_nul_is_no_end(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_setting_in_all_its_spellings),
-                cmocka_unit_test(what_only_looks_like_it_is_not_it),
-                cmocka_unit_test(what_is_wrong_is_said_with_its_line),
-                cmocka_unit_test(all_kinds_of_values_are_passed_over),
+                cmocka_unit_test(similar_text_is_not_the_setting),
+                cmocka_unit_test(an_error_names_its_line),
+                cmocka_unit_test(values_of_all_kinds_are_skipped),
                 cmocka_unit_test(a_setting_at_a_longer_path),
-                cmocka_unit_test(nesting_has_an_end),
-                cmocka_unit_test(a_nul_is_no_end),
+                cmocka_unit_test(nesting_is_limited),
+                cmocka_unit_test(a_nul_does_not_end_the_text),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void move_file(const char *from, const char *to) {
         assert_int_equal(rename(a, b), 0);
 }
 
-/* Runs the loop until what has happened so far is delivered: inotify delivers at once, the call back a turn
+/* Runs the loop until all changes so far are delivered: inotify delivers at once, the callback comes a turn
  * later. */
 static void turns(void) {
         for (int i = 0; i < 5; i++)
@@ -58,7 +58,7 @@ static void test_changes(void **state) {
         turns();
         assert_int_equal(calls, 0);
 
-        /* Created and written ten times in one turn: one call. */
+        /* Created, and written ten times in one turn: one call. */
         for (int i = 0; i < 10; i++)
                 write_file("state.json", "1");
         turns();
@@ -110,7 +110,7 @@ static void test_all_files_of_a_folder(void **state) {
         turns();
 }
 
-static void test_owner_may_go_at_once(void **state) {
+static void test_owner_may_be_freed_at_once(void **state) {
         _cleanup_(freep) char *path = xasprintf("%s/state.json", dir);
         struct watch_file *w = xnew(struct watch_file);
         struct err e;
@@ -143,7 +143,7 @@ static void test_stop_inside_the_callback(void **state) {
         unlink(path);
 }
 
-/* The folder itself goes: nothing more would come, so the owner is told to look. */
+/* The folder itself is removed. No more events would come, so the owner is called. */
 /* failure: the folder of a watched file is removed -> its owner is notified */
 static void the_removal_of_a_watched_folder_is_reported(void **state) {
         _cleanup_(freep) char *path = xasprintf("%s/inner/state.json", dir),
@@ -207,14 +207,14 @@ static void test_folder_is_replaced(void **state) {
         expect_call("both made again");
         write_file("f/state.json", "y");
         expect_call("changed in the new folder");
-        /* Between two turns. */
+        /* All between two turns. */
         unlink(path);
         rmdir(folder);
         mkdir(folder, 0700);
         expect_call("replaced at once");
         write_file("f/state.json", "z");
         expect_call("changed in the one after");
-        /* Another one moves in, with its file in it. */
+        /* Another folder gets the name, with its own file. */
         assert_int_equal(rename(folder, aside), 0);
         expect_call("moved away");
         write_file("g/state.json", "not ours any more");
@@ -234,7 +234,7 @@ static void test_folder_is_replaced(void **state) {
         rmdir(folder);
 }
 
-static void test_parent_goes(void **state) {
+static void test_parent_is_removed(void **state) {
         _cleanup_(freep) char *parent = in_dir("p"), *folder = in_dir("p/f"),
                               *path = in_dir("p/f/state.json");
         struct watch_file w = { 0 };
@@ -259,7 +259,7 @@ static void test_parent_goes(void **state) {
         rmdir(parent);
 }
 
-/* The kernel keeps so many events and no more; which of them were lost nobody knows. */
+/* The kernel keeps a limited number of events, and does not report which ones were lost. */
 /* failure: the kernel drops inotify events -> the owner of each watched file is notified */
 static void test_lost_inotify_events_are_reported(void **state) {
         _cleanup_(freep) char *path = in_dir("state.json"), *a = in_dir("a"), *b = in_dir("b"), *limit = NULL;
@@ -315,12 +315,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_all_files_of_a_folder),
-                cmocka_unit_test(test_owner_may_go_at_once),
+                cmocka_unit_test(test_owner_may_be_freed_at_once),
                 cmocka_unit_test(test_stop_inside_the_callback),
                 cmocka_unit_test(the_removal_of_a_watched_folder_is_reported),
                 cmocka_unit_test(test_missing_folder),
                 cmocka_unit_test(test_folder_is_replaced),
-                cmocka_unit_test(test_parent_goes),
+                cmocka_unit_test(test_parent_is_removed),
                 cmocka_unit_test(test_lost_inotify_events_are_reported),
                 cmocka_unit_test(test_two_in_one_folder),
         };

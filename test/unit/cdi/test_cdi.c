@@ -83,7 +83,7 @@ static void daemon_claim_renders_as_the_reference(void **state) {
         buf_done(&b);
 }
 
-static void comment_is_one_line_above(void **state) {
+static void comment_is_one_line_at_the_top(void **state) {
         (void)state;
         struct err e;
         struct cdi_spec s = channel_spec;
@@ -114,7 +114,7 @@ static void file_has_the_reference_name_and_mode(void **state) {
         assert_int_equal(cdi_write(root, CLAIM, &channel_spec, &e), 0);
         assert_int_equal(cdi_remove(root, KIND, CLAIM, &e), 0);
         assert_int_equal(cdi_remove(root, KIND, CLAIM, &e), 0);
-        assert_int_equal(rmdir(root), 0); /* nothing else was left */
+        assert_int_equal(rmdir(root), 0); /* no other file remains */
 }
 
 static void collect(void *u, const char *id) {
@@ -157,7 +157,7 @@ static void an_id_never_leaves_the_folder(void **state) {
         }
 }
 
-static void validation_names_the_culprit(void **state) {
+static void validation_names_the_invalid_part(void **state) {
         (void)state;
         struct err e;
         struct cdi_node relative = { "dev/x", 1, 0, 0666 }, no_major = { "/dev/x", 0, 0, 0666 };
@@ -202,7 +202,7 @@ static void validation_names_the_culprit(void **state) {
         assert_int_equal(cdi_validate(&channel_spec, &e), 0);
 }
 
-/* ---- what GPUs need ---- */
+/* ---- GPUs ---- */
 
 static const struct cdi_node
         gpu0 = { "/dev/nvidia0", 195, 0, 0666, "/run/nvidia/driver/dev/nvidia0", "rwm", 0 },
@@ -247,7 +247,7 @@ static void a_gpu_claim_renders_as_the_reference(void **state) {
         buf_done(&b);
 }
 
-static void tidy_edits_are_sorted_and_each_there_once(void **state) {
+static void tidy_edits_are_sorted_and_without_duplicates(void **state) {
         (void)state;
         struct arena *a = arena_new(1024);
         const struct cdi_mount at_etc = { "/etc/a/b", "/etc/a/b", NULL },
@@ -280,8 +280,8 @@ static void tidy_edits_are_sorted_and_each_there_once(void **state) {
         arena_free(a);
 }
 
-/* A device without edits would make the whole file invalid to a runtime. */
-static void what_all_devices_have_goes_from_each_unless_nothing_is_left(void **state) {
+/* A device without edits would make the whole file invalid for a runtime. */
+static void common_edits_are_removed_from_each_device_unless_nothing_is_left(void **state) {
         (void)state;
         struct arena *a = arena_new(1024);
         const struct cdi_node both[] = { gpu0, modeset };
@@ -295,7 +295,7 @@ static void what_all_devices_have_goes_from_each_unless_nothing_is_left(void **s
         arena_free(a);
 }
 
-static void a_copy_points_to_nothing_of_the_original(void **state) {
+static void a_copy_does_not_point_to_the_original(void **state) {
         (void)state;
         struct arena *a = arena_new(1024), *b = arena_new(1024);
         struct cdi_edits *common = arena_alloc(a, sizeof *common);
@@ -313,7 +313,7 @@ static void a_copy_points_to_nothing_of_the_original(void **state) {
         arena_free(b);
 }
 
-static void a_hook_must_be_one_that_runtimes_know(void **state) {
+static void a_hook_needs_a_name_that_runtimes_support(void **state) {
         (void)state;
         struct err e;
         struct cdi_hook bad = ldcache;
@@ -334,16 +334,16 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(channel_claim_renders_as_the_reference),
                 cmocka_unit_test(daemon_claim_renders_as_the_reference),
-                cmocka_unit_test(comment_is_one_line_above),
+                cmocka_unit_test(comment_is_one_line_at_the_top),
                 cmocka_unit_test(file_has_the_reference_name_and_mode),
                 cmocka_unit_test(list_finds_its_own_kind_only),
                 cmocka_unit_test(an_id_never_leaves_the_folder),
-                cmocka_unit_test(validation_names_the_culprit),
+                cmocka_unit_test(validation_names_the_invalid_part),
                 cmocka_unit_test(a_gpu_claim_renders_as_the_reference),
-                cmocka_unit_test(tidy_edits_are_sorted_and_each_there_once),
-                cmocka_unit_test(what_all_devices_have_goes_from_each_unless_nothing_is_left),
-                cmocka_unit_test(a_copy_points_to_nothing_of_the_original),
-                cmocka_unit_test(a_hook_must_be_one_that_runtimes_know),
+                cmocka_unit_test(tidy_edits_are_sorted_and_without_duplicates),
+                cmocka_unit_test(common_edits_are_removed_from_each_device_unless_nothing_is_left),
+                cmocka_unit_test(a_copy_does_not_point_to_the_original),
+                cmocka_unit_test(a_hook_needs_a_name_that_runtimes_support),
         };
         return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* killed: what tests of kill points share: kill -9 before any step of a program that runs nvidia-imex, which
- * is the stand-in.
+/* killed: common parts of the tests of kill points: kill -9 before any step of a program that runs
+ * nvidia-imex, which is a stand-in.
  *
- * strace kills the program at its first, second, third, ... call of a system call, until a run gets through;
- * from the eighth on the tests skip some, more and more, unless EVERY_POINT is set. As in its container the
- * program is the first process of a PID namespace, so that its nvidia-imex ends with it. Needs root and
- * strace. Included behind the world of the program. */
+ * strace kills the program at its first, second, third, ... call of a system call, until a run succeeds. From
+ * the eighth call on the tests skip more and more of them, unless EVERY_POINT is set. As in its container,
+ * the program is the first process of a PID namespace, so its nvidia-imex ends with it. Needs root and
+ * strace. Include it after the world of the program. */
 #pragma once
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 static const char *imex_standin, *ctl_standin;
 
-/* It is mounted in /etc, so that it must stay the same file. */
+/* The file is mounted in /etc, so it must stay the same file. */
 static inline void reset_hosts(void) {
         _cleanup_(freep) char *path = in_dir("hosts");
         FILE *f = fopen(path, "w");
@@ -45,7 +45,7 @@ static inline unsigned imex_processes(void) {
         return n;
 }
 
-/* Runs a command as the first process of a PID namespace, and ends as it does. */
+/* Runs a command as the first process of a PID namespace, and ends with the same status. */
 static inline int be_first(char **command) {
         int status;
 
@@ -62,7 +62,7 @@ static inline int be_first(char **command) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The program that is tested is the child of be_first(). */
+/* The program under test is the child of be_first(). */
 static inline void end_first(pid_t first) {
         _cleanup_(freep) char *path = xasprintf("/proc/%d/task/%d/children", (int)first, (int)first);
         FILE *f = fopen(path, "r");
@@ -75,8 +75,8 @@ static inline void end_first(pid_t first) {
         fclose(f);
 }
 
-/* The words that start a program as the first of its namespace and kill it at call N of SYSCALLS; NULL: it is
- * let live. */
+/* The command that starts a program as the first process of its namespace, and kills it at call N of
+ * SYSCALLS. NULL: it is not killed. */
 struct killer {
         char *trace, *inject;
         const char *words[12];
@@ -105,7 +105,7 @@ static inline void killer_done(struct killer *k) {
         free(k->inject);
 }
 
-/* A network, /etc/hosts and /run of our own. */
+/* Gives the test its own network, /etc/hosts and /run. */
 static inline bool go_apart(void) {
         return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 &&
                mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -113,7 +113,7 @@ static inline bool go_apart(void) {
                system("ip link set lo up && ip addr add 10.0.0.1/32 dev lo && strace -V > /dev/null") == 0;
 }
 
-/* The stand-ins, in the test's folder, and its hosts file in /etc. */
+/* Copies the stand-ins into the test's folder, and mounts its hosts file in /etc. */
 static inline int set_up_standins(void) {
         _cleanup_(freep) char *copies =
                 xasprintf("cp '%s' '%s/imex' && cp '%s' '%s/ctl' && mount --bind '%s/hosts' /etc/hosts",
@@ -123,15 +123,15 @@ static inline int set_up_standins(void) {
         return system(copies) == 0 ? 0 : -1;
 }
 
-/* A life of the program, what is true after its death, and of the one that comes after it. */
+/* One run of the program, the checks after its death, and the run of its successor. */
 struct kill_test {
         void (*reset)(void);
-        void (*begin)(const char *syscalls, unsigned n); /* killed at call `n` of these */
-        void (*live)(void);                              /* until it has left, or is killed */
+        void (*begin)(const char *syscalls, unsigned n); /* the program is killed at call `n` of these */
+        void (*live)(void);                              /* runs until the program has left, or is killed */
         void (*after)(void);
 };
 
-/* Fails when there were fewer than so many calls, for then the test watches the wrong ones. */
+/* Fails if there were fewer calls than `at_least`: then the test traces the wrong ones. */
 static inline void kill_at_each(const struct kill_test *t, const char *syscalls, unsigned at_least) {
         uint64_t start = uv_hrtime();
         unsigned n, kills = 0;
@@ -159,7 +159,7 @@ static inline int tear_down_kill_points(void **state) {
         return remove_dir(state);
 }
 
-/* How main() goes on: 0: run the tests; else the exit status. */
+/* For main(). 0: run the tests; otherwise the exit status. */
 static inline int begin_kill_points(int argc, char **argv) {
         if (argc != 3)
                 return EXIT_FAILURE;
@@ -167,7 +167,7 @@ static inline int begin_kill_points(int argc, char **argv) {
                 return SKIPPED;
         imex_standin = argv[1];
         ctl_standin = argv[2];
-        /* A traced program cannot look for leaks. */
+        /* LeakSanitizer does not work in a traced program. */
         const char *options = getenv("ASAN_OPTIONS");
         _cleanup_(freep) char *without = xasprintf("%s:detect_leaks=0", options ? options : "");
         setenv("ASAN_OPTIONS", without, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program_world: a program of ours that runs nvidia-imex, whole and in a process of its own, against an API
- * server that the test plays, in the folder of programs.h. The test's own program is that one, too. */
+/* program_world: a program of ours that runs nvidia-imex, in its own process, in the folder of programs.h.
+ * The test plays the API server. The test binary itself is the program, too. */
 #pragma once
 
 #include <signal.h>
@@ -16,10 +16,10 @@ static uv_loop_t loop_storage;
 
 static struct fake_server *server;
 static struct fake_conn *watch;
-static pid_t program_pid; /* 0: none runs */
-static int exit_status;   /* of the last one; 128 and the signal's number, if one ended it */
+static pid_t program_pid; /* 0: no program runs */
+static int exit_status;   /* of the last program; 128 and the signal's number, if a signal ended it */
 
-/* `on_request` answers; where the server is stands in a kubeconfig. */
+/* `on_request` answers. A kubeconfig has the server's address. */
 static inline void serve(int port, fake_fn *on_request) {
         server = fake_server_new(TEST_LOOP, port, on_request, NULL);
         _cleanup_(freep) char *text = xasprintf(
@@ -35,8 +35,8 @@ static inline bool watching(void) {
         return watch != NULL;
 }
 
-/* Shares nothing with the test. `before`: the words of a command that starts it; NULL: none. `words`: its
- * arguments, NULL-terminated. */
+/* Starts the program, which shares no state with the test. `before`: a command that starts it; NULL: none.
+ * `words`: its arguments, NULL-terminated. */
 static inline void run_program(const char *const *before, const char *const *words) {
         const char *argv[32] = { NULL };
         char self[256] = "";
@@ -66,7 +66,7 @@ static inline bool exited(void) {
         return !program_pid;
 }
 
-/* Ends what runs, and the server. */
+/* Ends the program and the server. */
 static inline void end_world(void) {
         if (program_pid) {
                 kill(program_pid, SIGKILL);
@@ -76,7 +76,7 @@ static inline void end_world(void) {
         loop_end(TEST_LOOP);
 }
 
-/* Outside a container a program that is killed leaves its IMEX behind. */
+/* Outside a container, the IMEX of a killed program continues. */
 static inline void kill_imex(void) {
         _cleanup_(freep) char *pids = get("pids");
         struct str rest = str_from(pids), line;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller's rule (rules/assignment) and the daemons' decisions against each other, in random
- * histories: claims come and go, daemons are restarted, terminated and replaced, nodes reboot, etcd is
- * restored, and each of them acts on what it saw a while ago. No two nodes run IMEX with one index of a
- * domain, no IMEX is stopped under a prepared claim, and when nothing happens any more, each node serves what
- * is wanted of it.
+/* The controller's rule (rules/assignment) and the daemons' decisions together, in random histories. Claims
+ * appear and disappear, daemons are restarted, terminated and replaced, nodes reboot, etcd is restored, and
+ * each of them acts on what it saw a while ago. No two nodes run IMEX with one index of a domain, and no IMEX
+ * is stopped under a prepared claim. When no more events happen, each node serves the domain that its claims
+ * need.
  *
- * HISTORIES says how many, HISTORIES_FROM where to begin; a failure names its history. */
+ * HISTORIES is the number of histories, HISTORIES_FROM the first one. A failure names its history. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,23 +29,23 @@ static const char *const ips[NODES] = { "10.0.0.1", "10.0.0.2", "10.0.0.3" };
 enum granting { GRANTING_NOTHING, GRANTING_NOTED, GRANTING_JUDGED };
 
 struct host {
-        const char *pod, *claim, *boot; /* pod NULL: no daemon is there */
+        const char *pod, *claim, *boot; /* pod NULL: there is no daemon */
         const char *unprepared;         /* the claim of the last daemon that has ended */
         struct decision_memory m;       /* on the disk */
         bool inherited;
         enum decision_imex imex;
         bool withdrawn, paused, terminating, outdated, served;
-        int wanted, prepared;   /* domains of its claims; NONE */
-        enum granting granting; /* how far the claim of `wanted` is */
-        bool looked;            /* these are known */
+        int wanted, prepared;   /* domains of its claims; NONE: no claim */
+        enum granting granting; /* progress of the claim for `wanted` */
+        bool looked;            /* the daemon has read these */
         bool seen_withdrawn;
         enum imex_use seen_use;
-        size_t view; /* the version of the object that it has seen; 0: none */
+        size_t view; /* the version of the fabric object that it has seen; 0: none */
         bool reported;
         struct assignment_report report; /* on the Pod */
 };
 
-/* The object, and the reports that were in etcd with it. */
+/* The fabric object, and the reports that were in etcd together with it. */
 struct version {
         struct compute_domain_fabric f;
         struct assignment_report reports[NODES];
@@ -54,7 +54,7 @@ struct version {
 
 static struct arena *a;
 static uint64_t seed, history;
-static struct host nodes[NODES], heard[NODES]; /* heard: as the controller has them in its caches */
+static struct host nodes[NODES], heard[NODES]; /* heard: as in the controller's caches */
 static struct version versions[VERSIONS];
 static size_t n_versions;
 static bool went_back;
@@ -81,7 +81,7 @@ static const struct compute_domain_fabric *latest(void) {
 
 static void publish(const struct compute_domain_fabric *f) {
         struct version *v = &versions[n_versions++];
-        promise(n_versions < VERSIONS, "the controller writes for ever");
+        promise(n_versions < VERSIONS, "the controller writes forever");
         v->f = *f;
         for (int i = 0; i < NODES; i++) {
                 v->reports[i] = nodes[i].report;
@@ -92,8 +92,8 @@ static void publish(const struct compute_domain_fabric *f) {
 static void restore(void) {
         const struct version v = versions[below((unsigned)n_versions)];
         for (int i = 0; i < NODES; i++)
-                /* Pods that came later are not there any more, and are created again: as if there were no
-                 * report yet. */
+                /* Pods created later do not exist any longer and are recreated, as if there were no report
+                 * yet. */
                 if (v.reported[i] && streq(v.reports[i].pod_uid, nodes[i].pod)) {
                         nodes[i].report = v.reports[i];
                         nodes[i].reported = true;
@@ -169,12 +169,12 @@ static bool is_used(const struct host *n) {
         return n->prepared != NONE && streq(uids[n->prepared], n->m.now.domain);
 }
 
-/* The plugin has found IMEX ready, and prepares the claim next. */
+/* The plugin has found IMEX ready, and will prepare the claim next. */
 static bool is_judged(const struct host *n) {
         return n->granting == GRANTING_JUDGED && streq(uids[n->wanted], n->m.now.domain);
 }
 
-/* The daemon looks, and acts on it when more has happened. */
+/* The daemon reads the state, and acts on it after other events. */
 static void look(struct host *n) {
         n->looked = n->pod;
         n->seen_withdrawn = n->withdrawn;
@@ -270,7 +270,7 @@ static bool imex_goes_on(struct host *n, bool clean) {
         return true;
 }
 
-/* The plugin looks at the state file, and at the object as the API server has it. */
+/* The plugin reads the state file, and the fabric object from the API server. */
 static bool is_ready_for(const struct host *n, int i) {
         const struct fabric_domain *d = fabric_domain_of(latest(), uids[n->wanted]);
         const struct fabric_assignment *x = d ? fabric_assignment_of(d, names[i]) : NULL;
@@ -279,7 +279,7 @@ static bool is_ready_for(const struct host *n, int i) {
                x->epoch == n->m.now.epoch && streq(x->claim, n->claim);
 }
 
-/* Its next step; true: it did something that lasts. */
+/* The plugin's next step. True: it did something that lasts. */
 static bool prepare(struct host *n, int i) {
         if (n->wanted == NONE || n->prepared != NONE)
                 return false;
@@ -310,7 +310,7 @@ static bool control(void) {
                 list[i] = (struct assignment_node){
                         .name = names[i],
                         .ip = ips[i],
-                        .boot_id = nodes[i].boot, /* it is asked for */
+                        .boot_id = nodes[i].boot, /* read from the API server */
                         .wanted = nodes[i].wanted == NONE ? NULL : uids[nodes[i].wanted],
                         .released = nodes[i].wanted == NONE,
                         .expected = true,
@@ -350,7 +350,7 @@ static bool control(void) {
         return true;
 }
 
-/* ---- what holds ---- */
+/* ---- the promises ---- */
 
 static void promises(void) {
         for (int i = 0; i < NODES; i++)
@@ -394,7 +394,7 @@ static void claims_change(struct host *n) {
                 if (n->prepared == NONE && !n->granting)
                         n->wanted = NONE;
                 break;
-        default: /* the claim is removed by force under it */
+        default: /* the claim is force-deleted while it is prepared */
                 if (below(4) == 0 && !n->granting)
                         n->wanted = NONE;
                 break;
@@ -410,7 +410,7 @@ static void fault(struct host *n, bool restores) {
         case 1:
                 n->terminating = true;
                 break;
-        case 2: /* by force, and the kubelet has ended it */
+        case 2: /* the Pod is force-deleted, and the kubelet has ended it */
                 if (n->pod)
                         pod_goes(n);
                 break;
@@ -476,7 +476,7 @@ static void step(bool restores) {
         promises();
 }
 
-/* Everybody sees everything, and nothing happens any more. */
+/* All components see the present state, and no more events happen. */
 static void settle(void) {
         for (int i = 0; i < NODES; i++) {
                 nodes[i].outdated = false;
@@ -485,7 +485,7 @@ static void settle(void) {
         }
         for (int round = 0, quiet = 0; quiet < 2; round++) {
                 bool any = false;
-                promise(round < ROUNDS, "it does not come to rest");
+                promise(round < ROUNDS, "the history does not settle");
                 for (int i = 0; i < NODES; i++) {
                         struct host *n = &nodes[i];
                         if (n->terminating && n->prepared != NONE)
@@ -508,7 +508,7 @@ static void settle(void) {
         for (int i = 0; i < NODES; i++) {
                 const struct host *n = &nodes[i];
                 const char *uid = n->wanted == NONE ? NULL : uids[n->wanted];
-                promise(streq(n->m.now.domain, uid), "a node is not in the domain that it is wanted in");
+                promise(streq(n->m.now.domain, uid), "a node is not in the domain that its claims need");
                 promise((n->imex == DECISION_IMEX_READY) == (uid != NULL), "IMEX is not READY");
                 promise(n->prepared == n->wanted, "a claim waits");
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon/decision: what a daemon takes, keeps, leaves, and reports as left. */
+/* daemon/decision: which assignments a daemon accepts, keeps, leaves, and reports as left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static struct fabric_assignment assignment(const char *node, int64_t index, int6
         return (struct fabric_assignment){ node, index, epoch, NULL, CLAIM, BOOT, "10.0.0.1" };
 }
 
-/* Domain "a" lists the node, domain "b" does not, and nothing runs. */
+/* Domain "a" lists the node, domain "b" does not, and IMEX does not run. */
 static int setup(void **state) {
         struct world *w = xnew(struct world);
 
@@ -77,7 +77,7 @@ static enum decision_step decide(struct world *w) {
         return w->d.step;
 }
 
-/* The daemon does and remembers what was decided, with IMEX as it is then. */
+/* The daemon carries out the decision and remembers it; afterwards IMEX is in state `imex`. */
 static void go_on(struct world *w, enum decision_imex imex) {
         w->memory = w->d.memory;
         if (w->d.step == DECISION_ENTER)
@@ -88,7 +88,7 @@ static void go_on(struct world *w, enum decision_imex imex) {
         w->in.imex = imex;
 }
 
-/* It runs IMEX in domain "a", READY, with a claim. */
+/* The daemon runs IMEX in domain "a", READY, with a claim. */
 static void serve(struct world *w) {
         w->memory = (struct decision_memory){
                 .now = { UID_A, "aa", 2, 5, 28001, 4 }, .ready = true, .closed = 5, .seen = 5
@@ -104,10 +104,10 @@ static void serve(struct world *w) {
                 assert_int_equal((w)->d.memory.left[0], wanted);                                             \
         } while (0)
 
-/* ---- what it takes ---- */
+/* ---- which assignments it accepts ---- */
 
 /* failure: an assignment names the daemon's claim and boot -> only this one starts IMEX */
-static void it_takes_the_assignment_that_names_its_claim_and_boot(void **state) {
+static void a_daemon_accepts_the_assignment_with_its_claim_and_boot(void **state) {
         struct world *w = *state;
 
         assert_int_equal(decide(w), DECISION_ENTER);
@@ -120,7 +120,7 @@ static void it_takes_the_assignment_that_names_its_claim_and_boot(void **state) 
         assert_int_equal(w->d.memory.n_left, 0);
 }
 
-static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) {
+static void another_assignment_never_runs_and_is_reported_as_left(void **state) {
         struct world *w = *state;
         static const struct {
                 const char *claim, *boot_id, *state;
@@ -128,11 +128,11 @@ static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) 
         } cases[] = {
                 { "another", BOOT, NULL, 0 }, /* of an earlier daemon of the node */
                 { NULL, BOOT, NULL, 0 },
-                { CLAIM, "another", NULL, 0 }, /* of the time before the last reboot */
+                { CLAIM, "another", NULL, 0 }, /* from before the last reboot */
                 { CLAIM, NULL, NULL, 0 },
                 { CLAIM, BOOT, FABRIC_LEAVING, 0 },
                 { CLAIM, BOOT, FABRIC_ENDING, 0 },
-                { CLAIM, BOOT, NULL, 5 }, /* it has left it */
+                { CLAIM, BOOT, NULL, 5 }, /* the daemon has left it */
                 { CLAIM, BOOT, NULL, 7 },
         };
 
@@ -148,36 +148,37 @@ static void what_is_not_for_it_runs_never_and_is_reported_as_left(void **state) 
         }
 }
 
-/* Another node, which cannot report, may have what a controller gives that does not know of the restore. */
+/* A controller that does not know about the restore may assign what another node, which cannot report, still
+ * has. */
 /* failure: a daemon notices a restore of etcd -> it takes no assignment and demands a recount [etcd] */
-static void after_a_restore_it_takes_nothing_and_demands_a_recount(void **state) {
+static void after_a_restore_a_daemon_accepts_nothing_and_demands_a_recount(void **state) {
         struct world *w = *state;
 
         w->in.restored = true;
-        w->memory.seen = 9; /* as the object's, which was given again since */
+        w->memory.seen = 9; /* equal to the object's, which the controller has increased again since */
         assert_int_equal(decide(w), DECISION_STAY);
         assert_left(w, 5);
         assert_int_equal(w->d.memory.closed, 5);
         assert_int_equal(w->d.memory.seen, 10);
         go_on(w, DECISION_IMEX_NONE);
         assert_int_equal(decide(w), DECISION_STAY);
-        assert_int_equal(w->d.memory.seen, 10); /* once is enough, */
+        assert_int_equal(w->d.memory.seen, 10); /* once is enough, ... */
         w->fabric.epoch = 10;
         decide(w);
-        assert_int_equal(w->d.memory.seen, 11); /* until the object has passed it without a recount */
-        w->fabric.recount = 4;                  /* one that began earlier proves nothing, and ends first */
+        assert_int_equal(w->d.memory.seen, 11); /* ... until the object has passed it without a recount */
+        w->fabric.recount = 4; /* a recount that began earlier proves nothing, and ends first */
         decide(w);
         assert_int_equal(w->d.memory.seen, 10);
         w->fabric.recount = 0;
         decide(w);
         go_on(w, DECISION_IMEX_NONE);
         w->in.restored = false;
-        assert_int_equal(decide(w), DECISION_STAY); /* what it has reported as left runs never */
+        assert_int_equal(decide(w), DECISION_STAY); /* an epoch that it has reported as left never runs */
         w->in_a[0].epoch = 12;
         assert_int_equal(decide(w), DECISION_ENTER);
 }
 
-static void after_a_restore_what_runs_goes_on(void **state) {
+static void after_a_restore_imex_continues(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -187,7 +188,7 @@ static void after_a_restore_what_runs_goes_on(void **state) {
         assert_string_equal(w->d.memory.now.domain, UID_A);
 }
 
-/* The object does not list it any more, so that it is not reported; then a restore brings it back. */
+/* The fabric object does not list it any longer, so it is not reported. Then a restore brings it back. */
 /* failure: a restore lists an epoch that the daemon has left -> the daemon never takes it again [etcd] */
 static void a_left_epoch_is_never_taken(void **state) {
         struct world *w = *state;
@@ -208,7 +209,7 @@ static void a_left_epoch_is_never_taken(void **state) {
         assert_int_equal(decide(w), DECISION_ENTER);
 }
 
-static void what_it_may_take_next_is_not_left(void **state) {
+static void the_next_assignment_is_not_reported_as_left(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -228,7 +229,7 @@ static void what_it_may_take_next_is_not_left(void **state) {
         assert_left(w, 5);
 }
 
-/* An object that is damaged, or made by hand. */
+/* A damaged or manually created fabric object. */
 /* failure: a damaged fabric object lists the running epoch in another IMEX domain -> it is never reported as
  * left */
 static void the_epoch_that_runs_is_never_left(void **state) {
@@ -242,7 +243,7 @@ static void the_epoch_that_runs_is_never_left(void **state) {
         assert_int_equal(w->d.memory.n_left, 0);
 }
 
-static void a_report_has_room_for_so_many_epochs(void **state) {
+static void a_report_has_a_limit_of_epochs(void **state) {
         struct world *w = *state;
         struct fabric_assignment many[DAEMON_REPORT_LEFT_MAX + 10];
 
@@ -293,7 +294,7 @@ static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         assert_int_equal(w->d.memory.n_left, 0);
 }
 
-static void what_the_object_lists_no_more_need_not_be_reported(void **state) {
+static void epochs_that_the_object_no_longer_lists_are_not_reported(void **state) {
         struct world *w = *state;
 
         w->memory.left = (int64_t[]){ 3, 4 };
@@ -303,7 +304,7 @@ static void what_the_object_lists_no_more_need_not_be_reported(void **state) {
         assert_int_equal(w->d.memory.n_left, 0);
 }
 
-static void of_two_assignments_it_takes_the_earlier(void **state) {
+static void the_earlier_of_two_assignments_is_accepted(void **state) {
         struct world *w = *state;
 
         w->in_b[0] = assignment("n0", 0, 4);
@@ -315,8 +316,8 @@ static void of_two_assignments_it_takes_the_earlier(void **state) {
         assert_string_equal(w->d.assignment.domain, UID_A);
 }
 
-/* Nothing up to the later one is taken again. */
-static void what_it_enters_may_be_earlier_than_what_it_leaves(void **state) {
+/* No epoch up to the later one is accepted again. */
+static void an_accepted_epoch_may_be_lower_than_a_left_one(void **state) {
         struct world *w = *state;
 
         w->in_b[0] = assignment("n0", 0, 6);
@@ -328,7 +329,7 @@ static void what_it_enters_may_be_earlier_than_what_it_leaves(void **state) {
         assert_int_equal(w->d.memory.closed, 6);
 }
 
-static void without_the_object_nothing_begins_and_nothing_is_forgotten(void **state) {
+static void without_the_object_nothing_starts_and_nothing_is_forgotten(void **state) {
         struct world *w = *state;
 
         w->memory.left = (int64_t[]){ 3 };
@@ -356,7 +357,7 @@ static void an_idle_node_reports_whether_it_lacks_an_index_or_a_claim(void **sta
 
 /* failure: a node alone has seen a far higher epoch than the fabric object has -> its daemon advises to
  * reboot it [etcd] */
-static void a_node_that_has_seen_an_epoch_that_does_not_count_reports_it(void **state) {
+static void a_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
         struct world *w = *state;
 
         w->domains[0].n_assignments = 0;
@@ -382,10 +383,10 @@ static void a_recount_and_the_highest_epoch_are_remembered(void **state) {
 
 /* ---- what stops IMEX ---- */
 
-/* Whether it may leave, and how. */
+/* A reason to leave: whether the daemon may leave, and how. */
 struct unwanted {
         const char *name;
-        bool leaves; /* without a claim; false: nothing stops it */
+        bool leaves; /* when no claim uses it; false: nothing stops it */
 };
 static const struct unwanted reasons[] = {
         { "no object", false },
@@ -448,7 +449,7 @@ static void only_a_deletion_stops_imex_in_use(void **state) {
                 }
 }
 
-static void an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn(void **state) {
+static void unused_imex_stops_when_its_readiness_is_withdrawn(void **state) {
         struct world *w = *state;
 
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
@@ -462,8 +463,8 @@ static void an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn(void 
         }
 }
 
-/* Between the two the plugin was about to prepare a claim. */
-static void a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn(void **state) {
+/* In between the plugin was about to prepare a claim. */
+static void a_claim_prepared_in_the_meantime_restores_readiness(void **state) {
         struct world *w = *state;
 
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
@@ -471,7 +472,7 @@ static void a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn(void **st
                 if (!reasons[i].leaves)
                         continue;
                 w->in.withdrawn = true;
-                w->in.use = IMEX_USE_GRANTING; /* was it before us, or does it wait? */
+                w->in.use = IMEX_USE_GRANTING; /* did it find IMEX ready, or does it wait? */
                 assert_step(w, i, DECISION_WITHDRAW);
                 w->in.use = IMEX_USE_PREPARED;
                 assert_step(w, i, DECISION_STAY);
@@ -480,7 +481,7 @@ static void a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn(void **st
         }
 }
 
-static void what_is_wanted_again_is_shown_again(void **state) {
+static void readiness_is_shown_again_when_the_node_is_needed_again(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -489,7 +490,7 @@ static void what_is_wanted_again_is_shown_again(void **state) {
         assert_int_equal(decide(w), DECISION_STAY);
 }
 
-static void a_stop_is_not_taken_back(void **state) {
+static void a_stop_is_final(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -523,16 +524,16 @@ static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **s
         w->in.imex = DECISION_IMEX_RUNS; /* it was killed, and recovers */
         assert_int_equal(decide(w), DECISION_STAY);
         assert_non_null(strstr(w->d.held, "imported its memory"));
-        w->in_a[1].state = FABRIC_RESERVED; /* its pods may still map it */
+        w->in_a[1].state = FABRIC_RESERVED; /* processes on that node may still map the memory */
         assert_int_equal(decide(w), DECISION_STAY);
-        w->domains[0].n_assignments = 1; /* no other node is there */
+        w->domains[0].n_assignments = 1; /* no other node is in the domain */
         assert_int_equal(decide(w), DECISION_LEAVE);
-        w->in.current = false; /* as far as is known */
+        w->in.current = false; /* according to old information */
         assert_int_equal(decide(w), DECISION_STAY);
         w->in.current = true;
         w->in_a[1].state = NULL;
         w->domains[0].n_assignments = 2;
-        w->memory.ready = false; /* nobody has imported anything */
+        w->memory.ready = false; /* no node has imported memory */
         assert_int_equal(decide(w), DECISION_LEAVE);
         w->memory.ready = true;
         w->domains[0].n_assignments = 1;
@@ -552,10 +553,10 @@ static void a_terminated_daemon_serves_until_no_claim_is_prepared(void **state) 
         assert_string_equal(w->d.held, "a claim of it is prepared on this node");
         w->in_a[0].state = FABRIC_LEAVING;
         assert_int_equal(decide(w), DECISION_STAY);
-        w->in.outdated = true; /* no new container would come */
+        w->in.outdated = true; /* there would be no new container */
         w->in.imex = DECISION_IMEX_FAILS;
         assert_int_equal(decide(w), DECISION_STAY);
-        w->in.imex = DECISION_IMEX_RUNS; /* nobody is left who waits for its recovery */
+        w->in.imex = DECISION_IMEX_RUNS; /* no node waits for its recovery */
         w->in.use = IMEX_USE_NONE;
         assert_int_equal(decide(w), DECISION_WITHDRAW);
         w->in.withdrawn = true;
@@ -564,7 +565,7 @@ static void a_terminated_daemon_serves_until_no_claim_is_prepared(void **state) 
         assert_int_equal(decide(w), DECISION_EXIT);
 }
 
-static void a_terminated_daemon_starts_an_imex_again_that_is_used(void **state) {
+static void a_terminated_daemon_restarts_imex_in_use(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -574,7 +575,7 @@ static void a_terminated_daemon_starts_an_imex_again_that_is_used(void **state) 
         w->in.imex = DECISION_IMEX_ENDED; /* it was stopped for a new container, before SIGTERM */
         w->in.paused = true;
         assert_int_equal(decide(w), DECISION_START);
-        w->in.use = IMEX_USE_GRANTING; /* was it before the end, or does it wait? */
+        w->in.use = IMEX_USE_GRANTING; /* did it find IMEX ready, or does it wait? */
         assert_int_equal(decide(w), DECISION_STAY);
         w->in.use = IMEX_USE_NONE;
         assert_int_equal(decide(w), DECISION_EXIT);
@@ -582,11 +583,11 @@ static void a_terminated_daemon_starts_an_imex_again_that_is_used(void **state) 
         assert_int_equal(decide(w), DECISION_EXIT);
 }
 
-static void a_terminated_daemon_that_serves_nobody_ends_at_once(void **state) {
+static void a_terminated_daemon_without_claims_ends_at_once(void **state) {
         struct world *w = *state;
 
         w->in.terminating = true;
-        assert_int_equal(decide(w), DECISION_EXIT); /* and does not take the assignment */
+        assert_int_equal(decide(w), DECISION_EXIT); /* and does not accept the assignment */
         serve(w);
         w->memory.ready = false;
         w->in.imex = DECISION_IMEX_RUNS;
@@ -599,7 +600,7 @@ static void a_terminated_daemon_that_serves_nobody_ends_at_once(void **state) {
 
 /* ---- the end of IMEX, and a new container ---- */
 
-static void an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_ready(void **state) {
+static void an_ended_imex_is_forgotten_unless_it_was_killed_after_it_was_ready(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -611,9 +612,9 @@ static void an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_re
         assert_int_equal(decide(w), DECISION_START);
         w->domains[0].n_assignments = 1; /* no other node maps its memory */
         assert_int_equal(decide(w), DECISION_FORGET);
-        w->in_a[0].node = "n1"; /* or only another one does */
+        w->in_a[0].node = "n1"; /* or another one does */
         assert_int_equal(decide(w), DECISION_START);
-        w->in.fabric = NULL; /* or it is not known */
+        w->in.fabric = NULL; /* or that is not known */
         assert_int_equal(decide(w), DECISION_START);
         w->in.fabric = &w->fabric;
         w->in_a[0].node = "n0";
@@ -625,7 +626,7 @@ static void an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_re
 }
 
 /* failure: a daemon inherits an assignment of an earlier Pod -> it does not start IMEX with it */
-static void what_an_earlier_pod_had_is_forgotten(void **state) {
+static void the_assignment_of_an_earlier_pod_is_forgotten(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -645,7 +646,7 @@ static void what_an_earlier_pod_had_is_forgotten(void **state) {
         assert_left(w, 5);
 }
 
-static void a_container_is_renewed_where_nobody_loses_anything(void **state) {
+static void a_container_restarts_where_no_claim_is_harmed(void **state) {
         struct world *w = *state;
 
         w->in.outdated = true;
@@ -653,7 +654,7 @@ static void a_container_is_renewed_where_nobody_loses_anything(void **state) {
         assert_int_equal(decide(w), DECISION_EXIT);
         w->domains[0].n_assignments = 1;
         serve(w);
-        w->in.imex = DECISION_IMEX_NONE; /* it is about to be started */
+        w->in.imex = DECISION_IMEX_NONE; /* it is about to start */
         assert_int_equal(decide(w), DECISION_EXIT);
         w->in.imex = DECISION_IMEX_READY;
         assert_int_equal(decide(w), DECISION_STAY);
@@ -679,11 +680,11 @@ static void an_idle_daemon_of_another_partition_ends(void **state) {
         struct world *w = *state;
 
         w->in.moved = true;
-        assert_int_equal(decide(w), DECISION_EXIT); /* and does not take the assignment */
+        assert_int_equal(decide(w), DECISION_EXIT); /* and does not accept the assignment */
 }
 
 /* IMEX cannot recover in this container. */
-static void a_container_is_renewed_where_its_domain_is_held(void **state) {
+static void a_container_restarts_if_imex_fails_in_a_domain_that_it_cannot_leave(void **state) {
         struct world *w = *state;
 
         serve(w);
@@ -696,7 +697,7 @@ static void a_container_is_renewed_where_its_domain_is_held(void **state) {
         assert_int_equal(decide(w), DECISION_PAUSE);
 }
 
-/* ---- the others ---- */
+/* ---- the other nodes ---- */
 
 /* failure: a peer is leaving -> its address is not used any more */
 static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) {
@@ -721,7 +722,7 @@ static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) 
         assert_int_equal(n, 2);
         assert_string_equal(peers[1].boot_id, "");
         assert_string_equal(peers[1].ip, "");
-        /* Its index is another node's by now. */
+        /* Another node has its index now. */
         w->in_a[2].index = 0;
         assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
         assert_int_equal(n, 1);
@@ -729,8 +730,8 @@ static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) 
         assert_false(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
 }
 
-/* An object that is damaged, or made by hand. */
-static void of_two_peers_with_one_index_or_name_the_first_counts(void **state) {
+/* A damaged or manually created fabric object. */
+static void the_first_of_two_peers_with_one_index_or_name_counts(void **state) {
         struct world *w = *state;
         struct imex_peer *peers;
         size_t n;
@@ -747,9 +748,9 @@ static void of_two_peers_with_one_index_or_name_the_first_counts(void **state) {
         assert_int_equal(n, 1);
 }
 
-/* ---- what is remembered ---- */
+/* ---- memory ---- */
 
-static void what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_room(void **state) {
+static void a_left_epoch_is_added_also_at_the_limit(void **state) {
         struct world *w = *state;
         int64_t many[DAEMON_REPORT_LEFT_MAX];
         struct decision_memory m;
@@ -774,41 +775,41 @@ static void what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_roo
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(it_takes_the_assignment_that_names_its_claim_and_boot),
-                T(what_is_not_for_it_runs_never_and_is_reported_as_left),
-                T(after_a_restore_it_takes_nothing_and_demands_a_recount),
-                T(after_a_restore_what_runs_goes_on),
+                T(a_daemon_accepts_the_assignment_with_its_claim_and_boot),
+                T(another_assignment_never_runs_and_is_reported_as_left),
+                T(after_a_restore_a_daemon_accepts_nothing_and_demands_a_recount),
+                T(after_a_restore_imex_continues),
                 T(a_left_epoch_is_never_taken),
-                T(what_it_may_take_next_is_not_left),
+                T(the_next_assignment_is_not_reported_as_left),
                 T(the_epoch_that_runs_is_never_left),
-                T(a_report_has_room_for_so_many_epochs),
+                T(a_report_has_a_limit_of_epochs),
                 T(an_impossible_assignment_is_not_taken),
                 T(a_reserved_index_is_neither_taken_nor_left),
-                T(what_the_object_lists_no_more_need_not_be_reported),
-                T(of_two_assignments_it_takes_the_earlier),
-                T(what_it_enters_may_be_earlier_than_what_it_leaves),
-                T(without_the_object_nothing_begins_and_nothing_is_forgotten),
+                T(epochs_that_the_object_no_longer_lists_are_not_reported),
+                T(the_earlier_of_two_assignments_is_accepted),
+                T(an_accepted_epoch_may_be_lower_than_a_left_one),
+                T(without_the_object_nothing_starts_and_nothing_is_forgotten),
                 T(an_idle_node_reports_whether_it_lacks_an_index_or_a_claim),
-                T(a_node_that_has_seen_an_epoch_that_does_not_count_reports_it),
+                T(a_node_that_has_seen_a_far_higher_epoch_reports_it),
                 T(a_recount_and_the_highest_epoch_are_remembered),
                 T(only_a_deletion_stops_imex_in_use),
-                T(an_imex_that_is_not_used_stops_when_its_readiness_is_withdrawn),
-                T(a_claim_that_comes_meanwhile_takes_back_what_was_withdrawn),
-                T(what_is_wanted_again_is_shown_again),
-                T(a_stop_is_not_taken_back),
+                T(unused_imex_stops_when_its_readiness_is_withdrawn),
+                T(a_claim_prepared_in_the_meantime_restores_readiness),
+                T(readiness_is_shown_again_when_the_node_is_needed_again),
+                T(a_stop_is_final),
                 T(a_deleted_domain_stops_imex_in_use),
                 T(peers_recover_from_an_unclean_end_before_the_domain_is_left),
                 T(a_terminated_daemon_serves_until_no_claim_is_prepared),
-                T(a_terminated_daemon_starts_an_imex_again_that_is_used),
-                T(a_terminated_daemon_that_serves_nobody_ends_at_once),
-                T(an_imex_that_ended_is_forgotten_unless_it_was_killed_after_it_was_ready),
-                T(what_an_earlier_pod_had_is_forgotten),
-                T(a_container_is_renewed_where_nobody_loses_anything),
+                T(a_terminated_daemon_restarts_imex_in_use),
+                T(a_terminated_daemon_without_claims_ends_at_once),
+                T(an_ended_imex_is_forgotten_unless_it_was_killed_after_it_was_ready),
+                T(the_assignment_of_an_earlier_pod_is_forgotten),
+                T(a_container_restarts_where_no_claim_is_harmed),
                 T(an_idle_daemon_of_another_partition_ends),
-                T(a_container_is_renewed_where_its_domain_is_held),
+                T(a_container_restarts_if_imex_fails_in_a_domain_that_it_cannot_leave),
                 T(peers_have_an_index_and_a_leaving_peer_has_no_address),
-                T(of_two_peers_with_one_index_or_name_the_first_counts),
-                T(what_is_left_is_added_to_what_was_left_before_as_far_as_there_is_room),
+                T(the_first_of_two_peers_with_one_index_or_name_counts),
+                T(a_left_epoch_is_added_also_at_the_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

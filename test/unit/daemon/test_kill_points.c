@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 before any step of a daemon that joins a domain, takes in a peer, hands the node over to
- * another domain, and leaves: nobody believes what it left behind, and the next one in the same folder ends
- * up in the domain that wants the node, with one nvidia-imex, and has said what it left.
+/* kill -9 before any step of a daemon that joins a domain, accepts a peer, moves the node to another domain,
+ * and leaves. The plugin ignores the files of the killed daemon. The next daemon in the same folder reaches
+ * the domain that needs the node, with one nvidia-imex, and has reported the epoch that it left.
  *
- * How it is killed: killed.h. The API server is played by the test, in a network of its own.
+ * killed.h describes how it is killed. The test plays the API server, in its own network.
  *
- *     test_daemon_kill_points NVIDIA-IMEX NVIDIA-IMEX-CTL */
+ *     test_daemon_kill_points NVIDIA-IMEX NVIDIA-IMEX-CTL
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +66,7 @@ static void joins_takes_in_a_peer_hands_over_and_leaves(void) {
         assert_true(within(20000, exited));
 }
 
-/* What somebody was about to put in place when he was killed. */
+/* The temporary files of a killed process. */
 static unsigned temporary_files(const char *folder) {
         _cleanup_(freep) char *path = in_dir(folder);
         DIR *d = opendir(path);
@@ -88,8 +89,8 @@ static void nobody_believes(const char *domain) {
                 assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
-/* Whatever it did last, the object wants it in B now. */
-static void the_next_one_gets_there(void) {
+/* Whatever the killed daemon did last, the fabric object now wants the node in B. */
+static void the_next_daemon_joins_b(void) {
         domains = LEAVING_A "," AWAITED_IN_B;
         begin(NULL, 0);
         assert_true(within(20000, handed_over));
@@ -116,7 +117,7 @@ static void reset(void) {
 static void what_comes_after(void) {
         nobody_believes(A);
         nobody_believes(B);
-        the_next_one_gets_there();
+        the_next_daemon_joins_b();
 }
 
 static void killed_at(const char *syscalls, unsigned at_least) {

@@ -50,7 +50,7 @@ static int load(const struct memory_identity *of, struct memory *ret, struct err
         return memory_load(dir, of, a, ret, e);
 }
 
-static void what_is_remembered_is_read_again(void **state) {
+static void saved_memory_is_loaded(void **state) {
         struct memory m;
         struct err e;
 
@@ -72,7 +72,7 @@ static void what_is_remembered_is_read_again(void **state) {
         assert_false(m.inherited);
 }
 
-/* Its own IMEX has served nobody yet. */
+/* Its own IMEX has served no claim yet. */
 /* failure: the Pod of a daemon is replaced -> the next one inherits only the assignment */
 static void the_next_pod_inherits_the_assignment_only(void **state) {
         const struct memory_identity next = { "boot", "partition", "another" };
@@ -86,7 +86,7 @@ static void the_next_pod_inherits_the_assignment_only(void **state) {
         assert_int_equal(m.decision.closed, 8);
 }
 
-static void nothing_is_remembered_of_another_boot_or_partition(void **state) {
+static void memory_of_another_boot_or_partition_does_not_count(void **state) {
         const struct memory_identity boot = { "another", "partition", "pod" },
                                      partition = { "boot", "another", "pod" };
         struct memory m;
@@ -99,7 +99,7 @@ static void nothing_is_remembered_of_another_boot_or_partition(void **state) {
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
-static void what_cannot_be_is_refused(void **state) {
+static void an_impossible_assignment_in_memory_is_rejected(void **state) {
         static const char *const nows[] = {
                 "{\"domain\":\"../x\",\"infix\":\"aa\",\"index\":2,\"epoch\":7,\"port\":1,\"slots\":18}",
                 "{\"domain\":\"" DOMAIN "\",\"infix\":\"/\",\"index\":2,\"epoch\":7,\"port\":1,\"slots\":18}",
@@ -120,7 +120,7 @@ static void what_cannot_be_is_refused(void **state) {
         }
 }
 
-static void what_it_has_seen_of_the_object_is_no_reason_to_write(void **state) {
+static void a_newly_seen_epoch_causes_no_write(void **state) {
         struct memory m, n;
         struct err e;
 
@@ -136,11 +136,11 @@ static void what_it_has_seen_of_the_object_is_no_reason_to_write(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_remembered_is_read_again),
+                cmocka_unit_test(saved_memory_is_loaded),
                 cmocka_unit_test(the_next_pod_inherits_the_assignment_only),
-                cmocka_unit_test(nothing_is_remembered_of_another_boot_or_partition),
-                cmocka_unit_test(what_cannot_be_is_refused),
-                cmocka_unit_test(what_it_has_seen_of_the_object_is_no_reason_to_write),
+                cmocka_unit_test(memory_of_another_boot_or_partition_does_not_count),
+                cmocka_unit_test(an_impossible_assignment_in_memory_is_rejected),
+                cmocka_unit_test(a_newly_seen_epoch_causes_no_write),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -28,15 +28,14 @@ static void on_done(void *u, const struct child_result *r) {
 }
 
 static void on_tick(uv_timer_t *t) {
-        /* A zombie still answers to kill(); one that was reaped does not. */
+        /* A zombie still answers to kill(); a reaped process does not. */
         reaped = answered && kill(orphan, 0) < 0;
         if (reaped)
                 uv_close((uv_handle_t *)t, NULL);
 }
 
-/* A child leaves a child of its own behind, which falls to us as it would to the first process of a
- * container. */
-static void test_reaps_what_others_left(void **state) {
+/* A child leaves a child of its own, which this process inherits like the first process of a container. */
+static void test_reaps_orphans_and_no_own_children(void **state) {
         uv_loop_t *loop = uv_default_loop();
         struct orphans o;
         uv_timer_t tick;
@@ -57,7 +56,7 @@ static void test_reaps_what_others_left(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_reaps_what_others_left) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_reaps_orphans_and_no_own_children) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

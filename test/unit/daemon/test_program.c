@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as a container runtime starts it: what is missing in its environment ends it at once, with
- * words that help. */
+/* The program as a container runtime starts it: if its environment lacks something, it ends at once with an
+ * error that helps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static struct outcome run(const char *const *env) {
 }
 
 /* failure: CDI is disabled in the container runtime -> the daemon's error names it and the remedy */
-static void cdi_that_is_off_in_the_runtime_is_reported(void **state) {
+static void a_runtime_without_cdi_is_reported(void **state) {
         struct outcome o = run(
                 (const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
         assert_non_null(strstr(
@@ -31,7 +31,7 @@ static void cdi_that_is_off_in_the_runtime_is_reported(void **state) {
         assert_non_null(strstr(o.out, "Enable CDI"));
 }
 
-static void environment_that_makes_no_sense_is_named(void **state) {
+static void an_invalid_or_missing_environment_variable_is_named(void **state) {
         static const struct {
                 const char *const env[8];
                 const char *says;
@@ -60,8 +60,8 @@ static void a_command_is_refused(void **state) {
 
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(cdi_that_is_off_in_the_runtime_is_reported),
-                cmocka_unit_test(environment_that_makes_no_sense_is_named),
+                cmocka_unit_test(a_runtime_without_cdi_is_reported),
+                cmocka_unit_test(an_invalid_or_missing_environment_variable_is_named),
                 cmocka_unit_test(a_command_is_refused),
         };
         program = argc > 1 ? argv[1] : "compute-domain-daemon";

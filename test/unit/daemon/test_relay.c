@@ -15,7 +15,7 @@
 static char text[1 << 20];
 static int ends[2];
 
-/* What is in the pipe: its reader comes back. */
+/* Reads the content of the pipe. */
 static size_t drain(void) {
         size_t n = 0;
         ssize_t k;
@@ -27,7 +27,7 @@ static size_t drain(void) {
         return n;
 }
 
-static void lines_pass_as_they_are(void **state) {
+static void lines_pass_unchanged(void **state) {
         struct relay r;
 
         assert_int_equal(pipe(ends), 0);
@@ -40,7 +40,7 @@ static void lines_pass_as_they_are(void **state) {
         close(ends[0]);
 }
 
-/* The pipe is in blocking mode, as stderr is: a line too many would wait for ever. */
+/* The pipe is in blocking mode, like stderr: a line too many would wait forever. */
 /* failure: nothing reads the log that nvidia-imex prints to -> the daemon continues and counts lost lines */
 static void a_stalled_log_reader_does_not_block_the_daemon(void **state) {
         static char page[4096];
@@ -94,7 +94,7 @@ static void a_closed_log_does_not_end_the_daemon(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(lines_pass_as_they_are),
+                cmocka_unit_test(lines_pass_unchanged),
                 cmocka_unit_test(a_stalled_log_reader_does_not_block_the_daemon),
                 cmocka_unit_test(a_long_line_is_cut),
                 cmocka_unit_test(a_closed_log_does_not_end_the_daemon),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong around a daemon: the API server, the disk, nvidia-imex and its peers. The whole daemon in a
- * process of its own, against an API server and an IMEX that the test plays. */
+/* Failures around a daemon: the API server, the disk, nvidia-imex and its peers. The whole daemon runs in its
+ * own process; the test plays the API server and IMEX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void a_killed_daemon_leaves_no_readiness(void **state) {
 }
 
 /* failure: the API server is down -> IMEX continues, and the daemon still stops on SIGTERM */
-static void a_server_that_is_gone_ends_nothing(void **state) {
+static void an_unreachable_server_does_not_stop_imex(void **state) {
         run_in_a();
         fake_server_kill(server);
         within(300, never);
@@ -72,7 +72,7 @@ static bool watched_again(void) {
         return n_watches >= 1;
 }
 
-/* A page, a refusal, a list that lacks it: none of them says anything of the domain. */
+/* A page, a refusal and a list without the object prove nothing about the domain. */
 /* failure: a 404 page, a refusal or an empty list hides the fabric object -> IMEX continues */
 static void an_object_that_cannot_be_read_changes_nothing(void **state) {
         set_object(IN_A_WITH_A_PEER);
@@ -86,7 +86,7 @@ static void an_object_that_cannot_be_read_changes_nothing(void **state) {
         n_pages = 0;
         assert_true(within(30000, two_pages));
         assert_true(ready_in_a() && peer_known());
-        /* Its history is gone, and the list is empty. */
+        /* Its history is compacted, and the list is empty. */
         domains = NULL;
         n_watches = 0;
         serves = GONE_410;
@@ -94,7 +94,7 @@ static void an_object_that_cannot_be_read_changes_nothing(void **state) {
         within(200, never);
         assert_true(ready_in_a() && peer_known());
         assert_int_equal(count("events", "usr1"), 0);
-        /* When it is there again it counts. */
+        /* When the object exists again, it counts. */
         set_object(IN_A);
         assert_true(within(5000, usr1));
         assert_false(peer_known());
@@ -102,7 +102,7 @@ static void an_object_that_cannot_be_read_changes_nothing(void **state) {
 }
 
 /* failure: the fabric object is deleted -> IMEX continues */
-static void an_object_that_is_deleted_ends_nothing(void **state) {
+static void a_deleted_object_does_not_stop_imex(void **state) {
         run_in_a();
         rv++;
         _cleanup_(freep) char *item = object_json(),
@@ -124,7 +124,7 @@ static void a_refused_report_is_retried_and_changes_nothing(void **state) {
 }
 
 /* failure: something else answers a daemon's report -> the report is retried */
-static void a_report_that_is_answered_by_pages_is_retried(void **state) {
+static void a_report_that_gets_pages_as_answers_is_retried(void **state) {
         page_patches = 2;
         set_object(IN_A);
         run_daemon();
@@ -137,7 +137,7 @@ static bool reported_no_partition(void) {
         return reported("this node is in no NVLink partition");
 }
 
-static void a_node_in_no_partition_runs_and_watches_nothing(void **state) {
+static void a_daemon_without_a_partition_runs_and_watches_nothing(void **state) {
         put("imexd/fabric", "\n", 0644);
         run_daemon();
         assert_true(within(5000, reported_no_partition));
@@ -161,12 +161,11 @@ static bool reported_n3(void) {
         return reported("/awaited\":\"n3\"");
 }
 
-/* After an unclean end n1 and n3 may map our memory: the daemon names them, and waits until each is known not
- * to. */
+/* After an unclean end n1 and n3 may map our memory. The daemon names them, and waits until neither can. */
 /* failure: a crashed IMEX waits for peers -> the daemon names them, until each has rebooted or left [imex] */
 static void a_recovery_names_the_nodes_that_it_waits_for_and_ends_without_them(void **state) {
         put("run/persist.dat", "n1 n3", 0644);
-        put("status", "INITIALIZING\n", 0644); /* until the program has written another one */
+        put("status", "INITIALIZING\n", 0644); /* until the program has written another state */
         put_program("ctl", "case \"$*\" in *-N*) echo "
                            "'{\"nodes\":{\"2\":{\"host\":\"10.0.0.1\",\"connections\":{}}}}';; "
                            "*) cat status;; esac");
@@ -195,7 +194,7 @@ static bool reported_backoff(void) {
         return reported("imex.resource.nvidia.com/state\":\"BACKOFF\"");
 }
 
-static void an_imex_that_crashes_is_reported_with_its_cause(void **state) {
+static void a_crashing_imex_is_reported_with_its_cause(void **state) {
         put_program("imex", "echo start >> events; echo 'status = NV_ERR_IN_USE'; exit 1");
         put("status", "UNAVAILABLE\n", 0644);
         set_object(IN_A);
@@ -223,7 +222,7 @@ static void readiness_that_cannot_be_replaced_is_removed(void **state) {
         _cleanup_(freep) char *next = in_dir(NEXT_FILE);
 
         run_in_a();
-        /* No new file can be made, so that the old one has to go. */
+        /* No new file can be created, so the old one must be removed. */
         assert_int_equal(mkdir(next, 0700), 0);
         set_object(LEAVING_A);
         assert_true(within(5000, state_is_gone));
@@ -235,7 +234,7 @@ static bool pod_says_state_file(void) {
         return reported("/ready\":\"false\"") && reported("state file");
 }
 
-/* IMEX is well, and no new pod can hear of it: the Pod says so, and the log once. */
+/* IMEX is READY, but no new pod can see it: the Pod reports that, and the log once. */
 /* failure: the state file cannot be written -> the daemon's Pod reports it */
 static void a_state_that_cannot_be_written_is_reported(void **state) {
         _cleanup_(freep) char *next = in_dir(NEXT_FILE), *path = in_dir(STATE_FILE);
@@ -261,7 +260,7 @@ static bool state_written_again(void) {
         return ready_in_a() && seen.generation > generation_before;
 }
 
-static void a_state_file_that_is_removed_is_written_again(void **state) {
+static void a_removed_state_file_is_written_again(void **state) {
         _cleanup_(freep) char *path = in_dir(STATE_FILE);
 
         run_in_a();
@@ -270,7 +269,7 @@ static void a_state_file_that_is_removed_is_written_again(void **state) {
                 unlink(path);
                 assert_true(within(5000, state_written_again));
         }
-        /* A forgery lasts no longer. */
+        /* A forged file is replaced, too. */
         put(STATE_FILE, "{}", 0644);
         assert_true(within(5000, ready_in_a));
         within(100, never);
@@ -281,12 +280,12 @@ static void remove_folder_of_a(void) {
         _cleanup_(freep) char *folder = in_dir("imexd/" A), *old = in_dir("old"),
                               *command = xasprintf("rm -rf '%s'", old);
 
-        /* In one step: in between it would be filled again. */
+        /* In one step: in between the daemon would fill it again. */
         assert_int_equal(rename(folder, old), 0);
         assert_int_equal(system(command), 0);
 }
 
-/* The folder goes under a running daemon: it is made again, and watched. */
+/* The folder is removed while a daemon runs: it is recreated and watched. */
 /* failure: the folder of the state file is removed -> the daemon creates it again */
 static void a_removed_folder_is_created_again(void **state) {
         _cleanup_(freep) char *path = in_dir(STATE_FILE);
@@ -307,7 +306,7 @@ static bool state_of_ours(void) {
         return ready_in_a() && streq(seen.claim_uid, CLAIM);
 }
 
-static void two_daemons_do_not_fight_over_the_state_file(void **state) {
+static void two_daemons_do_not_replace_each_others_state_file(void **state) {
         _cleanup_(freep) char *folder = in_dir("imexd/" A);
         struct imex_state other = {
                 .boot_id = "b", .claim_uid = "other", .pod_uid = "other", .status = "STOPPED"
@@ -333,7 +332,7 @@ static bool recovers(void) {
         return unready_in_a() && streq(seen.status, "WAITING_FOR_RECOVERY");
 }
 
-/* Who looks at a node where something waits, sees for what, and ends nothing by it. */
+/* SIGUSR2 shows the reason when something on a node waits, and ends nothing. */
 /* failure: SIGUSR2 is sent to a daemon -> it prints its state and continues [programs] */
 static void sigusr2_prints_the_state(void **state) {
         put("status", "WAITING_FOR_RECOVERY\n", 0644);
@@ -366,19 +365,19 @@ int main(int argc, char **argv) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_killed_daemon_leaves_no_readiness),
-                T(a_server_that_is_gone_ends_nothing),
+                T(an_unreachable_server_does_not_stop_imex),
                 T(an_object_that_cannot_be_read_changes_nothing),
-                T(an_object_that_is_deleted_ends_nothing),
+                T(a_deleted_object_does_not_stop_imex),
                 T(a_refused_report_is_retried_and_changes_nothing),
-                T(a_report_that_is_answered_by_pages_is_retried),
-                T(a_node_in_no_partition_runs_and_watches_nothing),
+                T(a_report_that_gets_pages_as_answers_is_retried),
+                T(a_daemon_without_a_partition_runs_and_watches_nothing),
                 T(a_recovery_names_the_nodes_that_it_waits_for_and_ends_without_them),
-                T(an_imex_that_crashes_is_reported_with_its_cause),
+                T(a_crashing_imex_is_reported_with_its_cause),
                 T(readiness_that_cannot_be_replaced_is_removed),
                 T(a_state_that_cannot_be_written_is_reported),
-                T(a_state_file_that_is_removed_is_written_again),
+                T(a_removed_state_file_is_written_again),
                 T(a_removed_folder_is_created_again),
-                T(two_daemons_do_not_fight_over_the_state_file),
+                T(two_daemons_do_not_replace_each_others_state_file),
                 T(sigusr2_prints_the_state),
                 T(sigusr2_on_a_node_in_no_partition),
         };

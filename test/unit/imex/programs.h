@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own,
- * and a loop that runs until something is so. The programs note what happens to them in `events`, a line
- * each. */
+/* programs: small shell programs instead of nvidia-imex and nvidia-imex-ctl, in the test's own folder, and a
+ * loop that runs until a condition holds. The programs write events to the file `events`, one per line. */
 #pragma once
 
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The loop of the test's own process. */
+/* The loop of the test process. */
 #ifndef TEST_LOOP
 #define TEST_LOOP uv_default_loop()
 #endif
@@ -32,14 +31,14 @@ static inline void put(const char *name, const char *text, mode_t mode) {
         assert_int_equal(file_replace_volatile(path, text, strlen(text), mode, &e), 0);
 }
 
-/* Does what the script says, with the folder as its current one. */
+/* Creates a program that runs the script in the test's folder. */
 static inline void put_script(const char *name, const char *script) {
         _cleanup_(freep) char *text = xasprintf("#!/bin/sh\ncd %s || exit 99\n%s\n", dir, script);
 
         put(name, text, 0755);
 }
 
-/* The same of nvidia-imex, or of its tool, which answer --version. */
+/* The same for nvidia-imex or its tool, which also answer --version. */
 static inline void put_program(const char *name, const char *script) {
         _cleanup_(freep) char *text =
                 xasprintf("case \"$1\" in --version) echo 'IMEX version is: 580.95.05'; "
@@ -82,7 +81,7 @@ static inline void on_tick(uv_timer_t *t) {
 
 typedef bool(condition_fn)(void);
 
-/* Runs the loop until cond() or the time is over; true: it came to be. */
+/* Runs the loop until cond() holds or the time has passed. True: it holds. */
 static inline bool within(unsigned ms, condition_fn *cond) {
         static uv_timer_t tick;
         uint64_t end = uv_hrtime() + (uint64_t)ms * 1000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner_world: a runner with programs in place of nvidia-imex and nvidia-imex-ctl, and what it said last. */
+/* runner_world: a runner with programs instead of nvidia-imex and nvidia-imex-ctl, and its last reports. */
 #pragma once
 
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 #include "imex/imex_runner.h"
 #include "programs.h"
 
-/* In place of nvidia-imex: takes the id that the file `id` holds, says so as the real one does, and notes the
- * signals that it is sent. */
+/* Instead of nvidia-imex: takes the ID in the file `id`, reports it as the real one does, and writes received
+ * signals to `events`. */
 #define IMEX                                                                                                 \
         "echo start >> events\n"                                                                             \
         "cp nodes.cfg nodes.seen; cp hosts hosts.seen\n"                                                     \
@@ -24,7 +24,7 @@
         "[ -e id ] && echo \"[INFO] Identified this node as ID $(cat id), using bind IP of '10.0.0.1'\"\n"   \
         "echo $$ > up\n"                                                                                     \
         "while :; do sleep 1000 & wait $!; done"
-/* In place of nvidia-imex-ctl: while the other one lives, the answers are files. */
+/* Instead of nvidia-imex-ctl: while nvidia-imex lives, the answers are the content of files. */
 #define CTL                                                                                                  \
         "echo \"$*\" >> asked\n"                                                                             \
         "[ -e hang ] && exec sleep 1000\n"                                                                   \
@@ -33,11 +33,11 @@
 #define HOSTS "127.0.0.1\tlocalhost\n"
 
 static struct imex_runner *runner;
-static struct arena *paths; /* its strings */
+static struct arena *paths; /* contains its strings */
 static struct imex_report last;
 static char last_status[64], last_reason[500], last_awaited[200], log_text[4096], trouble_text[400];
 static unsigned reports, stopped, troubles;
-static char phases[256]; /* all that were told, a letter each */
+static char phases[256]; /* all reported phases, one letter each */
 
 static inline void on_changed(void *u, const struct imex_report *r) {
         reports++;
@@ -137,5 +137,5 @@ static inline bool is_backoff(void) {
         return last.phase == IMEX_BACKOFF;
 }
 
-/* How often nvidia-imex-ctl had been asked. */
+/* How often nvidia-imex-ctl had been called. */
 static unsigned asked_before;

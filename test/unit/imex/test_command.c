@@ -10,12 +10,13 @@
 #include "base/mem.h"
 #include "imex/imex_command.h"
 
-static void who_can_be_asked(void **state) {
+static void the_reason_why_imex_cannot_be_queried_is_named(void **state) {
         static const struct {
                 const char *config, *remedy;
         } rows[] = {
                 { "", "IMEX_CMD_ENABLED=1" },
-                { "LOG_LEVEL=4\nSERVER_PORT=50000\n", "IMEX_CMD_ENABLED=1" }, /* as it is installed */
+                { "LOG_LEVEL=4\nSERVER_PORT=50000\n",
+                  "IMEX_CMD_ENABLED=1" }, /* the installed configuration */
                 { "IMEX_CMD_ENABLED=0\nIMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n",
                   "IMEX_CMD_ENABLED=1" },
                 { "#IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n", "IMEX_CMD_ENABLED=1" },
@@ -34,12 +35,13 @@ static void who_can_be_asked(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const char *why = imex_command_out_of_reach(str_from(rows[i].config));
                 if (!why != !rows[i].remedy || (why && !strstr(why, rows[i].remedy)))
-                        fail_msg("row %zu: %s", i, why ? why : "in reach");
+                        fail_msg("row %zu: %s", i, why ? why : "reachable");
         }
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(who_can_be_asked) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(
+                the_reason_why_imex_cannot_be_queried_is_named) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

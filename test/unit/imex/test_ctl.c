@@ -14,7 +14,7 @@
 #include "imex/imex_ctl.h"
 #include "imex/imex_probe.h"
 
-/* As nvidia-imex-ctl -N -j prints a list of so many names of ours. */
+/* The output of nvidia-imex-ctl -N -j for a list of `slots` names of ours. */
 static void print_domain(unsigned slots, FILE *f) {
         fputs("{\"nodes\":{", f);
         for (unsigned i = 0; i < slots; i++) {
@@ -53,7 +53,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *text
 static void on_status(void *u, const char *word, const char *text) {
 }
 
-/* Its answer grows with the square of the slots. */
+/* The answer grows with the square of the slots. */
 /* failure: the answer of nvidia-imex-ctl is very long -> it is read completely */
 static void test_domain_of_many_slots_is_read(void **state) {
         static const unsigned slots[] = { 18, 64, 144, 1024 };
@@ -138,7 +138,7 @@ static void check_domain(struct str text) {
         assert_ptr_equal(imex_ctl_find(&d, "10.0.0.2", NULL), &d.nodes[1]);
         assert_ptr_equal(imex_ctl_find(&d, NULL, "a"), &d.nodes[0]);
         assert_null(imex_ctl_find(&d, "10.0.0.9", "x"));
-        assert_null(imex_ctl_find(&d, "10.0.0.1", "b")); /* two answers are none */
+        assert_null(imex_ctl_find(&d, "10.0.0.1", "b")); /* two matches count as none */
         assert_int_equal(imex_ctl_connected(&d.nodes[0]), 1);
         assert_int_equal(imex_ctl_connected(&d.nodes[2]), 0);
 }
@@ -168,7 +168,7 @@ static void test_domain_refused(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 assert_int_equal(imex_ctl_parse_domain(str_from(bad[i]), a, &d, &e), -1);
         assert_int_equal(imex_ctl_parse_domain(STR("{\"nodes\":{\"0\":7}}"), a, &d, &e),
-                         0); /* odd, but nothing in it is believed */
+                         0); /* unusual, but no node in it counts */
         assert_string_equal(d.nodes[0].host, "");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The n-th system call fails, for all n: nothing leaks, nothing is left behind, and what was there before
- * still is. */
+/* The n-th system call fails, for all n: nothing leaks, no file remains, and the earlier content is still in
+ * place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void test_state(void **unused) {
 
         state.generation = 1;
         assert_int_equal(imex_state_write(dir, &state, &lock_fd, &e), 0);
-        /* The temporary name is another container's of this pod, of which nothing is left as a rule. */
+        /* Another container of this pod uses the same temporary name, and usually leaves nothing. */
         assert_in_range(faults_each(&(struct faults){ .op = write_state,
                                                       .check = a_whole_state_stands,
                                                       .names = dir,
@@ -96,7 +96,7 @@ static int write_hosts(void *u, struct err *e) {
         return imex_hosts_write(path, STR("new\n"), e);
 }
 
-/* The old text or the new one, at the worst followed by blank lines. */
+/* The old text or the new one, at worst followed by blank lines. */
 static void hosts_are_whole(void *u, const char *call, bool worked) {
         _cleanup_(freep) char *now = get("hosts");
         struct str text = str_trim(str_from(now));
@@ -120,7 +120,7 @@ static int read_state(void *u, struct err *e) {
         return imex_state_read(dir, &seen, &held, e);
 }
 
-/* A state that cannot be read is no READY: the reader says what it was that failed. */
+/* A state that cannot be read does not count as READY, and the error names the failure. */
 static void test_read_state(void **unused) {
         struct err e;
 
@@ -151,7 +151,7 @@ static bool settled(void) {
         return last != IMEX_PROCESS_DOWN;
 }
 
-/* A process that cannot be started for want of descriptors is started later. */
+/* A process that cannot start for lack of descriptors is started later. */
 static void test_process(void **unused) {
         struct imex_process *p;
 
@@ -192,7 +192,7 @@ static int look_for_grants(void *u, struct err *e) {
         return imex_grants_use(&place, CLAIMED, e) == IMEX_USE_UNKNOWN ? -1 : 0;
 }
 
-/* A grant that cannot be seen may be there. */
+/* A grant that cannot be read may exist. */
 /* failure: a grant cannot be read -> it counts as present [daemon] */
 static void unreadable_grants_do_not_count_as_absent(void **unused) {
         static const char claim[] = "c0000000-0000-4000-8000-000000000001";
@@ -211,8 +211,8 @@ static int forget(void *u, struct err *e) {
         return imex_recovery_forget(run, e);
 }
 
-/* What nvidia-imex remembers is removed before it starts, or it does not start. */
-static void what_cannot_be_forgotten_is_reported(void **unused) {
+/* The files of nvidia-imex are removed before it starts. Otherwise it does not start. */
+static void files_that_cannot_be_removed_are_reported(void **unused) {
         assert_in_range(faults_each(&(struct faults){ .op = forget, .names = "/run'", .survives = "mkdir " }),
                         2, 10);
 }
@@ -225,7 +225,7 @@ int main(void) {
                                             T(test_hosts),
                                             T(test_process),
                                             T(unreadable_grants_do_not_count_as_absent),
-                                            T(what_cannot_be_forgotten_is_reported) };
+                                            T(files_that_cannot_be_removed_are_reported) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void test_names(void **state) {
         assert_false(imex_infix_valid("012345678901234567890123456789012"));
 }
 
-/* A reused address must not lead a daemon to one of another domain, so that no name may lead to both. */
+/* A reused address must not lead a daemon to a daemon of another domain, so no name may belong to both. */
 /* failure: an address is reused by another IMEX domain -> no name leads to both */
 static void test_two_domains_share_no_name(void **state) {
         static const char *const uids[] = { "aaaaaaaa-0000-4000-8000-000000000001",
@@ -208,13 +208,13 @@ static void test_hosts_does_not_grow(void **state) {
         }
 }
 
-static void test_hosts_forgets_all_that_was_ours(void **state) {
+static void test_hosts_drops_all_earlier_lines_of_ours(void **state) {
         const struct imex_peer old[] = { { .index = 0, .ip = "10.1.0.5" }, { .index = 1, .ip = "10.1.0.7" } };
         const struct imex_peer now[] = { { .index = 3, .ip = "10.1.0.6" } };
         _cleanup_(buf_done) struct buf a = BUF_INIT(65536), b = BUF_INIT(65536), c = BUF_INIT(65536);
         struct err e;
 
-        /* An older infix, the Go driver's lines, a block that was cut off, a line without its end. */
+        /* An older infix, the Go driver's lines, an incomplete block, a line without its end. */
         assert_int_equal(imex_hosts_render(STR(KUBELET "10.9.9.9\tcompute-domain-daemon-0003\n" BEGIN), "old",
                                            4, 0, old, 2, &a, &e),
                          0);
@@ -239,13 +239,13 @@ static int render_error(int64_t own, const struct imex_peer *peers, size_t n, st
         return imex_hosts_render(STR(""), "ab", 18, own, peers, n, &b, e);
 }
 
-static void test_hosts_refuses(void **state) {
+static void test_hosts_rejects_invalid_members(void **state) {
         struct imex_peer p[3] = { { .index = 0, .ip = "10.1.0.5", .node = "n0" },
                                   { .index = 1, .ip = "10.1.0.6", .node = "n1" } };
         struct err e;
 
         assert_int_equal(render_error(0, p, 2, &e), 0);
-        assert_int_equal(render_error(2, p, 2, &e), -1); /* we are missing */
+        assert_int_equal(render_error(2, p, 2, &e), -1); /* our own entry is missing */
         assert_int_equal(render_error(-1, p, 2, &e), -1);
 
         p[1].index = 18;
@@ -264,7 +264,7 @@ static void test_hosts_refuses(void **state) {
         assert_int_equal(render_error(0, p, 2, &e), 0);
 }
 
-/* The file is never empty, nor does it hold text that is in neither version, whatever the lengths. */
+/* The file is never empty, and never contains text that is in neither version, for all lengths. */
 static void test_hosts_write_in_place(void **state) {
         char path[] = "/tmp/test_hosts.XXXXXX";
         int fd = mkstemp(path);
@@ -278,7 +278,7 @@ static void test_hosts_write_in_place(void **state) {
                 size_t n;
 
                 assert_int_equal(imex_hosts_write(path, str_from(texts[i]), &e), 0);
-                /* In place: the descriptor opened at the start sees it. */
+                /* In place: the descriptor from before the writes reads the new text. */
                 assert_int_equal(file_read_fd(fd, path, 4096, &now, &n, &e), 0);
                 assert_string_equal(now, texts[i]);
         }
@@ -297,8 +297,8 @@ int main(void) {
                 cmocka_unit_test(test_two_domains_share_no_name),
                 cmocka_unit_test(test_hosts_golden),
                 cmocka_unit_test(test_hosts_does_not_grow),
-                cmocka_unit_test(test_hosts_forgets_all_that_was_ours),
-                cmocka_unit_test(test_hosts_refuses),
+                cmocka_unit_test(test_hosts_drops_all_earlier_lines_of_ours),
+                cmocka_unit_test(test_hosts_rejects_invalid_members),
                 cmocka_unit_test(test_hosts_write_in_place),
         };
 

@@ -21,11 +21,11 @@
 
 #define DOMAIN "d0000000-0000-4000-8000-000000000003"
 
-/* As a node has them: the folder of all domains, that of one, and that of the CDI files. */
+/* As on a node: the folder of all domains, that of one domain, and the CDI folder. */
 static char root[] = "/tmp/test_imex_grants.XXXXXX";
 static char *dir, *cdi;
 static struct imex_grants_place place;
-static int lock = -1; /* the plugin's, -1: it is not alive */
+static int lock = -1; /* the plugin's; -1: the plugin is not alive */
 
 static char *in(const char *folder, const char *name) {
         return file_join(folder, name);
@@ -108,7 +108,7 @@ static enum imex_use use(void) {
 
 /* ---- what counts as use ---- */
 
-static void a_domain_is_used_from_the_first_claim_to_the_last(void **state) {
+static void a_domain_is_in_use_from_the_first_claim_to_the_last(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR);
         struct stat st;
 
@@ -131,7 +131,7 @@ static void a_domain_is_used_from_the_first_claim_to_the_last(void **state) {
         plugin_dies();
 }
 
-static void a_claim_that_waits_uses_nothing(void **state) {
+static void a_waiting_claim_does_not_use_the_domain(void **state) {
         plugin_begins();
         put(ONE, IMEX_GRANT_WAITING);
         assert_int_equal(use(), IMEX_USE_NONE);
@@ -145,7 +145,7 @@ static void a_claim_that_waits_uses_nothing(void **state) {
         plugin_dies();
 }
 
-static void a_prepared_claim_uses_it_in_whatever_state_and_without_a_plugin(void **state) {
+static void a_prepared_claim_uses_the_domain_in_any_state_and_without_a_plugin(void **state) {
         plugin_begins();
         put(ONE, IMEX_GRANT_WAITING);
         prepare(ONE);
@@ -156,12 +156,12 @@ static void a_prepared_claim_uses_it_in_whatever_state_and_without_a_plugin(void
         take(ONE);
 }
 
-static void what_another_driver_has_unprepared_uses_nothing(void **state) {
+static void a_claim_that_another_driver_has_unprepared_does_not_count(void **state) {
         plugin_begins();
         put(ONE, IMEX_GRANT_GRANTING);
         prepare(ONE);
         plugin_dies();
-        unprepare(ONE); /* it does not know of our file */
+        unprepare(ONE); /* another driver does not know our file */
         assert_int_equal(use(), IMEX_USE_NONE);
         take(ONE);
 }
@@ -180,8 +180,8 @@ static void one_of_two_plugin_processes_is_enough(void **state) {
         take(ONE);
 }
 
-/* An earlier version wrote no state, and held no lock. */
-static void what_an_earlier_plugin_wrote_is_use(void **state) {
+/* An earlier version of the plugin wrote no word into the file, and held no lock. */
+static void a_grant_of_an_earlier_plugin_version_counts_as_use(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE),
                               *lock_path = in(root, IMEX_GRANTS_LOCK);
         struct err e;
@@ -200,7 +200,7 @@ static void unreadable_claims_count_as_use(void **state) {
 
         plugin_begins();
         place.cdi_dir = "/nowhere";
-        assert_int_equal(use(), IMEX_USE_NONE); /* no claim, nothing to look for */
+        assert_int_equal(use(), IMEX_USE_NONE); /* no claim, so nothing to check */
         put(ONE, IMEX_GRANT_WAITING);
         assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
         assert_non_null(strstr(e.msg, "/nowhere"));
@@ -214,7 +214,7 @@ static void unreadable_claims_count_as_use(void **state) {
         plugin_dies();
 }
 
-/* As the daemon has it by its mount when somebody has removed the folder from the node. */
+/* As the daemon sees it through its mount after the folder was removed from the node. */
 static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
         int fd = open(cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_(freep) char *removed = xasprintf("/proc/self/fd/%d", fd);
@@ -232,7 +232,7 @@ static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
         take(ONE);
 }
 
-static void what_is_no_claim_is_no_grant(void **state) {
+static void a_file_that_is_not_named_by_a_uid_is_not_a_grant(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ".c0000000.tmp");
         struct err e;
 
@@ -242,7 +242,7 @@ static void what_is_no_claim_is_no_grant(void **state) {
         rmdir(folder);
 }
 
-static void grant_that_cannot_be_made_says_so(void **state) {
+static void a_grant_that_cannot_be_written_is_an_error(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR);
         struct err e;
 
@@ -251,8 +251,8 @@ static void grant_that_cannot_be_made_says_so(void **state) {
         unlink(folder);
 }
 
-/* A plugin was killed while it wrote. */
-static void half_a_grant_keeps_no_folder(void **state) {
+/* A plugin was killed during a write. */
+static void an_unfinished_grant_does_not_keep_the_folder(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *half = in(folder, "." ONE ".tmp.1.0");
         struct stat st;
         struct err e;
@@ -268,7 +268,7 @@ static void half_a_grant_keeps_no_folder(void **state) {
         take(ONE);
 }
 
-/* A folder that is read while a file in it is replaced may be read without that file. */
+/* A read of the folder while a file in it is replaced may not show that file. */
 static void the_same_state_is_not_written_twice(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE);
         struct stat first, second;
@@ -281,7 +281,7 @@ static void the_same_state_is_not_written_twice(void **state) {
         take(ONE);
 }
 
-/* ---- the two sides ---- */
+/* ---- plugin and daemon together ---- */
 
 enum { PLUGIN_STEPS = 3, DAEMON_STEPS = 2, STEPS = PLUGIN_STEPS + DAEMON_STEPS };
 
@@ -320,7 +320,8 @@ static void daemon_step(struct sides *x, unsigned step) {
         }
 }
 
-/* The plugin dies before step `death` of its own; `order` has a bit for each step of both that is its own. */
+/* The plugin dies before its step `death`. `order` has a bit for each step of both, which is set for steps of
+ * the plugin. */
 static void run(unsigned order, unsigned death, struct sides *x) {
         unsigned plugin = 0, runner = 0;
         struct err e;
@@ -341,7 +342,7 @@ static void run(unsigned order, unsigned death, struct sides *x) {
         }
 }
 
-/* In each order of their steps, and for each death of the plugin between two of its own. */
+/* In each order of their steps, and for each death of the plugin between two of its steps. */
 /* failure: IMEX is to stop while a channel is prepared -> in no order of steps both happen [daemon] */
 static void no_order_of_steps_prepares_a_channel_on_an_ending_imex(void **state) {
         unsigned given = 0, ends = 0;
@@ -354,7 +355,7 @@ static void no_order_of_steps_prepares_a_channel_on_an_ending_imex(void **state)
                                 fail_msg("order %u, death before step %u", order, death);
                         given += x.given;
                         ends += x.ends;
-                        /* Whether it lives or not: what is not prepared holds nothing back any more. */
+                        /* Independent of whether the plugin lives: only a prepared claim keeps IMEX. */
                         if (death == PLUGIN_STEPS || death == 0)
                                 assert_int_equal(use(), x.given ? IMEX_USE_PREPARED : IMEX_USE_NONE);
                         plugin_dies();
@@ -371,17 +372,17 @@ static void no_order_of_steps_prepares_a_channel_on_an_ending_imex(void **state)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_domain_is_used_from_the_first_claim_to_the_last),
-                cmocka_unit_test(a_claim_that_waits_uses_nothing),
-                cmocka_unit_test(a_prepared_claim_uses_it_in_whatever_state_and_without_a_plugin),
-                cmocka_unit_test(what_another_driver_has_unprepared_uses_nothing),
+                cmocka_unit_test(a_domain_is_in_use_from_the_first_claim_to_the_last),
+                cmocka_unit_test(a_waiting_claim_does_not_use_the_domain),
+                cmocka_unit_test(a_prepared_claim_uses_the_domain_in_any_state_and_without_a_plugin),
+                cmocka_unit_test(a_claim_that_another_driver_has_unprepared_does_not_count),
                 cmocka_unit_test(one_of_two_plugin_processes_is_enough),
-                cmocka_unit_test(what_an_earlier_plugin_wrote_is_use),
+                cmocka_unit_test(a_grant_of_an_earlier_plugin_version_counts_as_use),
                 cmocka_unit_test(unreadable_claims_count_as_use),
                 cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
-                cmocka_unit_test(what_is_no_claim_is_no_grant),
-                cmocka_unit_test(grant_that_cannot_be_made_says_so),
-                cmocka_unit_test(half_a_grant_keeps_no_folder),
+                cmocka_unit_test(a_file_that_is_not_named_by_a_uid_is_not_a_grant),
+                cmocka_unit_test(a_grant_that_cannot_be_written_is_an_error),
+                cmocka_unit_test(an_unfinished_grant_does_not_keep_the_folder),
                 cmocka_unit_test(the_same_state_is_not_written_twice),
                 cmocka_unit_test(no_order_of_steps_prepares_a_channel_on_an_ending_imex),
         };

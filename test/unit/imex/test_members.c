@@ -15,7 +15,7 @@ static const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.1", .node 
                                           { .index = 0, .ip = "", .node = "n0" } };
 static const struct imex_members some = { .own_index = 1, .infix = "ab", .peers = peers, .n_peers = 2 };
 
-static void test_remembered(void **state) {
+static void test_saved_members_are_loaded(void **state) {
         char dir[] = "/tmp/test_imex_members.XXXXXX";
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         _cleanup_(freep) char *path = NULL;
@@ -31,7 +31,7 @@ static void test_remembered(void **state) {
         assert_int_equal(imex_members_load(dir, "me", a, &m, &e), 0);
         assert_true(imex_members_equal(m, &some));
 
-        /* Another boot, claim or domain: nothing that may be used. */
+        /* Another boot, claim or domain: the members must not be used. */
         m = NULL;
         assert_int_equal(imex_members_load(dir, "not me", a, &m, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -99,7 +99,7 @@ static void test_copy_and_equal(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_remembered),
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_saved_members_are_loaded),
                                             cmocka_unit_test(test_parse_refuses),
                                             cmocka_unit_test(test_copy_and_equal) };
 

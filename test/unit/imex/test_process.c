@@ -13,7 +13,7 @@
 #include "imex/imex_process.h"
 #include "programs.h"
 
-/* Waits for signals and notes them. */
+/* Waits for signals and writes them to a file. */
 #define DAEMON                                                                                               \
         "echo start >> events\n"                                                                             \
         "trap 'echo usr1 >> events' USR1\n"                                                                  \
@@ -132,11 +132,11 @@ static void test_runs_and_stops(void **state) {
         assert_true(within(5000, down));
         assert_int_equal(count("events", "term"), 1);
         group = pid;
-        assert_true(within(5000, group_gone)); /* its children, too, once somebody has reaped them */
+        assert_true(within(5000, group_gone)); /* its children, too, when they have been reaped */
         assert_int_equal(imex_process_restarts(p), 0);
         assert_int_equal(waitings, 0);
 
-        /* And again. */
+        /* The same again. */
         imex_process_start(p);
         assert_true(within(5000, started_2));
 }
@@ -184,7 +184,7 @@ static void test_crash_loop_backs_off(void **state) {
 
         make("exit 1");
         assert_true(within(10000, waited_5));
-        /* 20 + 40 + 80 + 80 ms lie between five ends. */
+        /* 20 + 40 + 80 + 80 ms between five ends. */
         assert_in_range((uv_hrtime() - t) / 1000000, 220, 5000);
         imex_process_stop(p);
         assert_true(within(1000, down));
@@ -197,7 +197,7 @@ static void test_stable_run_resets_the_pause(void **state) {
 
         make("echo x >> runs; [ $(wc -l < runs) = 4 ] && sleep 0.6; exit 1");
         assert_true(within(5000, waited_5) && waitings == 5);
-        /* The fifth life follows the long one after the first pause again, 20 ms and not 80. */
+        /* After the long run, the fifth start comes after the first pause again: 20 ms, not 80. */
         t = uv_hrtime();
         waitings = 0;
         assert_true(within(5000, waiting));
@@ -220,7 +220,7 @@ static void test_missing_program(void **state) {
         imex_process_start(p);
         assert_true(within(5000, waiting));
         assert_string_equal(why, "could not be started: start '/no/such/program': No such file or directory");
-        /* It appears later. */
+        /* The program appears later. */
         assert_true(within(5000, waited_5));
 }
 
@@ -267,7 +267,7 @@ static void test_stop_then_start_while_it_ends(void **state) {
         assert_int_equal(count("events", "term"), 1);
 }
 
-/* A pause that would outlast the test: what starts the program within it has skipped it. */
+/* A pause longer than the test: if the program starts, the pause was skipped. */
 /* failure: a crashing nvidia-imex is stopped and started at once -> its delay stays */
 static void test_stop_and_start_in_one_turn_keep_the_pause(void **state) {
         make_with("exit 1", 3600000);
@@ -280,7 +280,7 @@ static void test_stop_and_start_in_one_turn_keep_the_pause(void **state) {
         imex_process_restart(p, false);
         within(50, never);
         assert_int_equal(prepared, 1);
-        /* Once it was really down, the owner means now. */
+        /* After a complete stop, a start means at once. */
         imex_process_stop(p);
         assert_true(within(5000, down));
         imex_process_start(p);
@@ -296,12 +296,12 @@ static void test_inherits_no_descriptor(void **state) {
         make("ls /proc/self/fd | tr '\\n' ' '");
         assert_true(within(5000, waiting));
         close(leaky);
-        /* ls has its own look at the folder open. */
+        /* ls itself opens the folder. */
         assert_string_equal(line, "0 1 2 3 ");
 }
 
-/* The owner, in a process of its own, is killed as the kernel's OOM killer does it. The program is seen to
- * end by the other end of its FIFO. */
+/* The owner runs in its own process, and is killed as by the kernel's OOM killer. The FIFO's other end shows
+ * when the program has ended. */
 /* failure: the daemon is killed -> nvidia-imex ends with it */
 static void test_dies_with_a_killed_owner(void **state) {
         _cleanup_(freep) char *fifo = in_dir("fifo");
@@ -348,13 +348,14 @@ static void test_usr1_is_coalesced_and_never_lost(void **state) {
         for (int i = 0; i < 10; i++)
                 imex_process_notify(p);
         assert_true(within(5000, usr1_1));
-        /* The nine that came at once become one, which is due an interval later. */
+        /* The nine requests at once become one signal, which is due an interval later. */
         assert_true(within(5000, usr1_2));
         assert_true((uv_hrtime() - t) / 1000000 >= 140);
         within(400, never);
         assert_int_equal(count("events", "usr1"), 2);
 
-        /* A stream of them: never closer than the interval, and the last one is followed by a signal. */
+        /* With many requests, signals are never closer than the interval, and a signal follows the last
+         * request. */
         t = uv_hrtime();
         for (int i = 0; i < 40; i++) {
                 imex_process_notify(p);
@@ -371,7 +372,7 @@ static void test_usr1_is_coalesced_and_never_lost(void **state) {
         assert_int_equal(count("events", "usr1"), usr1_before + 1);
 }
 
-static void test_usr1_is_not_owed_to_the_next_life(void **state) {
+static void test_usr1_is_not_sent_to_the_next_process(void **state) {
         make(DAEMON);
         assert_true(within(5000, up));
         imex_process_up(p);
@@ -388,7 +389,7 @@ static void test_usr1_is_not_owed_to_the_next_life(void **state) {
 static void test_long_lines_and_the_last_one(void **state) {
         make("head -c 5000 /dev/zero | tr '\\0' x; echo; printf 'no end'; exit 3");
         assert_true(within(5000, waiting));
-        assert_int_equal(lines, 4); /* 2048 + 2048 + 904, and the unfinished one */
+        assert_int_equal(lines, 4); /* 2048 + 2048 + 904, and the line without an end */
         assert_string_equal(line, "no end");
 }
 
@@ -424,7 +425,7 @@ int main(void) {
                 T(test_dies_with_a_killed_owner),
                 T(test_usr1_waits_until_it_is_up),
                 T(test_usr1_is_coalesced_and_never_lost),
-                T(test_usr1_is_not_owed_to_the_next_life),
+                T(test_usr1_is_not_sent_to_the_next_process),
                 T(test_long_lines_and_the_last_one),
                 T(test_free_kills),
         };

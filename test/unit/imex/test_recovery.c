@@ -15,8 +15,8 @@
 
 #define PATIENCE 60000
 
-/* n1 to n5 at the indices 1 to 5, we are 0. A letter a node is its boot; '.' is one that is not known, and a
- * blank is a node that is no member. */
+/* n1 to n5 have the indices 1 to 5, this node has 0. The text has a letter for the boot of each node; '.' is
+ * an unknown boot, and a blank is a node that is not a member. */
 static struct imex_members members(struct imex_peer peers[5], const char *boots) {
         static const char *const names[] = { "n1", "n2", "n3", "n4", "n5" };
         static char boot[256][2];
@@ -52,14 +52,14 @@ static struct imex_recovery_verdict judge(const char *before, const char *now, c
         return v;
 }
 
-static void nothing_is_said_before_the_patience_is_over(void **state) {
+static void nothing_is_decided_before_the_patience_has_passed(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "", NULL, PATIENCE - 1, PATIENCE);
 
         assert_false(v.anew || v.settled || v.n_awaited);
         assert_int_equal(v.again_ms, 1);
 }
 
-static void who_was_not_seen_is_named(void **state) {
+static void nodes_that_have_not_connected_are_named(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "abc", "n2", PATIENCE, PATIENCE);
 
         assert_false(v.anew);
@@ -77,15 +77,16 @@ static void only_proof_about_each_peer_ends_the_wait(void **state) {
                 const char *before, *now, *seen;
                 bool anew;
         } cases[] = {
-                { "ab", "ab", NULL, false },   { "ab", "ab", "n1", false }, /* the other one may map our
-                                                                               memory still */
+                { "ab", "ab", NULL, false },   { "ab", "ab", "n1", false }, /* the other one may still map our
+                                                                               memory */
                 { "a", "a", "n1", true },      { "a", "x", NULL, true },    /* it has rebooted */
-                { "a", "", NULL, true },   /* it is gone, or out-of-service */
-                { "a", " z", NULL, true }, /* ... and another one has come, which never saw us before */
+                { "a", "", NULL, true },   /* it is deleted, or out-of-service */
+                { "a", " z", NULL, true }, /* ... and another node has joined that never connected to us
+                                              before */
                 { "ab", "xb", NULL, false },   { "ab", "xy", NULL, true },  { "abc", " yc", "n3", true },
-                { "abc", " bc", "n3", false }, { "a", ".", NULL, false }, /* not knowing is no proof */
+                { "abc", " bc", "n3", false }, { "a", ".", NULL, false }, /* an unknown boot proves nothing */
                 { ".", "x", NULL, false },     { ".", ".", NULL, false },   { ".", "", NULL, true },
-                { "", "", NULL, true }, /* who it waits for has left before */
+                { "", "", NULL, true }, /* the awaited nodes have left before */
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -94,14 +95,14 @@ static void only_proof_about_each_peer_ends_the_wait(void **state) {
 
                 if (v.anew != cases[i].anew || v.settled || v.anew != !v.n_awaited)
                         fail_msg("'%s' then '%s': %d", cases[i].before, cases[i].now, v.anew);
-                /* The same, told by nobody for a while. */
+                /* The same without current information. */
                 assert_false(judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, 0).anew);
         }
 }
 
-/* A boot id that is told late would look like a reboot after our end. */
+/* A boot ID that arrives late would look like a reboot after our end. */
 /* failure: a peer's boot ID arrives late -> it does not count as a reboot */
-static void peers_count_when_they_were_known_for_the_whole_wait(void **state) {
+static void peers_count_if_they_were_known_for_the_whole_wait(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "", NULL, 10 * PATIENCE, 0);
 
         assert_false(v.anew || v.settled);
@@ -136,18 +137,18 @@ static void long_names_are_cut(void **state) {
 }
 
 /* failure: nvidia-imex left state and folders behind -> they are removed after a recovery */
-static void forgetting_empties_the_folder_and_keeps_it(void **state) {
+static void forgetting_empties_and_keeps_the_folder(void **state) {
         _cleanup_(freep) char *run = in_dir("run"), *inner = in_dir("run/inner");
         _cleanup_(freep) char *link = in_dir("run/inner/link");
         struct err e;
 
-        assert_int_equal(imex_recovery_forget(run, &e), 0); /* nothing there */
+        assert_int_equal(imex_recovery_forget(run, &e), 0); /* the folder is empty */
         assert_int_equal(mkdir(run, 0755), 0);
         put("run/persist.dat", "x", 0644);
         put("run/persist.dat.new", "x", 0644);
         assert_int_equal(imex_recovery_forget(run, &e), 0);
         assert_int_equal(access(run, F_OK), 0);
-        /* Its format is nvidia-imex's: folders, and links that lead out of it. */
+        /* The format is private: there may be folders, and links that lead out of the folder. */
         assert_int_equal(mkdir(inner, 0755), 0);
         put("kept", "x", 0644);
         put("run/inner/file", "x", 0644);
@@ -161,12 +162,12 @@ static void forgetting_empties_the_folder_and_keeps_it(void **state) {
 int main(void) {
 #define D(t) cmocka_unit_test_setup_teardown(t, make_dir, remove_dir)
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nothing_is_said_before_the_patience_is_over),
-                cmocka_unit_test(who_was_not_seen_is_named),
+                cmocka_unit_test(nothing_is_decided_before_the_patience_has_passed),
+                cmocka_unit_test(nodes_that_have_not_connected_are_named),
                 cmocka_unit_test(only_proof_about_each_peer_ends_the_wait),
-                cmocka_unit_test(peers_count_when_they_were_known_for_the_whole_wait),
+                cmocka_unit_test(peers_count_if_they_were_known_for_the_whole_wait),
                 cmocka_unit_test(long_names_are_cut),
-                D(forgetting_empties_the_folder_and_keeps_it),
+                D(forgetting_empties_and_keeps_the_folder),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

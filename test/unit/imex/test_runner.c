@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runner_world.h"
 
-/* What the controller says: our index, and peers n1 (index 1), n2 (index 2) with these addresses (NULL: no
- * such peer). */
+/* Sets the members as the controller does: our index, and peers n1 (index 1), n2 (index 2) with these
+ * addresses (NULL: no such peer). */
 static void members_with(int64_t own, const char *infix, const char *ip1, const char *ip2, bool ready1) {
         struct imex_peer peers[3] = { { .index = own, .ip = "10.0.0.1", .node = "n0" } };
         struct imex_members m = { .own_index = own, .infix = infix, .peers = peers, .n_peers = own >= 0 };
@@ -108,8 +108,8 @@ static void test_becomes_ready(void **state) {
         assert_int_equal(troubles, 0);
 }
 
-/* At the idle rate: no more questions than that. */
-static void test_ready_asks_rarely(void **state) {
+/* Queries at the idle rate, and not more often. */
+static void test_ready_imex_is_queried_rarely(void **state) {
         uint64_t begin;
 
         make();
@@ -120,17 +120,17 @@ static void test_ready_asks_rarely(void **state) {
         begin = uv_hrtime();
         within(450, never);
         assert_true(within(5000, asked_twice_since));
-        /* 100 ms lie between two, and one may have been under way. */
+        /* 100 ms are between two queries, and one may have been under way. */
         assert_in_range(count("asked", "-q") - asked_before, 2, 1 + (uv_hrtime() - begin) / 100000000);
         assert_in_range(reports, 2, 5);
 }
 
-static void test_no_word_about_the_id_is_accepted(void **state) {
+static void test_ready_counts_without_a_reported_id(void **state) {
         make();
         members(2, "10.0.0.2", NULL);
         assert_true(within(5000, is_ready));
         assert_int_equal(last.node_id, -1);
-        assert_true(count("asked", "-N") > 0); /* it was asked first */
+        assert_true(count("asked", "-N") > 0); /* the ID was queried first */
 }
 
 static void test_id_from_the_domain(void **state) {
@@ -195,7 +195,7 @@ static void test_peers_change_hosts_and_signal(void **state) {
         assert_true(within(5000, is_ready));
         assert_int_equal(count("events", "usr1"), 0);
 
-        /* Known, but without address yet: nothing to tell IMEX. */
+        /* Known, but without an address yet: IMEX needs no signal. */
         members(0, "", NULL);
         within(100, never);
         assert_int_equal(count("events", "usr1"), 0);
@@ -231,7 +231,7 @@ static void test_peer_turning_ready_signals(void **state) {
         assert_int_equal(count("events", "usr1"), 1);
         members_with(0, "ab", "10.0.0.2", NULL, true);
         assert_true(within(5000, usr1_twice));
-        assert_true(last.ready); /* a peer never takes our readiness away */
+        assert_true(last.ready); /* a peer never makes this node unready */
 }
 
 /* failure: the index of a node changes -> nvidia-imex is restarted with it */
@@ -247,7 +247,7 @@ static void test_own_index_change_restarts(void **state) {
         assert_true(within(5000, is_unready));
         assert_true(within(5000, is_ready));
         assert_int_equal(last.index, 3);
-        assert_int_equal(last.restarts, 0); /* it was asked for */
+        assert_int_equal(last.restarts, 0); /* the owner asked for the restart */
         assert_int_equal(count("events", "start"), 2);
         assert_int_equal(count("events", "term"), 1);
         hosts = get("hosts.seen");
@@ -350,7 +350,7 @@ static void test_missing_program(void **state) {
         assert_non_null(strstr(last_reason, "needs the nvidia-imex package"));
 }
 
-static void test_hung_ctl(void **state) {
+static void test_hanging_ctl_withdraws_readiness(void **state) {
         make();
         put("id", "0", 0644);
         put("hang", "", 0644);
@@ -361,7 +361,8 @@ static void test_hung_ctl(void **state) {
         unlink(hang);
         assert_true(within(5000, is_ready));
 
-        /* Ready, and then it hangs: one silent question is not enough to withdraw, two are. */
+        /* READY, and then it hangs: after one unanswered query the node stays READY, after two it does
+         * not. */
         put("hang", "", 0644);
         within(300, never);
         assert_true(last.ready);
@@ -394,7 +395,7 @@ static void test_index_out_of_range(void **state) {
         assert_true(within(5000, is_ready));
 }
 
-static void test_wrong_peers_do_not_disturb_what_runs(void **state) {
+static void test_wrong_peers_do_not_disturb_running_imex(void **state) {
         make();
         members(0, "10.0.0.2", NULL);
         assert_true(within(5000, is_ready));
@@ -407,8 +408,8 @@ static void test_wrong_peers_do_not_disturb_what_runs(void **state) {
         assert_int_equal(count("hosts", "10.0.0.2"), 1);
 }
 
-/* A stale entry of a peer in our slot, or with our address, must not reach the files. */
-static void test_own_slot_is_ours(void **state) {
+/* A stale entry of a peer in our slot, or with our address, must not get into the files. */
+static void test_no_peer_gets_our_slot_or_address(void **state) {
         struct imex_peer peers[] = { { .index = 0, .ip = "10.0.0.9", .node = "old me" },
                                      { .index = 1, .ip = "10.0.0.1", .node = "stale" } };
 
@@ -444,7 +445,7 @@ static void test_stop(void **state) {
         assert_true(within(5000, is_stopped));
         assert_string_equal(phases, "xX"); /* stopping, stopped */
         assert_int_equal(count("events", "term"), 1);
-        members(1, NULL, NULL); /* too late */
+        members(1, NULL, NULL); /* ignored after the stop */
         within(100, never);
         assert_int_equal(stopped, 1);
         assert_int_equal(count("events", "start"), 1);
@@ -466,7 +467,7 @@ static void test_stop_while_idle(void **state) {
         assert_int_equal(last.phase, IMEX_STOPPED);
 }
 
-static void test_restarts_from_memory(void **state) {
+static void test_starts_from_the_members_file(void **state) {
         const struct imex_members *known;
 
         make();
@@ -478,12 +479,12 @@ static void test_restarts_from_memory(void **state) {
         known = make_with((struct setting){ 0 });
         assert_non_null(known);
         assert_int_equal(known->own_index, 2);
-        assert_true(within(5000, is_ready)); /* nobody told it anything */
+        assert_true(within(5000, is_ready)); /* from the file alone */
         assert_int_equal(last.index, 2);
         assert_int_equal(count("hosts", "10.0.0.2"), 1);
         free_runner();
 
-        /* It was sent away, and remembers that, too. */
+        /* The node was removed from the domain, and the file has that, too. */
         known = make_with((struct setting){ 0 });
         assert_non_null(known);
         assert_true(within(5000, is_ready));
@@ -494,7 +495,7 @@ static void test_restarts_from_memory(void **state) {
         assert_true(known && known->own_index < 0);
         free_runner();
 
-        /* Another pod, claim, boot or domain knows nothing. */
+        /* Another pod, claim, boot or domain does not use the file. */
         assert_null(make_with((struct setting){ .identity = "another" }));
         assert_true(within(5000, reported));
         within(100, never);
@@ -506,8 +507,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(test_idle_without_index),
                 T(test_becomes_ready),
-                T(test_ready_asks_rarely),
-                T(test_no_word_about_the_id_is_accepted),
+                T(test_ready_imex_is_queried_rarely),
+                T(test_ready_counts_without_a_reported_id),
                 T(test_id_from_the_domain),
                 T(test_wrong_id_is_not_ready_and_restarts),
                 T(test_wrong_id_by_the_domain),
@@ -523,16 +524,16 @@ int main(void) {
                 T(test_no_matching_interface_is_not_ready),
                 T(test_the_output_of_ctl_is_reported),
                 T(test_missing_program),
-                T(test_hung_ctl),
+                T(test_hanging_ctl_withdraws_readiness),
                 T(test_no_signal_before_it_answers),
                 T(test_index_out_of_range),
-                T(test_wrong_peers_do_not_disturb_what_runs),
-                T(test_own_slot_is_ours),
+                T(test_wrong_peers_do_not_disturb_running_imex),
+                T(test_no_peer_gets_our_slot_or_address),
                 T(test_hosts_cannot_be_written),
                 T(test_stop),
                 T(test_stop_ignored_is_killed),
                 T(test_stop_while_idle),
-                T(test_restarts_from_memory),
+                T(test_starts_from_the_members_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

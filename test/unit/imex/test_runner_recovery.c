@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recovery: n1 and n2 had mapped our memory, as the file says that only nvidia-imex can read. */
+/* A recovery: n1 and n2 had mapped our memory, according to the file that only nvidia-imex can read. */
 #include "runner_world.h"
 
 #define WAITS "[ -e run/persist.dat ] && echo WAITING_FOR_RECOVERY > status || echo READY > status\n"
@@ -27,13 +27,13 @@ static bool asked_four_more(void) {
         return count("asked", "-q") >= asked_before + 4;
 }
 
-/* Some more answers of IMEX: what they were to bring about has happened by then. */
+/* Waits for some more answers of IMEX, after which their effects are visible. */
 static void go_on(void) {
         asked_before = count("asked", "-q");
         assert_true(within(5000, asked_four_more));
 }
 
-/* An answer to -N in which nobody is connected. */
+/* An answer to -N without a connected node. */
 #define ALONE "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{}}}}"
 
 static void begin_to_wait(void) {
@@ -71,7 +71,7 @@ static void test_recovery_waits_for_each_peer_that_may_map_our_memory(void **sta
         assert_int_equal(count("events", "term"), 1);
         assert_int_equal(count("run/persist.dat", "n"), 0);
         assert_int_equal(last.renewals, 1);
-        assert_int_equal(last.restarts, 0); /* it was asked for */
+        assert_int_equal(last.restarts, 0); /* the restart was intended */
         assert_string_equal(last_awaited, "");
 }
 
@@ -83,7 +83,7 @@ static void test_recovery_counts_connected_peers(void **state) {
             "\"1\":{\"status\":\"CONNECTED\"},\"2\":{\"status\":\"NEVER_CONNECTED\"}}}}}",
             0644);
         assert_true(within(5000, names_n2));
-        /* Seen once is seen, though the connection is lost again. */
+        /* One connection is enough, even if it is lost again. */
         put("domain",
             "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"RECOVERING\"}}}}}",
             0644);
@@ -105,7 +105,7 @@ static void test_recovery_ignores_stale_members(void **state) {
         assert_true(within(5000, is_ready));
 }
 
-/* What nvidia-imex remembers is removed before it starts, whatever it is. */
+/* Everything that nvidia-imex remembers is removed before it starts. */
 /* failure: nvidia-imex restarts after a recovery -> its old state is removed first */
 static void test_recovery_starts_without_old_state(void **state) {
         _cleanup_(freep) char *inner = in_dir("run/inner");
@@ -119,7 +119,7 @@ static void test_recovery_starts_without_old_state(void **state) {
         assert_int_equal(count("events", "start"), 2);
 }
 
-static void test_recovery_that_ends_by_itself_disturbs_nothing(void **state) {
+static void test_recovery_that_ends_by_itself_causes_no_restart(void **state) {
         wait_for_importers();
         put("status", "READY\n", 0644);
         assert_true(within(5000, is_ready));
@@ -134,7 +134,7 @@ static bool says_nothing_is_known(void) {
         return strstr(last_reason, "It is not known which nodes it has connected to since") != NULL;
 }
 
-/* "No answer" is not "not connected". */
+/* No answer does not mean "not connected". */
 /* failure: nvidia-imex-ctl does not answer during a recovery -> no peer is named */
 static void test_recovery_without_an_answer_names_no_peer(void **state) {
         static const char *const answers[] = { NULL, "{\"nodes\":{", "{\"nodes\":{}}" };
@@ -142,7 +142,7 @@ static void test_recovery_without_an_answer_names_no_peer(void **state) {
         put("domain", str_or(answers[0], "not JSON"), 0644);
         begin_to_wait();
         assert_true(within(5000, says_nothing_is_known));
-        go_on(); /* the patience of 200 ms is over by then */
+        go_on(); /* by then the patience of 200 ms has passed */
         go_on();
         assert_non_null(strstr(last_reason, "gives no answer (nvidia-imex-ctl"));
         assert_string_equal(last_awaited, "");
@@ -154,7 +154,7 @@ static void test_recovery_without_an_answer_names_no_peer(void **state) {
         }
         put("domain", ALONE, 0644);
         assert_true(within(15000, names_both));
-        /* From then on it is known who has been seen. */
+        /* From then on the connected nodes are known. */
         put("domain", "not JSON", 0644);
         go_on();
         assert_string_equal(last_awaited, "n1, n2");
@@ -168,7 +168,7 @@ int main(void) {
                 T(test_recovery_ignores_stale_members),
                 T(test_recovery_starts_without_old_state),
                 T(test_recovery_without_an_answer_names_no_peer),
-                T(test_recovery_that_ends_by_itself_disturbs_nothing),
+                T(test_recovery_that_ends_by_itself_causes_no_restart),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void test_round_trip(void **state) {
         memset(s.version, 'v', sizeof s.version - 1);
         memset(s.assignment, 's', sizeof s.assignment - 1);
 
-        /* The longest texts fit into what a reader accepts, even when each byte is escaped. */
+        /* The longest texts fit into the reader's limit, even if each byte is escaped. */
         memset(s.reason, 1, sizeof s.reason - 1);
         s.reason[sizeof s.reason - 1] = '\0';
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
@@ -103,7 +103,7 @@ static void test_round_trip(void **state) {
         close(fd);
 }
 
-/* A daemon that serves one domain all its life has none. */
+/* A daemon that serves only one domain has no assignment. */
 static void test_no_assignment_is_written_by_a_daemon_of_one_domain(void **state) {
         _cleanup_(freep) char *path = path_of(IMEX_STATE_FILE);
         _cleanup_(freep) char *text = NULL;
@@ -134,7 +134,7 @@ static void test_lock_follows_the_newest_file(void **state) {
         assert_false(held);
 }
 
-/* Another process holds it; a killed one does not. */
+/* A living process holds the lock; a killed one does not. */
 static void test_lock_across_processes(void **state) {
         struct imex_state r;
         int ready[2];
@@ -157,7 +157,7 @@ static void test_lock_across_processes(void **state) {
         assert_int_equal(read(ready[0], &c, 1), 1);
         assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
         assert_true(held);
-        /* Asking does not take the lock, nor lose it. */
+        /* The query neither takes the lock nor loses it. */
         assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
         assert_true(held);
 
@@ -169,7 +169,7 @@ static void test_lock_across_processes(void **state) {
         close(ready[1]);
 }
 
-static void test_programs_that_we_start_do_not_hold_it(void **state) {
+static void test_started_programs_do_not_hold_the_lock(void **state) {
         struct imex_state s = good();
         int fd = -1;
         struct err e;
@@ -197,7 +197,7 @@ static void test_failed_write_keeps_the_old_one(void **state) {
         assert_int_equal(r.generation, 7);
         assert_true(held);
 
-        /* What a killed writer left is no obstacle. */
+        /* The file of a killed writer is no obstacle. */
         close(open(tmp, O_CREAT | O_WRONLY, 0600));
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
         assert_int_equal(access(tmp, F_OK), -1);
@@ -231,7 +231,7 @@ static void put(const char *text, size_t n) {
         assert_int_equal(file_replace_volatile(p, text, n, 0644, &e), 0);
 }
 
-static void test_reader_refuses_what_does_not_fit(void **state) {
+static void test_reader_rejects_invalid_states(void **state) {
         static const char *const bad[] = {
                 "",
                 "{",
@@ -268,13 +268,13 @@ static void test_ready_state_is_accepted(void **state) {
         assert_null(imex_state_refusal(&s, true, BOOT, CLAIM));
 }
 
-static void test_stale_left_by_a_killed_daemon(void **state) {
+static void test_state_of_a_killed_daemon_is_stale(void **state) {
         struct imex_state s = good();
 
         assert_non_null(strstr(imex_state_refusal(&s, false, BOOT, CLAIM), "not running any more"));
 }
 
-static void test_stale_of_another_boot(void **state) {
+static void test_state_of_another_boot_is_stale(void **state) {
         struct imex_state s = good();
 
         assert_non_null(strstr(imex_state_refusal(&s, true, "22222222-2222-3333-4444-555555555555", CLAIM),
@@ -283,7 +283,7 @@ static void test_stale_of_another_boot(void **state) {
         assert_non_null(imex_state_refusal(&s, true, "", CLAIM));
 }
 
-static void test_stale_of_an_earlier_daemon(void **state) {
+static void test_state_of_an_earlier_daemon_is_stale(void **state) {
         struct imex_state s = good();
 
         assert_non_null(strstr(imex_state_refusal(&s, true, BOOT, "bbbbbbbb-bbbb-cccc-dddd-eeeeeeeeeeee"),
@@ -298,7 +298,7 @@ static void test_no_daemon_prepared(void **state) {
         assert_non_null(imex_state_refusal(&s, true, BOOT, ""));
 }
 
-static void test_not_ready_says_why(void **state) {
+static void test_unready_state_has_a_reason(void **state) {
         struct imex_state s = good();
 
         s.ready = false;
@@ -313,16 +313,16 @@ int main(void) {
                 cmocka_unit_test_teardown(test_no_assignment_is_written_by_a_daemon_of_one_domain, clean),
                 cmocka_unit_test_teardown(test_lock_follows_the_newest_file, clean),
                 cmocka_unit_test_teardown(test_lock_across_processes, clean),
-                cmocka_unit_test_teardown(test_programs_that_we_start_do_not_hold_it, clean),
+                cmocka_unit_test_teardown(test_started_programs_do_not_hold_the_lock, clean),
                 cmocka_unit_test_teardown(test_failed_write_keeps_the_old_one, clean),
                 cmocka_unit_test_teardown(test_reader_follows_no_link, clean),
-                cmocka_unit_test_teardown(test_reader_refuses_what_does_not_fit, clean),
+                cmocka_unit_test_teardown(test_reader_rejects_invalid_states, clean),
                 cmocka_unit_test(test_ready_state_is_accepted),
-                cmocka_unit_test(test_stale_left_by_a_killed_daemon),
-                cmocka_unit_test(test_stale_of_another_boot),
-                cmocka_unit_test(test_stale_of_an_earlier_daemon),
+                cmocka_unit_test(test_state_of_a_killed_daemon_is_stale),
+                cmocka_unit_test(test_state_of_another_boot_is_stale),
+                cmocka_unit_test(test_state_of_an_earlier_daemon_is_stale),
                 cmocka_unit_test(test_no_daemon_prepared),
-                cmocka_unit_test(test_not_ready_says_why),
+                cmocka_unit_test(test_unready_state_has_a_reason),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

@@ -27,14 +27,14 @@ static void ask(unsigned n) {
         uv_run(TEST_LOOP, UV_RUN_DEFAULT);
 }
 
-static void the_version_is_what_the_program_prints(void **state) {
+static void the_version_is_read_from_the_output(void **state) {
         put_script("nvidia-imex", "[ \"$1\" = --version ] && echo 'IMEX version is: 580.95.05'");
         ask(1);
         assert_string_equal(version, "580.95.05");
         assert_string_equal(why, "");
 }
 
-static void a_program_that_fails_is_asked_again(void **state) {
+static void a_program_that_fails_is_run_again(void **state) {
         put_script("nvidia-imex", "[ -e asked ] && echo 'IMEX version is: 1' && exit 0; touch asked; "
                                   "echo 'error while loading shared libraries'; exit 127");
         ask(2);
@@ -46,7 +46,7 @@ static void a_program_that_fails_is_asked_again(void **state) {
                                  "libraries");
 }
 
-static void a_program_that_is_not_there_or_crashes_is_explained(void **state) {
+static void a_missing_or_crashing_program_is_reported(void **state) {
         put_script("nvidia-imex", "kill -SEGV $$");
         ask(1);
         assert_string_equal(why, "nvidia-imex --version was ended by signal 11");
@@ -63,7 +63,7 @@ static bool parse(const char *text) {
         return imex_version_parse(str_from(text), version);
 }
 
-static void only_a_version_is_taken(void **state) {
+static void only_a_version_is_accepted(void **state) {
         assert_true(parse("warning\nIMEX version is: 590.1-rc_2+b \n"));
         assert_string_equal(version, "590.1-rc_2+b");
         assert_false(parse(""));
@@ -86,10 +86,10 @@ static int end(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_version_is_what_the_program_prints),
-                cmocka_unit_test(a_program_that_fails_is_asked_again),
-                cmocka_unit_test(a_program_that_is_not_there_or_crashes_is_explained),
-                cmocka_unit_test(only_a_version_is_taken),
+                cmocka_unit_test(the_version_is_read_from_the_output),
+                cmocka_unit_test(a_program_that_fails_is_run_again),
+                cmocka_unit_test(a_missing_or_crashing_program_is_reported),
+                cmocka_unit_test(only_a_version_is_accepted),
         };
         return cmocka_run_group_tests(tests, begin, end);
 }

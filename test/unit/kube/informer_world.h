@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* informer_world: an informer of pods against a pod_server, and a log of what it says: "+a@1 ", "~a@1>2 ",
+/* informer_world: an informer of pods against a pod_server, and a log of its callbacks: "+a@1 ", "~a@1>2 ",
  * "-a@2 ". */
 #pragma once
 
@@ -19,12 +19,12 @@ struct world {
         uv_loop_t loop;
         struct pod_server api;
         struct kube_client *client;
-        char *token_file; /* of the next client; NULL: it has no token */
+        char *token_file; /* for the next client; NULL: it has no token */
         struct kube_informer *informer;
         struct kube_informer_options o;
         struct metrics *metrics;
 
-        /* what the informer said */
+        /* what the informer reported */
         struct buf log;
         bool synced, changed, undecodable, trouble, well, got;
         unsigned n_synced, n_undecodable, n_trouble;
@@ -36,7 +36,7 @@ struct world {
 
 int world_set_up(void **state);
 int world_tear_down(void **state);
-void world_connect(struct world *w);                    /* makes the client */
+void world_connect(struct world *w);                    /* creates the client */
 const char *world_node_of(const struct kube_object *o); /* index 0; index 1 is the UID */
 unsigned world_count_at(struct world *w, unsigned index, const char *key);
 void world_begin(struct world *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions of an API group that come and go, against a server that serves those it is told to. */
+/* Versions of an API group that appear and disappear. The server serves the versions that the test sets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,14 +18,14 @@ struct world {
         struct fake_server *server;
         struct kube_client *client;
         struct kube_informer *informer;
-        const char *serves; /* "v1beta1 v1beta2", "": not even the group */
-        bool refuses;       /* as a server does that has just started and knows of no right yet */
-        bool page;          /* a load balancer answers, with a page and this status */
+        const char *serves; /* "v1beta1 v1beta2"; "": not even the group */
+        bool refuses;       /* as a server that has just started and has not loaded the roles */
+        bool page;          /* a load balancer answers with a page and this status */
         int page_status;
-        unsigned asked, lists; /* for the group; for lists */
+        unsigned asked, lists; /* requests for the group; lists */
         struct fake_conn *watch;
-        char watched[16], got[16]; /* the versions that the last watch and GET were for */
-        struct buf items;          /* of lists, as the events have made them */
+        char watched[16], got[16]; /* the versions of the last watch and the last GET */
+        struct buf items;          /* the items of a list after the events so far */
         unsigned rv;
         bool watching, synced, changed, deleted, trouble, done, is_current;
         unsigned n_current;
@@ -209,14 +209,14 @@ static void event(struct world *w, const char *type, const char *name, unsigned 
         w->changed = false;
         w->rv = rv;
         if (streq(type, "ADDED"))
-                buf_addf(&w->items, ",%s", object); /* the versions that come later are not told by a list */
+                buf_addf(&w->items, ",%s", object); /* a list does not report later versions */
         fake_chunk(w->watch, line);
         run_until(&w->loop, &w->changed);
 }
 
 /* ---- the first time ---- */
 
-static void the_best_version_is_taken(void **state) {
+static void the_best_version_is_used(void **state) {
         struct world *w = *state;
         get(w, 1);
         run_until(&w->loop, &w->done);
@@ -230,7 +230,7 @@ static void the_best_version_is_taken(void **state) {
         assert_int_equal(w->n_told, 2);
         assert_int_equal(w->asked, 1);
         assert_string_equal(kube_resource_api(w->client), "v1beta2");
-        discover(w); /* known: told in a later turn all the same */
+        discover(w); /* the version is known: fn is still called in a later turn */
         assert_int_equal(w->asked, 1);
         get(w, 1);
         run_until(&w->loop, &w->done);
@@ -248,7 +248,7 @@ static void a_group_without_known_versions_is_reported_and_retried(void **state)
                                              "v1beta2, v1beta1)");
         w->told = false;
         w->serves = "v1alpha3 v1";
-        run_until(&w->loop, &w->told); /* nobody here has asked again */
+        run_until(&w->loop, &w->told); /* the test has not asked again */
         assert_int_equal(w->told_err.kind, ERR_NONE);
         assert_int_equal(w->n_told, 2);
         assert_int_equal(w->asked, 2);
@@ -262,7 +262,7 @@ static void a_refused_discovery_is_reported_and_retried(void **state) {
         assert_int_equal(w->told_err.kind, ERR_DENIED);
         w->told = false;
         w->refuses = false;
-        run_until(&w->loop, &w->told); /* nobody here has asked again */
+        run_until(&w->loop, &w->told); /* the test has not asked again */
         assert_int_equal(w->told_err.kind, ERR_NONE);
         assert_int_equal(w->asked, 2);
 }
@@ -290,7 +290,7 @@ static void a_page_does_not_mean_that_there_is_no_version(void **state) {
         assert_int_equal(w->n_told, 1);
 }
 
-static void who_went_is_not_told(void **state) {
+static void a_caller_that_undid_its_discovery_is_not_called(void **state) {
         struct world *w = *state;
         kube_discover(w->client, &kube_resource_claims, on_known, w);
         kube_undiscover(w->client, &kube_resource_claims, on_known, w);
@@ -306,7 +306,7 @@ static void free_client(void *u, const struct err *e) {
         w->client = NULL;
 }
 
-static void freed_from_inside(void **state) {
+static void a_callback_may_free_the_client(void **state) {
         struct world *w = *state;
         kube_discover(w->client, &kube_resource_claims, free_client, w);
         kube_discover(w->client, &kube_resource_claims, on_known, w);
@@ -341,7 +341,7 @@ static void an_informer_continues_with_the_new_version(void **state) {
         for (unsigned i = 0; i < ARRAY_LEN(steps); i++) {
                 char name[16];
                 w->serves = steps[i];
-                fake_close(w->watch); /* an API server with other flags is another process */
+                fake_close(w->watch); /* an API server with other flags is a new process */
                 RUN_UNTIL(&w->loop, !w->is_current);
                 run_until(&w->loop, &w->is_current);
                 assert_string_equal(w->watched, expected[i]);
@@ -388,11 +388,12 @@ static void an_absent_server_changes_nothing(void **state) {
                 event(w, "MODIFIED", "n", 21 + (unsigned)i);
         }
         assert_false(w->deleted);
-        assert_int_equal(w->lists, 1 + ARRAY_LEN(statuses)); /* each proves that the cache is current again */
+        assert_int_equal(w->lists,
+                         1 + ARRAY_LEN(statuses)); /* each list proves that the cache is current again */
 }
 
-/* However many are refused, the group is asked once a second at most. */
-static void doubts_do_not_add_up(void **state) {
+/* However many requests are rejected, the group is queried at most once a second. */
+static void many_rejected_requests_cause_one_query(void **state) {
         struct world *w = *state;
         unsigned n = 0;
         discover(w);
@@ -418,17 +419,17 @@ static void doubts_do_not_add_up(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                T(the_best_version_is_taken),
+                T(the_best_version_is_used),
                 T(a_group_without_known_versions_is_reported_and_retried),
                 T(a_refused_discovery_is_reported_and_retried),
                 T(a_page_does_not_mean_that_there_is_no_version),
-                T(who_went_is_not_told),
-                T(freed_from_inside),
+                T(a_caller_that_undid_its_discovery_is_not_called),
+                T(a_callback_may_free_the_client),
                 T(a_call_goes_to_the_new_version),
                 T(an_informer_continues_with_the_new_version),
                 T(a_list_that_is_not_served_discovers_too),
                 T(an_absent_server_changes_nothing),
-                T(doubts_do_not_add_up),
+                T(many_rejected_requests_cause_one_query),
         };
         return cmocka_run_group_tests_name("discovery", tests, NULL, NULL);
 }

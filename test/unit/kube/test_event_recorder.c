@@ -18,16 +18,16 @@ struct world {
         struct fake_server *server;
         struct kube_client *client;
         struct event_recorder *r;
-        struct fake_conn *waiting; /* the request that is not answered yet */
+        struct fake_conn *waiting; /* the request without an answer */
         bool hold;
         unsigned creates, patches, want_creates;
-        bool enough; /* creates have come */
+        bool enough; /* enough creates have arrived */
         int patch_status, create_status;
         char method[16], path[512], body[8192];
         bool flushed;
 };
 
-/* status 0: as asked for. */
+/* status 0: the normal answer. */
 static void answer(struct fake_conn *c, const struct fake_request *r, int status) {
         const char *name = strrchr(r->path, '/') + 1;
         _cleanup_(freep) char *event = xasprintf("{\"kind\":\"Event\",\"metadata\":{\"name\":\"%s\"}}", name);
@@ -140,7 +140,7 @@ static void test_repetition_counts_up_by_patch(void **state) {
         assert_true(w->creates == 4 && w->patches == 1);
 }
 
-static void test_one_write_in_flight_a_series(void **state) {
+static void test_one_write_in_flight_per_series(void **state) {
         struct world *w = *state;
         w->hold = true;
         for (int i = 0; i < 10; i++)
@@ -155,7 +155,7 @@ static void test_one_write_in_flight_a_series(void **state) {
         assert_true(fake_has(w->body, "\"count\":10}"));
 }
 
-static void test_event_that_the_server_forgot_is_made_again(void **state) {
+static void test_event_that_the_server_deleted_is_recreated(void **state) {
         struct world *w = *state;
         event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
         flush(w);
@@ -166,7 +166,7 @@ static void test_event_that_the_server_forgot_is_made_again(void **state) {
         assert_true(fake_has(w->body, "\"count\":2}"));
 }
 
-static void test_refused_event_is_given_up(void **state) {
+static void test_rejected_event_is_dropped(void **state) {
         struct world *w = *state;
         event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
         flush(w);
@@ -204,7 +204,7 @@ static void test_an_event_waits_for_a_server_that_is_down(void **state) {
         fake_server_kill(w->server);
         for (int i = 0; i < 3; i++)
                 event_record(w->r, &node, EVENT_WARNING, "HostIMEXDown", "x");
-        run_for(&w->loop, 2500); /* longer than the client tries by itself */
+        run_for(&w->loop, 2500); /* longer than the client retries without the recorder */
         fake_server_free(w->server);
         w->server = fake_server_new(&w->loop, port, on_request, w);
         run_until(&w->loop, &w->enough);
@@ -213,7 +213,7 @@ static void test_an_event_waits_for_a_server_that_is_down(void **state) {
         assert_true(fake_has(w->body, "\"count\":3}"));
 }
 
-/* An API server that has no time says 504, and may have written the Event all the same. */
+/* An API server without time answers 504, and may still have written the Event. */
 /* failure: the API server answers an Event with 504 -> it is retried without a duplicate */
 static void test_an_event_that_timed_out_is_retried(void **state) {
         struct world *w = *state;
@@ -244,11 +244,11 @@ static void test_waiting_events_are_bounded(void **state) {
         w->server = fake_server_new(&w->loop, port, on_request, w);
         run_until(&w->loop, &w->enough);
         flush(w);
-        assert_int_equal(w->creates, 1000); /* the newest */
+        assert_int_equal(w->creates, 1000); /* the newest ones */
         assert_true(fake_has(w->body, "\"name\":\"cd-149"));
 }
 
-static void test_create_whose_answer_was_lost_is_no_failure(void **state) {
+static void test_create_with_a_lost_answer_is_not_a_failure(void **state) {
         struct world *w = *state;
         w->create_status = 409;
         event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
@@ -259,7 +259,7 @@ static void test_create_whose_answer_was_lost_is_no_failure(void **state) {
         assert_true(fake_has(w->body, "\"count\":2}"));
 }
 
-static void test_a_server_that_hangs_is_given_few_at_a_time(void **state) {
+static void test_a_hanging_server_gets_few_requests_at_a_time(void **state) {
         struct world *w = *state;
         w->hold = true;
         for (int i = 0; i < 20; i++)
@@ -301,16 +301,16 @@ int main(void) {
                 T(test_event),
                 T(test_cluster_scoped_goes_to_default),
                 T(test_repetition_counts_up_by_patch),
-                T(test_one_write_in_flight_a_series),
-                T(test_event_that_the_server_forgot_is_made_again),
-                T(test_refused_event_is_given_up),
+                T(test_one_write_in_flight_per_series),
+                T(test_event_that_the_server_deleted_is_recreated),
+                T(test_rejected_event_is_dropped),
                 T(test_burst_about_one_object_is_limited),
                 T(test_many_series_and_objects_are_bounded),
                 T(test_an_event_waits_for_a_server_that_is_down),
                 T(test_an_event_that_timed_out_is_retried),
                 T(test_waiting_events_are_bounded),
-                T(test_create_whose_answer_was_lost_is_no_failure),
-                T(test_a_server_that_hangs_is_given_few_at_a_time),
+                T(test_create_with_a_lost_answer_is_not_a_failure),
+                T(test_a_hanging_server_gets_few_requests_at_a_time),
                 T(test_long_texts),
                 T(test_flush_has_a_limit),
         };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call on the way to a configuration fails once: nothing of the key and the token is left, and the error
- * names the file. */
+/* Each call while a configuration is loaded fails once: no copy of the key or the token remains, and the
+ * error names the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static int load(void *u, struct err *e) {
 
 static void kubeconfig_that_cannot_be_read_is_named(void **state) {
         assert_in_range(faults_each(&(struct faults){ .op = load, .names = dir }), 9,
-                        60); /* four files, and the parser */
+                        60); /* for four files and the parser */
 }
 
 static int in_cluster(void *u, struct err *e) {
@@ -67,7 +67,7 @@ static void account(void *u, const char *call, bool worked) {
 
 static void service_account_that_cannot_be_read_is_named(void **state) {
         unsigned survived = 0;
-        /* Without the file that names our namespace, it is "default". */
+        /* If the file with our namespace cannot be read, the namespace is "default". */
         const struct faults f = { .op = in_cluster,
                                   .check = account,
                                   .u = &survived,

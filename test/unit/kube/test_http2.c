@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP client over TLS and HTTP/2: whom it trusts, and many streams on one connection. */
+/* The HTTP client with TLS and HTTP/2: the authorities that it trusts, and many streams on one connection. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ struct one {
         uint64_t hash;
 };
 
-/* gzip -9n: {"ok":true}, and 20,000 times the letter x */
+/* gzip -9n of {"ok":true}, and of 20,000 times the letter x */
 static const char packed[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\xca\xcf\x56\xb2"
                              "\x2a\x29\x2a\x4d\xad\x05\x00\x90\x5f\xd4\xa7\x0b\x00\x00\x00";
 static const char packed_bomb[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00"
@@ -182,7 +182,7 @@ static void test_another_authority(void **state) {
                                "is checked with the authority in the configuration: add the authority"));
 }
 
-static void test_system_roots_do_not_know_it(void **state) {
+static void test_system_roots_do_not_contain_it(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
         connect_with(w, (struct http_client_options){ 0 });
@@ -247,7 +247,7 @@ static void test_cancel_resets_one_stream_only(void **state) {
         serve(w);
         open_streams(w, 5);
         http_cancel(w->calls[2].call);
-        /* libcurl 7.88 sends the reset with the next frame only. */
+        /* libcurl 7.88 sends the reset together with the next frame. */
         run_until(&w->loop, &get(w, 30, "/x", 5000)->done);
         assert_int_equal(fake_h2_resets(w->server), 1);
         unsigned gone = 0;
@@ -274,8 +274,8 @@ static void test_cancel_while_connecting(void **state) {
         assert_false(w->calls[0].done || w->calls[1].failed);
 }
 
-/* More at once, again and again over the same connection, than any buffer of libcurl's holds. */
-static void test_many_large_answers_come_whole(void **state) {
+/* Repeatedly more data at once over one connection than any buffer of libcurl holds. */
+static void test_many_large_answers_are_complete(void **state) {
         struct world *w = *state;
         uint64_t hash = str_fnv64(w->big, BIG);
         serve(w);
@@ -296,9 +296,9 @@ static void test_many_large_answers_come_whole(void **state) {
         assert_int_equal(fake_h2_accepted(w->server), 1);
 }
 
-/* Lists are an order of magnitude smaller on the wire; what is collected is measured as it is used. */
+/* Compressed lists are an order of magnitude smaller. The limit applies to the uncompressed size. */
 /* failure: a compressed answer is very large when unpacked -> it is refused */
-static void test_packed_answers(void **state) {
+static void test_compressed_answers(void **state) {
         struct world *w = *state;
         serve(w);
         run_until(&w->loop, &get(w, 0, "/packed", 5000)->done);
@@ -314,7 +314,7 @@ static void test_packed_answers(void **state) {
         assert_true(o->failed);
         assert_int_equal(o->err.kind, ERR_INVALID);
         assert_non_null(strstr(o->err.msg, "larger than 5000 bytes"));
-        stream(w, 2); /* whose events must not wait for a packer's buffer */
+        stream(w, 2); /* its events must not wait in a compressor's buffer */
         run_until(&w->loop, &w->calls[2].headed);
 }
 
@@ -333,7 +333,7 @@ static void test_goaway_leaves_running_streams(void **state) {
         assert_int_equal(w->n_done, 1);
 }
 
-static void test_silent_connection_is_given_up(void **state) {
+static void test_silent_connection_is_dropped(void **state) {
         struct world *w = *state;
         serve_impatiently(w, 80);
         open_streams(w, 2);
@@ -347,7 +347,7 @@ static void test_silent_connection_is_given_up(void **state) {
         assert_int_equal(fake_h2_accepted(w->server), 2);
 }
 
-static void test_time_out_of_one_call_on_a_living_connection(void **state) {
+static void test_time_out_of_one_call_keeps_a_connection_that_delivers(void **state) {
         struct world *w = *state;
         serve(w);
         open_streams(w, 2);
@@ -376,7 +376,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(test_trusted),
                 T(test_another_authority),
-                T(test_system_roots_do_not_know_it),
+                T(test_system_roots_do_not_contain_it),
                 T(test_another_name),
                 T(test_server_name),
                 T(test_client_certificate),
@@ -384,13 +384,13 @@ int main(void) {
                 T(test_streams_share_one_connection),
                 T(test_cancel_resets_one_stream_only),
                 T(test_cancel_while_connecting),
-                T(test_many_large_answers_come_whole),
-                T(test_packed_answers),
+                T(test_many_large_answers_are_complete),
+                T(test_compressed_answers),
                 T(test_goaway_leaves_running_streams),
-                T(test_silent_connection_is_given_up),
-                T(test_time_out_of_one_call_on_a_living_connection),
+                T(test_silent_connection_is_dropped),
+                T(test_time_out_of_one_call_keeps_a_connection_that_delivers),
                 T(test_free_with_streams),
         };
-        signal(SIGPIPE, SIG_IGN); /* for the server: clients here leave in the middle */
+        signal(SIGPIPE, SIG_IGN); /* for the server: clients in this test disconnect early */
         return cmocka_run_group_tests_name("http2", tests, NULL, NULL);
 }

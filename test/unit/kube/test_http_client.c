@@ -125,7 +125,7 @@ static void stream(struct world *w, struct answer *a, const char *path) {
                                                                 .u = a });
 }
 
-/* Remembers the request and answers by its path. */
+/* Stores the request, and answers by its path. */
 static void usual(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         w->last = c;
@@ -222,8 +222,8 @@ static void test_time_out(void **state) {
         assert_int_equal(w->a.err.kind, ERR_RETRY);
 }
 
-/* A server that is silent to one call is silent to all: the connection goes, and with it the streams that
- * would wait for ever. */
+/* A server that is silent to one call is silent to all: the connection is closed together with the streams,
+ * which otherwise would wait forever. */
 static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         struct world *w = *state;
         serve_impatiently(w, usual, 80);
@@ -246,8 +246,8 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         assert_int_equal(fake_server_accepted(w->server), accepted + 1);
 }
 
-/* A slow server is no dead one: what one call has waited for is not silence long enough, and the streams go
- * on, though nobody has heard anything since long before. */
+/* A slow server is not dead: the wait of one call is too short a silence. The streams continue, although no
+ * data has arrived for a long time. */
 /* failure: one request times out -> watches on its connection continue */
 static void test_one_short_timeout_closes_no_connection(void **state) {
         struct world *w = *state;
@@ -285,7 +285,7 @@ static int own_socket(const struct world *w) {
         return found;
 }
 
-/* Our own sockets; the wake-up pairs that libcurl makes by itself are closed where programs are started. */
+/* Our own sockets. The wake-up pairs that libcurl creates are closed where programs are started. */
 static void test_connection_is_closed_on_exec(void **state) {
         struct world *w = *state;
         serve(w, usual);
@@ -294,7 +294,7 @@ static void test_connection_is_closed_on_exec(void **state) {
         assert_true(fcntl(own_socket(w), F_GETFD) & FD_CLOEXEC);
 }
 
-/* The kernel may have given our end the port 50000, where nvidia-imex listens. */
+/* The kernel may have chosen port 50000 for our end, where nvidia-imex listens. */
 /* failure: our own connection got the port of nvidia-imex -> nvidia-imex can still listen on it */
 static void test_the_port_of_a_connection_can_be_listened_on(void **state) {
         struct world *w = *state;
@@ -409,7 +409,7 @@ static void test_cancel_from_inside_data(void **state) {
         run_until(&w->loop, &w->a.headed);
         fake_chunk(w->last, "one\n");
         run_until(&w->loop, &w->a.got_data);
-        RUN_UNTIL(&w->loop, !fake_is_open(w->last)); /* HTTP/1.1 has no other way */
+        RUN_UNTIL(&w->loop, !fake_is_open(w->last)); /* HTTP/1.1 has no other way to cancel */
         run_for(&w->loop, 20);
         assert_false(w->a.done);
 }
@@ -516,7 +516,7 @@ static void test_free_with_calls_in_progress(void **state) {
         assert_false(w->a.done || w->b.done);
 }
 
-static void test_reconnect_tells_in_a_later_turn(void **state) {
+static void test_reconnect_reports_in_a_later_turn(void **state) {
         struct world *w = *state;
         serve(w, usual);
         get(w, &w->a, "/silent");
@@ -543,7 +543,7 @@ static void test_server_comes_back(void **state) {
         assert_false(w->a.failed);
 }
 
-static void test_addresses_that_are_none(void **state) {
+static void test_invalid_addresses(void **state) {
         static const char *const bad[] = { "", "nonsense", "ftp://x", "https://" };
         struct world *w = *state;
         struct err e;
@@ -587,9 +587,9 @@ int main(void) {
                 T(test_free_from_inside_data),
                 T(test_free_from_inside_done),
                 T(test_free_with_calls_in_progress),
-                T(test_reconnect_tells_in_a_later_turn),
+                T(test_reconnect_reports_in_a_later_turn),
                 T(test_server_comes_back),
-                T(test_addresses_that_are_none),
+                T(test_invalid_addresses),
         };
         return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

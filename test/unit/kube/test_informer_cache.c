@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of an object an informer keeps, finds and tells. */
+/* Which version of an object an informer keeps, finds and reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void test_two_indexes(void **state) {
         assert_null(kube_informer_first_at(w->informer, 1, "uid-b"));
 }
 
-static void test_undecodable_object_is_skipped_and_told_once(void **state) {
+static void test_undecodable_object_is_skipped_and_reported_once(void **state) {
         struct world *w = *state;
         const char *bad = "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},"
                           "\"spec\":{\"weight\":\"heavy\"}}";
@@ -58,7 +58,7 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         world_wait_for_watch(w, 2);
         assert_int_equal(w->n_undecodable, 1);
 
-        /* A new version is told again; the good version of an object stays when a bad one follows. */
+        /* A new version is reported again. If a bad version follows a good one, the good one stays. */
         fake_chunk(w->api.watch,
                    "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
                    "\"bad\",\"resourceVersion\":"
@@ -105,7 +105,7 @@ static void hold(struct world *w) {
                 w->held = kube_object_ref(kube_informer_get(w->informer, "ns", "a"));
 }
 
-static void test_objects_live_as_long_as_they_are_held(void **state) {
+static void test_objects_live_as_long_as_they_are_referenced(void **state) {
         struct world *w = *state;
         w->on_changed = hold;
         w->api.pages[0] = LIST("10", ITEM("a", "3", "n1"));
@@ -117,7 +117,7 @@ static void test_objects_live_as_long_as_they_are_held(void **state) {
         assert_string_equal(world_node_of(w->held), "n1");
 }
 
-/* ---- learning from answers ---- */
+/* ---- answers to our own writes ---- */
 
 static void learn(struct world *w, const char *text) {
         yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
@@ -128,16 +128,16 @@ static void learn(struct world *w, const char *text) {
         yyjson_doc_free(doc);
 }
 
-static void test_learn_is_seen_at_once_and_told_once(void **state) {
+static void test_answer_is_visible_at_once_and_reported_once(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         learn(w, ITEM("a", "11", "n1"));
         assert_non_null(kube_informer_get(w->informer, "ns", "a"));
         run_until(&w->loop, &w->changed);
-        pod_event(&w->api, "ADDED", "a", 11, "n1"); /* the same again by the watch */
+        pod_event(&w->api, "ADDED", "a", 11, "n1"); /* the watch delivers it again */
         pod_event(&w->api, "MODIFIED", "a", 12, "n2");
         world_wait_for_log(w, "+a@11 ~a@11>12 ");
-        learn(w, ITEM("a", "11", "n1")); /* older than what is there */
+        learn(w, ITEM("a", "11", "n1")); /* older than the cached version */
         run_for(&w->loop, 20);
         assert_string_equal(buf_str(&w->log), "+a@11 ~a@11>12 ");
 }
@@ -149,7 +149,7 @@ static void test_a_learned_object_outlives_an_older_event(void **state) {
         pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
         learn(w, ITEM("a", "15", "n2"));
-        pod_event(&w->api, "MODIFIED", "a", 13, "n3"); /* on its way before our write */
+        pod_event(&w->api, "MODIFIED", "a", 13, "n3"); /* sent before our write */
         pod_event(&w->api, "MODIFIED", "a", 15, "n2");
         pod_event(&w->api, "MODIFIED", "a", 16, "n4");
         world_wait_for_log(w, "+a@11 ~a@11>15 ~a@15>16 ");
@@ -180,7 +180,7 @@ static void test_learned_object_that_was_recreated_survives_the_old_deletion(voi
         world_wait_for_log(w, "+a@11 ~a@11>15 +b@16 ");
 }
 
-static void test_learned_object_that_does_not_belong_goes(void **state) {
+static void test_learned_object_that_does_not_match_is_removed(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         learn(w, ITEM("a", "11", "n1"));
@@ -189,7 +189,7 @@ static void test_learned_object_that_does_not_belong_goes(void **state) {
         world_wait_for_log(w, "+a@11 -a@11 ");
 }
 
-static void test_learn_ignores_what_is_no_object(void **state) {
+static void test_answers_without_an_object_are_ignored(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         kube_informer_answer(w->informer, NULL);
@@ -214,12 +214,12 @@ static void test_our_own_deletion_is_visible_at_once(void **state) {
         world_begin_watching(w);
         pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
-        learn_deleted(w, "uid-of-another"); /* which had the name before */
+        learn_deleted(w, "uid-of-another"); /* an earlier object with the same name */
         assert_int_equal(kube_informer_count(w->informer), 1);
         learn_deleted(w, "uid-a");
         assert_int_equal(kube_informer_count(w->informer), 0);
         world_wait_for_log(w, "+a@11 -a@11 ");
-        pod_event(&w->api, "DELETED", "a", 12, "n1"); /* the same again by the watch */
+        pod_event(&w->api, "DELETED", "a", 12, "n1"); /* the watch delivers it again */
         pod_event(&w->api, "ADDED", "b", 13, "n1");
         world_wait_for_log(w, "+a@11 -a@11 +b@13 ");
 }
@@ -244,16 +244,16 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
                 T(test_two_indexes),
-                T(test_undecodable_object_is_skipped_and_told_once),
+                T(test_undecodable_object_is_skipped_and_reported_once),
                 T(test_object_without_a_name),
                 T(test_keep),
-                T(test_objects_live_as_long_as_they_are_held),
-                T(test_learn_is_seen_at_once_and_told_once),
+                T(test_objects_live_as_long_as_they_are_referenced),
+                T(test_answer_is_visible_at_once_and_reported_once),
                 T(test_a_learned_object_outlives_an_older_event),
                 T(test_deleted_object_is_not_revived),
                 T(test_learned_object_that_was_recreated_survives_the_old_deletion),
-                T(test_learned_object_that_does_not_belong_goes),
-                T(test_learn_ignores_what_is_no_object),
+                T(test_learned_object_that_does_not_match_is_removed),
+                T(test_answers_without_an_object_are_ignored),
                 T(test_our_own_deletion_is_visible_at_once),
                 T(test_learn_from_inside_changed),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When an informer says that its cache is current, and when it lists again for that. In virtual time
+/* When an informer reports that its cache is current, and when it lists again for that. In virtual time
  * (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void two_pages(struct pod_server *s, struct fake_conn *c, const struct fa
                                             : PAGE("10", "next", ITEM("a", "1", "n1")));
 }
 
-/* Two pages of one object. */
+/* Two pages with one object each. */
 static void begin_with_a_long_list(struct world *w) {
         w->o.limit = 1;
         w->api.answer_list = two_pages;
@@ -39,7 +39,7 @@ static void begin_with_a_long_list(struct world *w) {
         world_wait_for_log(w, "+a@1 +b@2 current ");
 }
 
-static void a_list_is_the_proof_behind_which_a_watch_begins(void **state) {
+static void a_cache_is_current_after_a_list_and_an_accepted_watch(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         world_wait_for_log(w, "current ");
@@ -58,7 +58,7 @@ static void a_short_list_is_repeated(void **state) {
         assert_int_equal(w->api.n_watches, 3);
 }
 
-/* Who is refused the watch alone is not answered by lists. */
+/* If only the watch is refused, lists do not replace it. */
 /* failure: only the watch is refused -> no lists are made until it is accepted */
 static void nothing_is_listed_before_a_watch_is_accepted(void **state) {
         struct world *w = *state;
@@ -72,7 +72,7 @@ static void nothing_is_listed_before_a_watch_is_accepted(void **state) {
         assert_int_equal(w->api.n_lists, 2);
 }
 
-/* One every minute, as the API server sends them. */
+/* One bookmark every minute, as the API server sends them. */
 static void live_for(struct world *w, unsigned seconds) {
         for (unsigned s = 0; s < seconds; s++) {
                 run_for(&w->loop, 1000);
@@ -86,7 +86,7 @@ static unsigned asked_seconds(const struct world *w) {
 }
 
 /* failure: a watch ends at its time limit -> it is resumed without a list */
-static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
+static void a_watch_that_ended_at_its_time_limit_is_resumed(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         live_for(w, asked_seconds(w));
@@ -96,7 +96,7 @@ static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
         world_wait_for_log(w, "current ");
 }
 
-/* As of an API server that shuts down: it may come back with the data of a backup. */
+/* As with an API server that shuts down: it may return with the data of a backup. */
 /* failure: a watch ends early -> a new list is made before the cache counts as current */
 static void a_watch_that_ended_early_is_followed_by_a_list(void **state) {
         struct world *w = *state;
@@ -115,7 +115,7 @@ static void a_bookmark_does_not_make_a_cache_current(void **state) {
         fake_close(w->api.watch);
         world_wait_for_watch(w, 2);
         assert_string_equal(w->api.watch_rv, "10");
-        pod_event(&w->api, "DELETED", "b", 11, "n1"); /* what comes is taken at once */
+        pod_event(&w->api, "DELETED", "b", 11, "n1"); /* events are applied at once */
         pod_bookmark(&w->api, 15);
         world_wait_for_log(w, "+a@1 +b@2 current stale -b@2 ");
         assert_false(kube_informer_current(w->informer));
@@ -148,10 +148,10 @@ static void a_silence_is_followed_by_a_list(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, world_tear_down)
-                T(a_list_is_the_proof_behind_which_a_watch_begins),
+                T(a_cache_is_current_after_a_list_and_an_accepted_watch),
                 T(a_short_list_is_repeated),
                 T(nothing_is_listed_before_a_watch_is_accepted),
-                T(a_watch_that_ended_when_its_time_was_over_is_resumed),
+                T(a_watch_that_ended_at_its_time_limit_is_resumed),
                 T(a_watch_that_ended_early_is_followed_by_a_list),
                 T(a_bookmark_does_not_make_a_cache_current),
                 T(a_long_list_is_made_at_most_once_a_minute),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An informer whom the server asks for more patience, or tells more at once, than it has. In virtual time
- * (world/clock.c). */
+/* An informer whose server asks for long waits, or sends large answers. In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +40,7 @@ static void a_page_for_an_hour(struct pod_server *s, struct fake_conn *c) {
         refuse(s, c, 503, "Retry-After: 3600\r\n", "back soon");
 }
 
-/* Milliseconds between a refusal and the next. */
+/* Milliseconds between a refusal and the next one. */
 static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct pod_server *, struct fake_conn *)) {
         w->api.refuse_watch = refuse_watch;
         w->api.n_watch_failures = 2;
@@ -52,7 +51,7 @@ static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct pod_ser
         return refused_ms[1] - refused_ms[0];
 }
 
-/* Blind for an hour is worse than a request a minute. */
+/* A request a minute is better than an hour without a watch. */
 /* failure: the API server sends Retry-After: 3600 -> a watch waits at most a minute */
 static void a_watch_waits_a_minute_at_most(void **state) {
         assert_in_range(pause_after(*state, busy_for_an_hour), MINUTE_MS, MINUTE_MS + 2000);
@@ -92,8 +91,8 @@ static void on_answered(void *u, yyjson_val *obj, const struct err *e) {
         n_answered += !e;
 }
 
-/* A watch without headers, a request that the server works on for a while, and others that it answers each
- * five seconds, or none. */
+/* One watch without headers, a request that the server works on for a while, and others that it answers every
+ * five seconds, or no others. */
 static void one_watch_hangs(struct world *w, bool others) {
         n_cut = n_answered = 0;
         w->api.hung = true;
@@ -132,7 +131,7 @@ static void a_watch_without_headers_leaves_other_requests_alone(void **state) {
 }
 
 /* failure: the API server answers nothing on a connection -> the connection is replaced */
-static void a_server_that_is_silent_to_all_loses_its_connection(void **state) {
+static void a_server_that_answers_nothing_loses_its_connection(void **state) {
         struct world *w = *state;
         one_watch_hangs(w, false);
         assert_true(n_cut > 0);
@@ -144,7 +143,7 @@ enum { OBJECTS = 3 };
 static size_t object_bytes;
 static char limits[256];
 
-/* As many as are asked for, each with an annotation of object_bytes. */
+/* As many objects as requested, each with an annotation of object_bytes. */
 static void large_objects(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         _cleanup_(buf_done) struct buf list = BUF_INIT(256 * MiB);
         const char *limit = fake_query(r, "limit");
@@ -183,7 +182,7 @@ static void begin_with(struct world *w, size_t bytes) {
 /* failure: a page of a list is too large -> the page size is halved */
 static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         struct world *w = *state;
-        begin_with(w, 12 * MiB); /* three are 36 MiB */
+        begin_with(w, 12 * MiB); /* three of them are 36 MiB */
         RUN_UNTIL(&w->loop, w->api.watching);
         assert_string_equal(limits, "4 2 2 ");
         assert_int_equal(kube_informer_count(w->informer), OBJECTS);
@@ -207,7 +206,7 @@ int main(void) {
                 T(a_page_delays_a_watch_by_ten_seconds),
                 T(a_page_that_is_too_large_is_requested_in_halves),
                 T(a_watch_without_headers_leaves_other_requests_alone),
-                T(a_server_that_is_silent_to_all_loses_its_connection),
+                T(a_server_that_answers_nothing_loses_its_connection),
                 T(one_object_that_is_too_large_is_reported),
         };
         return cmocka_run_group_tests_name("informer_limits", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Informers when etcd has been restored from a backup, without --bump-revision: the server's versions begin
- * again below those that were seen, and no watch shows that (pod_event() follows the API server's rule). In
- * virtual time (world/clock.c). */
+/* Informers after etcd was restored from a backup without --bump-revision: the server's versions continue
+ * from a value below those that were seen, and no watch shows that (pod_event() follows the API server's
+ * rule). In virtual time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,14 +13,14 @@
 
 enum { LATEST_S = 180 };
 
-/* Of the history before: version 1200, and a@1150. */
+/* The earlier history has version 1200, and a@1150. */
 static void begin(struct world *w) {
         w->api.pages[0] = LIST("1200", ITEM("a", "1150", "n1"));
         world_begin_watching(w);
         world_wait_for_log(w, "+a@1150 ");
 }
 
-/* The API server is started again with the backup. */
+/* The API server is restarted with the backup. */
 static void restore(struct world *w, const char *list) {
         unsigned n = w->api.n_watches;
         w->api.pages[0] = list;
@@ -52,7 +52,7 @@ static void a_watch_from_ahead_of_the_server_is_silent_until_the_list(void **sta
         world_wait_for_log(w, "+a@1150 ~a@1150>1001 ~a@1001>1003 ");
 }
 
-/* Then events come as usual, and only the list shows what happened below the old version. */
+/* Then events come as usual, and only the list shows the changes below the old version. */
 /* failure: after a restore new versions pass the old ones -> a list still corrects the cache */
 static void the_counter_passes_the_old_version_before_the_list(void **state) {
         struct world *w = *state;
@@ -63,7 +63,7 @@ static void the_counter_passes_the_old_version_before_the_list(void **state) {
         world_wait_for_log(w, "+a@1150 +b@1250 ");
         for (unsigned s = 0; s < LATEST_S && w->api.n_lists < 2; s++) {
                 run_for(&w->loop, 1000);
-                pod_bookmark(&w->api, 1300 + s); /* nothing is silent */
+                pod_bookmark(&w->api, 1300 + s); /* the watch is not silent */
         }
         assert_int_equal(w->api.n_lists, 2);
         world_wait_for_watch(w, 3);
@@ -80,7 +80,7 @@ static void an_object_that_the_restored_etcd_lacks_is_removed(void **state) {
         assert_string_equal(buf_str(&w->log), "+a@1150 -a@1150 ");
 }
 
-/* Somebody between us and the server keeps the watch open. */
+/* A proxy between client and server keeps the watch open. */
 /* failure: a proxy keeps watches open over a restore -> a list corrects the cache */
 static void a_watch_that_does_not_break_is_silent_and_ends_in_a_list(void **state) {
         struct world *w = *state;
@@ -96,9 +96,10 @@ static void answer(struct world *w, const char *text) {
         yyjson_doc_free(doc);
 }
 
-/* Neither kept for its higher version, nor dropped when the watch passes that without an event. */
+/* It is neither kept for its higher version, nor removed when the watch passes that version without an
+ * event. */
 /* failure: a cached answer is of the time before a restore -> the list replaces it */
-static void an_answer_of_the_old_history_gives_way_to_the_list(void **state) {
+static void the_list_replaces_an_answer_of_the_old_history(void **state) {
         struct world *w = *state;
         begin(w);
         answer(w, ITEM("a", "1205", "n3"));
@@ -112,7 +113,7 @@ static void an_answer_of_the_old_history_gives_way_to_the_list(void **state) {
 }
 
 /* failure: after a restore another object has the same version -> it is taken */
-static void another_object_of_the_same_version_is_taken(void **state) {
+static void another_object_with_the_same_version_is_taken(void **state) {
         struct world *w = *state;
         begin(w);
         restore(w, LIST("1300", "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"another\","
@@ -134,7 +135,7 @@ static void second_page_breaks(struct pod_server *s, struct fake_conn *c, const 
         }
 }
 
-/* Its pages may be of two histories. */
+/* Its pages may belong to two histories. */
 /* failure: a list is interrupted by a restore -> it is repeated */
 static void an_interrupted_list_is_repeated(void **state) {
         struct world *w = *state;
@@ -148,7 +149,7 @@ static void an_interrupted_list_is_repeated(void **state) {
         assert_int_equal(w->api.n_lists, 5);
 }
 
-/* The nodes of a cluster do not list together when an API server is started again. */
+/* The nodes of a cluster do not list at the same time after a restart of an API server. */
 static void it_lists_a_while_after_the_watch_was_accepted(void **state) {
         struct world *w = *state;
         begin(w);
@@ -161,7 +162,7 @@ static void it_lists_a_while_after_the_watch_was_accepted(void **state) {
 }
 
 /* failure: watches break again and again -> lists are still made */
-static void watches_that_break_again_and_again_do_not_keep_it_from_listing(void **state) {
+static void watches_that_break_repeatedly_do_not_prevent_lists(void **state) {
         struct world *w = *state;
         begin(w);
         for (unsigned n = 0; n < 9; n++) {
@@ -171,7 +172,7 @@ static void watches_that_break_again_and_again_do_not_keep_it_from_listing(void 
         assert_in_range(w->api.n_lists, 4, 6);
 }
 
-static void a_user_that_saw_it_does_not_wait(void **state) {
+static void a_user_that_noticed_a_restore_gets_a_list_at_once(void **state) {
         struct world *w = *state;
         begin(w);
         restore(w, LIST("1002", ITEM("a", "1001", "n2")));
@@ -180,9 +181,9 @@ static void a_user_that_saw_it_does_not_wait(void **state) {
         assert_int_equal(w->api.n_lists, 2);
 }
 
-/* It answers on no connection that is there. */
+/* It answers on none of the present connections. */
 /* failure: the API server freezes without closing connections -> new connections are made, with a list */
-static void a_frozen_server(void **state) {
+static void a_frozen_server_is_replaced_by_new_connections(void **state) {
         struct world *w = *state;
         begin(w);
         fake_server_freeze(w->api.server);
@@ -198,13 +199,13 @@ int main(void) {
                 T(the_counter_passes_the_old_version_before_the_list),
                 T(an_object_that_the_restored_etcd_lacks_is_removed),
                 T(a_watch_that_does_not_break_is_silent_and_ends_in_a_list),
-                T(an_answer_of_the_old_history_gives_way_to_the_list),
-                T(another_object_of_the_same_version_is_taken),
+                T(the_list_replaces_an_answer_of_the_old_history),
+                T(another_object_with_the_same_version_is_taken),
                 T(an_interrupted_list_is_repeated),
                 T(it_lists_a_while_after_the_watch_was_accepted),
-                T(watches_that_break_again_and_again_do_not_keep_it_from_listing),
-                T(a_user_that_saw_it_does_not_wait),
-                T(a_frozen_server),
+                T(watches_that_break_repeatedly_do_not_prevent_lists),
+                T(a_user_that_noticed_a_restore_gets_a_list_at_once),
+                T(a_frozen_server_is_replaced_by_new_connections),
         };
         return cmocka_run_group_tests_name("informer_restore", tests, NULL, NULL);
 }

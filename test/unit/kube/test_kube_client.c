@@ -23,7 +23,7 @@ struct world {
         struct metrics *metrics;
         struct fake_conn *last;
         char method[16], path[2048], head[4096], body[4096];
-        unsigned calls, failures_first; /* so many answers are `failure` */
+        unsigned calls, failures_first; /* the first failures_first answers are `failure` */
         int failure;
         const char *failure_headers, *failure_body, *answer;
         bool silent;
@@ -248,7 +248,7 @@ static void test_names_cannot_become_paths(void **state) {
         assert_int_equal(w->calls, calls);
 }
 
-/* ---- what is told of requests ---- */
+/* ---- metrics of requests ---- */
 
 static void assert_told(struct world *w, const char *line) {
         struct buf b = BUF_INIT(1 << 20);
@@ -260,7 +260,7 @@ static void assert_told(struct world *w, const char *line) {
         buf_done(&b);
 }
 
-static void test_each_attempt_is_counted_by_what_came_of_it(void **state) {
+static void test_each_attempt_is_counted_by_its_result(void **state) {
         const struct kube_request get = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
         struct world *w = *state;
         w->failures_first = 2;
@@ -278,25 +278,25 @@ static void test_each_attempt_is_counted_by_what_came_of_it(void **state) {
                                          .body = STR("{}") });
         assert_told(w, "nvidia_dra_kube_requests_total{verb=\"patch\",resource=\"computedomains/status\","
                        "code=\"200\"} 1");
-        /* Numbers that no server should send are no series each. */
+        /* Status numbers that no server should send do not create series. */
         w->failures_first = 1;
         w->failure = 999;
         finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_nodes, .name = "n", .attempts = 1 });
         assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"nodes\",code=\"error\"} 1");
 }
 
-static void test_requests_that_wait_are_told_by_lane(void **state) {
+static void test_waiting_requests_are_counted_by_lane(void **state) {
         const struct kube_request get = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
         struct world *w = *state;
         assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"write\"} 0");
         w->silent = true;
-        for (size_t i = 0; i < 40; i++) /* 32 at a time */
+        for (size_t i = 0; i < 40; i++) /* 32 are sent at a time */
                 start(w, get);
         assert_told(w, "nvidia_dra_kube_requests_in_flight{lane=\"read\"} 32");
         assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"read\"} 8");
 }
 
-/* As the API server writes it; %s: further members. */
+/* As the API server writes it; %s: more members. */
 #define STATUS(members)                                                                                      \
         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":"     \
         "\"pods \\\"p\\\" and so on\",\"code\":1" members "}"
@@ -304,7 +304,7 @@ static void test_requests_that_wait_are_told_by_lane(void **state) {
 #define NOT_FOUND(details) STATUS(",\"reason\":\"NotFound\",\"details\":{" details "}")
 #define THE_POD "\"name\":\"p\",\"kind\":\"pods\""
 
-static void test_errors_say_what_may_be_done(void **state) {
+static void test_errors_have_the_kind_of_their_cause(void **state) {
         static const struct {
                 int status;
                 const char *body;
@@ -341,9 +341,9 @@ static void test_errors_say_what_may_be_done(void **state) {
         }
 }
 
-/* What nobody said in Kubernetes' way is trouble and no answer. */
+/* An answer that Kubernetes did not write is a failure, not an answer. */
 /* failure: a page with any status answers -> it counts as a failure, and not as an answer */
-static void test_pages_are_no_answers(void **state) {
+static void test_pages_do_not_count_as_answers(void **state) {
         static const int statuses[] = { 400, 401, 403, 404, 405, 409, 410, 422, 503 };
         static const char *const pages[] = { "404 page not found\n",
                                              "<html><title>404</title></html>",
@@ -389,7 +389,7 @@ static void test_a_404_must_name_the_requested_object(void **state) {
                 { KUBE_DELETE, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
                 { KUBE_MERGE_PATCH, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
                 { KUBE_UPDATE, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
-                /* The subresource may be what is missing. */
+                /* The subresource may be missing. */
                 { KUBE_MERGE_PATCH, "status", NOT_FOUND(THE_POD), ERR_CONFLICT },
                 { KUBE_GET, NULL, NOT_FOUND("\"name\":\"q\",\"kind\":\"pods\""), ERR_RETRY },
                 { KUBE_GET, NULL, NOT_FOUND("\"name\":\"p\",\"kind\":\"nodes\""), ERR_RETRY },
@@ -398,7 +398,7 @@ static void test_a_404_must_name_the_requested_object(void **state) {
                 { KUBE_GET, NULL, REASON("NotFound"), ERR_RETRY },
                 { KUBE_GET, NULL, STATUS(",\"details\":{" THE_POD "}"), ERR_RETRY },
                 { KUBE_LIST, NULL, NOT_FOUND(THE_POD), ERR_RETRY },
-                /* The namespace is what is missing. */
+                /* The namespace is missing. */
                 { KUBE_CREATE, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_NOT_FOUND },
                 { KUBE_APPLY, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_NOT_FOUND },
                 { KUBE_GET, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_RETRY },
@@ -422,7 +422,7 @@ static void test_a_404_must_name_the_requested_object(void **state) {
         }
 }
 
-/* A 200 that is not what was asked for is no answer either. */
+/* Nor is a 200 with other content an answer. */
 /* failure: a 200 contains something else -> it does not count as an answer */
 static void test_a_success_must_be_the_requested_object(void **state) {
         static const struct {
@@ -472,8 +472,8 @@ static void on_other(void *u, yyjson_val *obj, const struct err *e) {
         ++*(unsigned *)u;
 }
 
-/* The first answer of a server that is back calls all who wait: pages are none, or they would call each other
- * for ever. */
+/* The first answer of a server that is back wakes all waiting requests. Pages do not count as answers, or
+ * requests would wake each other forever. */
 /* failure: pages answer while requests wait -> they do not wake other requests */
 static void test_pages_do_not_wake_waiting_requests(void **state) {
         struct world *w = *state;
@@ -489,7 +489,7 @@ static void test_pages_do_not_wake_waiting_requests(void **state) {
                                                               .attempts = UINT_MAX,
                                                               .done = on_other,
                                                               .u = &n });
-        run_for(&w->loop, 1000); /* by their pauses alone: at 0, 100, 300 and 700 ms, less 25 % */
+        run_for(&w->loop, 1000); /* only after their back-off: at 0, 100, 300 and 700 ms, less 25 % */
         assert_in_range(w->calls, 10, 50);
         assert_int_equal(n, 0);
 }
@@ -538,8 +538,8 @@ static void test_retry_after_in_the_status_is_kept(void **state) {
         assert_true(uv_hrtime() - before >= 1000000000U);
 }
 
-/* A maintenance page asks for an hour, and its load balancer does not know when the server is back; that has
- * to be noticed within seconds. */
+/* A maintenance page asks for an hour. Its load balancer does not know when the server is back, which must be
+ * noticed within seconds. */
 static void test_a_page_cannot_ask_for_long(void **state) {
         const struct kube_request asked = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
         static const char status[] = STATUS(",\"reason\":\"ServiceUnavailable\"");
@@ -582,7 +582,7 @@ static void on_retry(void *u, const struct err *e) {
         w->err = *e;
 }
 
-/* 100, 200, 250, 250 ms, ... each +-25 %, whatever it is that may change. */
+/* 100, 200, 250, 250 ms, ... each +-25 %, for each kind of failure that may end. */
 /* failure: the API server keeps failing -> retries have growing delays */
 static void test_retries_have_growing_delays(void **state) {
         static const int statuses[] = { 503, 501, 505, 500, 429, 408, 302, 200 };
@@ -632,23 +632,23 @@ static void test_cancel_in_each_phase(void **state) {
         struct kube_request r = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
 
         kube_cancel(NULL);
-        start(w, r); /* not sent */
+        start(w, r); /* before it is sent */
         kube_cancel(w->call);
         w->silent = true;
-        start(w, r); /* sent */
+        start(w, r); /* after it is sent */
         while (w->calls == 0)
                 uv_run(&w->loop, UV_RUN_ONCE);
         kube_cancel(w->call);
         w->silent = false;
         w->failures_first = 1;
         w->failure = 503;
-        start(w, r); /* in its back-off */
+        start(w, r); /* during its back-off */
         while (w->failures_first)
                 uv_run(&w->loop, UV_RUN_ONCE);
         run_for(&w->loop, 20);
         kube_cancel(w->call);
         r.name = "";
-        start(w, r); /* refused */
+        start(w, r); /* after it is rejected */
         kube_cancel(w->call);
         run_for(&w->loop, 200);
         assert_int_equal(w->n_done, 0);
@@ -698,7 +698,7 @@ static void test_rate(void **state) {
                       (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         while (w->n_done < 6)
                 uv_run(&w->loop, UV_RUN_ONCE);
-        /* two at once, four more at 20 a second */
+        /* two at once, then four more at 20 a second */
         assert_in_range((uv_hrtime() - before) / 1000000, 180, 1000);
 }
 
@@ -722,7 +722,7 @@ static void test_token_file_is_read_again_on_401(void **state) {
         assert_true(w->ok);
         assert_true(fake_has(w->head, "Authorization: Bearer second\r\n"));
 
-        /* Neither an empty file nor one with line breaks inside replaces a token or reaches the wire. */
+        /* Neither an empty file nor one with line breaks replaces a token or is sent to the server. */
         put_token(w, "bad\r\nX-Evil: 1\n");
         w->failures_first = 1;
         finish(w, r);
@@ -741,8 +741,8 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(test_verbs),
                 T(test_names_cannot_become_paths),
-                T(test_errors_say_what_may_be_done),
-                T(test_pages_are_no_answers),
+                T(test_errors_have_the_kind_of_their_cause),
+                T(test_pages_do_not_count_as_answers),
                 T(test_a_404_must_name_the_requested_object),
                 T(test_a_success_must_be_the_requested_object),
                 T(test_pages_do_not_wake_waiting_requests),
@@ -758,8 +758,8 @@ int main(void) {
                 T(test_free_from_inside_done),
                 T(test_free_from_inside_a_refused_call),
                 T(test_many_calls_share_few_connections),
-                T(test_each_attempt_is_counted_by_what_came_of_it),
-                T(test_requests_that_wait_are_told_by_lane),
+                T(test_each_attempt_is_counted_by_its_result),
+                T(test_waiting_requests_are_counted_by_lane),
                 cmocka_unit_test_setup_teardown(test_rate, set_up_slow, tear_down),
                 cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token,
                                                 tear_down),

@@ -92,7 +92,7 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
         kube_config_done(&c);
 }
 
-static void test_data_wins_over_file(void **state) {
+static void test_data_precedes_file(void **state) {
         struct kube_config c;
         struct err e;
         assert_int_equal(
@@ -120,7 +120,7 @@ static void test_json_is_yaml(void **state) {
         kube_config_done(&c);
 }
 
-static void test_refusals_say_why(void **state) {
+static void test_errors_name_the_reason(void **state) {
         static const struct {
                 const char *text, *says;
         } cases[] = {
@@ -199,9 +199,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_inline_data),
                 cmocka_unit_test(test_files_are_relative_to_the_kubeconfig),
-                cmocka_unit_test(test_data_wins_over_file),
+                cmocka_unit_test(test_data_precedes_file),
                 cmocka_unit_test(test_json_is_yaml),
-                cmocka_unit_test(test_refusals_say_why),
+                cmocka_unit_test(test_errors_name_the_reason),
                 cmocka_unit_test(test_missing_file),
                 cmocka_unit_test(test_in_cluster),
         };

@@ -65,7 +65,7 @@ static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
         assert_told(w, "nvidia_dra_kube_requests_total{verb=\"list\",resource=\"pods\",code=\"200\"} 1\n");
 }
 
-/* Only the first: after a 410 the cache may be what is too old. */
+/* Only the first list: after a 410, the API server's cache may be too old. */
 /* failure: the API server's cache is old -> only the first list is read from it */
 static void test_first_list_from_the_cache(void **state) {
         struct world *w = *state;
@@ -73,7 +73,7 @@ static void test_first_list_from_the_cache(void **state) {
         w->o.first_from_cache = true;
         world_begin_watching(w);
         assert_string_equal(w->api.list_path, "/api/v1/pods?resourceVersion=0");
-        pod_event(&w->api, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
+        pod_event(&w->api, "ADDED", "b", 11, "n1"); /* not yet in the API server's cache */
         world_wait_for_log(w, "+a@3 +b@11 ");
         w->api.pages[0] = LIST("20", ITEM("a", "3", "n1"));
         fake_chunk(w->api.watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
@@ -108,7 +108,7 @@ static void test_paging(void **state) {
         assert_int_equal(w->n_synced, 1);
 }
 
-static void test_list_that_outlives_its_history_begins_again(void **state) {
+static void test_list_that_takes_too_long_begins_again(void **state) {
         struct world *w = *state;
         w->api.n_list_failures = 1;
         w->api.list_failure = 410;
@@ -194,8 +194,8 @@ static void test_server_gone_and_back(void **state) {
         assert_int_equal(w->api.n_lists, 1);
 }
 
-/* After a long absence the pauses have grown to 6 s and more; those of a server that answers again are its
- * own. */
+/* After a long absence, the pauses have grown to 6 s and more. When the server answers again, they start
+ * again. */
 static void test_server_that_is_back_and_refuses_at_first(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->api.server);
@@ -207,13 +207,13 @@ static void test_server_that_is_back_and_refuses_at_first(void **state) {
         w->api.n_watch_failures = 4;
         w->api.watch_failure = 403;
         pod_server_start(&w->api, &w->loop, port);
-        /* Up to 8 s until it is asked again, and four pauses from 0.2 s on. */
+        /* Up to 8 s until the next request, and four pauses, beginning with 0.2 s. */
         RUN_UNTIL(&w->loop, w->api.watching);
         assert_int_equal(w->api.n_lists, 1);
 }
 
-/* The token was replaced, and the one that we have is believed no more: the watch begins with the new one, at
- * once. Twice in a row is something else. */
+/* The token was replaced, and the server rejects ours: the watch starts with the new one at once. A second
+ * 401 in a row is reported. */
 /* failure: a watch is refused with 401 -> a new token is tried at once, and a second 401 is reported */
 static void test_401_is_reported_when_a_new_token_does_not_help(void **state) {
         struct world *w = *state;
@@ -240,8 +240,8 @@ static void test_401_is_reported_when_a_new_token_does_not_help(void **state) {
         unlink(path);
 }
 
-/* Each waits out a back-off of its own; the first that gets an answer wakes the others. */
-static void test_all_come_back_together(void **state) {
+/* Each one waits in its own back-off. The first that gets an answer wakes the others. */
+static void test_first_answer_ends_all_back_offs(void **state) {
         struct world *w = *state;
         struct kube_informer *more[7];
         struct kube_call *call;
@@ -280,7 +280,7 @@ static void test_all_come_back_together(void **state) {
                 kube_informer_free(more[i]);
 }
 
-static void test_refusal_is_told_once_and_retried(void **state) {
+static void test_refusal_is_reported_once_and_retried(void **state) {
         struct world *w = *state;
         w->api.n_list_failures = 3;
         w->api.list_failure = 403;
@@ -295,7 +295,7 @@ static void test_refusal_is_told_once_and_retried(void **state) {
 
 static void test_missing_kind_appears(void **state) {
         struct world *w = *state;
-        w->api.n_list_failures = 15; /* three lists, each asked for five times */
+        w->api.n_list_failures = 15; /* three lists, each with five attempts */
         w->api.list_failure = 404;
         world_begin(w);
         run_until(&w->loop, &w->trouble);
@@ -351,7 +351,7 @@ static void test_watch_without_an_answer_takes_another_connection(void **state) 
 }
 
 /* failure: a watch gets the same ERROR event repeatedly -> the cache is listed again only once */
-static void test_error_event_that_comes_again_and_again(void **state) {
+static void test_repeated_error_event(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
         for (unsigned n = 2; n < 5; n++) {
@@ -363,10 +363,10 @@ static void test_error_event_that_comes_again_and_again(void **state) {
         assert_int_equal(w->api.n_lists, 2);
 }
 
-static void test_watch_that_is_a_page_is_no_watch(void **state) {
+static void test_page_does_not_count_as_a_watch(void **state) {
         struct world *w = *state;
         w->api.n_watch_failures = 1;
-        w->api.watch_failure = 200; /* "application/json", and a Status all the same */
+        w->api.watch_failure = 200; /* "application/json", and a Status */
         world_begin_watching(w);
         assert_int_equal(w->api.n_watches, 2);
 }
@@ -505,7 +505,7 @@ int main(void) {
                 T(test_first_list_from_the_cache),
                 T(test_events_cut_anywhere),
                 T(test_paging),
-                T(test_list_that_outlives_its_history_begins_again),
+                T(test_list_that_takes_too_long_begins_again),
                 T(test_resume_from_the_last_version),
                 T(test_watch_that_ends_at_once_backs_off),
                 T(test_history_gone_lists_again_and_reports_the_difference),
@@ -513,13 +513,13 @@ int main(void) {
                 T(test_401_is_reported_when_a_new_token_does_not_help),
                 T(test_server_gone_and_back),
                 T(test_server_that_is_back_and_refuses_at_first),
-                T(test_all_come_back_together),
-                T(test_refusal_is_told_once_and_retried),
+                T(test_first_answer_ends_all_back_offs),
+                T(test_refusal_is_reported_once_and_retried),
                 T(test_missing_kind_appears),
                 T(test_429_on_watch_keeps_the_version),
                 T(test_error_event_other_than_410),
-                T(test_error_event_that_comes_again_and_again),
-                T(test_watch_that_is_a_page_is_no_watch),
+                T(test_repeated_error_event),
+                T(test_page_does_not_count_as_a_watch),
                 T(test_garbage_in_the_stream_lists_again),
                 T(test_watch_without_an_answer_takes_another_connection),
                 T(test_free_at_once),

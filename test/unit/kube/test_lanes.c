@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for whom: a server that answers some requests and lets others hang. */
+/* Which requests wait for which others, with a server that answers some and lets others hang. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +31,9 @@ struct world {
         bool leads, lost, done;
         unsigned n_done, n_failed;
         struct err err;
-        /* of the puller */
+        /* of the user of the bulk lane */
         struct kube_wants_room wants;
-        unsigned next, in_hand, most_in_hand; /* made and not answered */
+        unsigned next, in_hand, most_in_hand; /* in_hand: made and not answered */
 };
 
 static void reply_lease(struct world *w, struct fake_conn *c) {
@@ -102,7 +102,7 @@ static int set_up(void **state) {
         return set_up_with(state, 0, 0);
 }
 
-/* The chart's proportions, ten times as fast. */
+/* The proportions of the chart, ten times as fast. */
 static int set_up_paced(void **state) {
         return set_up_with(state, 2000, 400);
 }
@@ -193,7 +193,7 @@ static void reads_that_hang_do_not_delay_the_lease(void **state) {
         assert_false(w->lost);
 }
 
-static void a_burst_of_writes_does_not_keep_the_lease(void **state) {
+static void a_burst_of_writes_does_not_delay_the_lease(void **state) {
         struct world *w = *state;
         lead(w, 400, 100);
         for (int i = 0; i < 3000; i++)
@@ -202,13 +202,13 @@ static void a_burst_of_writes_does_not_keep_the_lease(void **state) {
         assert_false(w->lost);
 }
 
-/* ---- pulling ---- */
+/* ---- room in the bulk lane ---- */
 
 static void on_pulled(void *u, yyjson_val *obj, const struct err *e) {
         struct world *w = u;
         w->in_hand--;
         on_done(u, obj, e);
-        if (e) { /* it is wanted still */
+        if (e) { /* it must be sent again */
                 w->next--;
                 kube_on_room(w->client, &w->wants);
         }
@@ -237,11 +237,11 @@ static void pull_from(struct world *w, unsigned next) {
         w->next = next;
         w->wants.fn = pull;
         kube_on_room(w->client, &w->wants);
-        assert_int_equal(w->in_hand, 0); /* in a later turn */
+        assert_int_equal(w->in_hand, 0); /* only in a later turn */
 }
 
 /* failure: ten thousand patches are due -> the Lease is renewed in time */
-static void ten_thousand_patches_leave_the_lease_and_are_fresh(void **state) {
+static void ten_thousand_patches_do_not_delay_the_lease_and_are_current(void **state) {
         struct world *w = *state;
         lead(w, 1000, 200);
         pull_from(w, 0);
@@ -269,8 +269,7 @@ static void room_is_what_can_be_sent_at_once(void **state) {
         assert_int_equal(kube_room(w->client), 0);
 }
 
-/* Nobody's body is made while the server is away; the lane asks again by one request at a time of its
- * back-off. */
+/* No body is made while the server is unreachable. The lane retries with one request after each back-off. */
 static void an_absent_server_has_no_room(void **state) {
         struct world *w = *state;
         w->away = true;
@@ -279,17 +278,17 @@ static void an_absent_server_has_no_room(void **state) {
         assert_int_equal(kube_room(w->client), 0);
         run_for(&w->loop, 1000);
         assert_true(kube_away(&w->err));
-        /* With all that may be in flight, at 0, 100, 300 and 700 ms, less 25 %. */
+        /* As many as may be in flight, at 0, 100, 300 and 700 ms, less 25 %. */
         assert_in_range(w->n_failed, 2, 5 * MADE_MAX);
         w->away = false;
         RUN_UNTIL(&w->loop, w->n_done - w->n_failed == NODES);
 }
 
-static void the_first_answer_to_anybody_makes_room(void **state) {
+static void the_first_answer_of_a_server_makes_room(void **state) {
         struct world *w = *state;
         w->away = true;
         pull_from(w, NODES - 1);
-        run_for(&w->loop, 2500); /* the pause is at least 1.2 s long now */
+        run_for(&w->loop, 2500); /* now the pause is at least 1.2 s long */
         w->away = false;
         unsigned failed = w->n_failed;
         start(w, KUBE_GET, KUBE_LANE_BY_VERB, "n");
@@ -297,7 +296,7 @@ static void the_first_answer_to_anybody_makes_room(void **state) {
         assert_int_equal(w->n_failed, failed);
 }
 
-static void a_server_that_asks_for_time_gets_it(void **state) {
+static void a_server_that_asks_for_time_gets_no_requests(void **state) {
         struct world *w = *state;
         w->wait_s = 1;
         pull_from(w, NODES - 1);
@@ -308,7 +307,7 @@ static void a_server_that_asks_for_time_gets_it(void **state) {
         assert_true(uv_hrtime() - begin >= 900 * 1000000ULL);
 }
 
-static void off_room(void **state) {
+static void a_user_that_left_gets_no_room(void **state) {
         struct world *w = *state;
         pull_from(w, 0);
         kube_off_room(w->client, &w->wants);
@@ -321,14 +320,14 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(writes_that_hang_do_not_delay_the_lease_or_reads),
                 T(reads_that_hang_do_not_delay_the_lease),
-                T(a_burst_of_writes_does_not_keep_the_lease),
-                cmocka_unit_test_setup_teardown(ten_thousand_patches_leave_the_lease_and_are_fresh,
+                T(a_burst_of_writes_does_not_delay_the_lease),
+                cmocka_unit_test_setup_teardown(ten_thousand_patches_do_not_delay_the_lease_and_are_current,
                                                 set_up_paced, tear_down),
                 T(room_is_what_can_be_sent_at_once),
                 T(an_absent_server_has_no_room),
-                T(the_first_answer_to_anybody_makes_room),
-                T(a_server_that_asks_for_time_gets_it),
-                T(off_room),
+                T(the_first_answer_of_a_server_makes_room),
+                T(a_server_that_asks_for_time_gets_no_requests),
+                T(a_user_that_left_gets_no_room),
         };
         return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates against a server that keeps one Lease as a real one would: versions, conflicts, watches. */
+/* Candidates against a server that keeps one Lease like a real one: versions, conflicts, watches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,12 +31,12 @@ struct world {
         struct fake_server *server;
         struct fake_conn *watches[MAX_WATCHES];
         unsigned n_watches;
-        char *spec; /* of the Lease, NULL while there is none */
+        char *spec; /* of the Lease; NULL: there is none */
         unsigned rv, writes, conflicts, creates, reads;
         bool deaf;       /* writes get no answer */
         bool no_events;  /* watches are silent */
-        unsigned refuse; /* so many writes are answered 403 */
-        bool blind;      /* lists are answered 403 */
+        unsigned refuse; /* number of writes that are answered with 403 */
+        bool blind;      /* lists are answered with 403 */
         bool stubborn;   /* each write conflicts */
         struct candidate a, b;
 };
@@ -230,7 +230,7 @@ static void test_takes_a_missing_lease_and_renews_it(void **state) {
         assert_false(w->a.lost);
 }
 
-static void test_second_waits_without_asking(void **state) {
+static void test_second_candidate_waits_without_polling(void **state) {
         struct world *w = *state;
         stand(w, &w->a, "one");
         run_until(&w->loop, &w->a.started);
@@ -240,7 +240,7 @@ static void test_second_waits_without_asking(void **state) {
         assert_false(w->b.started);
         assert_string_equal(w->b.observed, "one");
         assert_int_equal(fake_server_requests(w->server) - before - (w->writes - writes),
-                         2); /* its list and its watch */
+                         2); /* only its list and its watch */
 }
 
 static void test_hand_over_by_release_is_immediate(void **state) {
@@ -282,7 +282,8 @@ static void test_foreign_lease_is_kept_until_it_expires(void **state) {
         uint64_t before = uv_hrtime() / 1000000;
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
-        assert_true(w->a.started_at - before >= 1000); /* its clock does not count, ours does */
+        assert_true(w->a.started_at - before >=
+                    1000); /* the clock of the other holder does not count, ours does */
         assert_string_equal(field(w, "leaseTransitions"), "42");
         assert_string_equal(w->a.observed, "me");
 }
@@ -300,7 +301,7 @@ static void test_released_and_empty_leases_are_taken_at_once(void **state) {
         }
 }
 
-static void test_lease_of_an_earlier_life_under_another_identity_is_taken_at_once(void **state) {
+static void test_lease_of_an_earlier_process_with_another_identity_is_taken_at_once(void **state) {
         struct world *w = *state;
         set_lease(
                 w,
@@ -320,7 +321,7 @@ static void test_lease_of_a_namesake_is_respected(void **state) {
         assert_false(w->a.started);
 }
 
-static void test_own_lease_of_an_earlier_life_is_renewed(void **state) {
+static void test_own_lease_of_an_earlier_process_is_renewed(void **state) {
         struct world *w = *state;
         set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:"
                      "00:00.000000Z\","
@@ -339,7 +340,7 @@ static void test_lost_when_renewals_get_no_answer(void **state) {
         w->deaf = true;
         run_until(&w->loop, &w->a.lost);
         assert_in_range(uv_hrtime() / 1000000 - before, 400,
-                        900); /* before others may take it, 1 s after the last renewal */
+                        900); /* before others may acquire it, 1 s after the last renewal */
         run_for(&w->loop, 300);
         assert_int_equal(w->a.n_started, 1);
 }
@@ -362,7 +363,7 @@ static void test_lost_when_another_holds_it(void **state) {
         assert_string_equal(w->a.observed, "thief");
 }
 
-static void test_short_trouble_is_survived(void **state) {
+static void test_short_failures_are_survived(void **state) {
         struct world *w = *state;
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
@@ -372,8 +373,8 @@ static void test_short_trouble_is_survived(void **state) {
         assert_int_equal(w->refuse, 0);
 }
 
-/* Somebody annotated the Lease, and the watch did not tell. */
-static void test_conflict_with_a_silent_watch(void **state) {
+/* Another program annotated the Lease, and the watch did not report it. */
+static void test_conflict_while_the_watch_is_silent(void **state) {
         struct world *w = *state;
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
@@ -385,7 +386,7 @@ static void test_conflict_with_a_silent_watch(void **state) {
         assert_int_equal(w->reads, 1);
 }
 
-/* etcd was restored from a backup: the version is an older one, and no watch shows it. */
+/* etcd was restored from a backup: the Lease has an older version, and no watch shows it. */
 static void restore(struct world *w, const char *spec) {
         w->no_events = true;
         w->rv = 1001;
@@ -434,7 +435,7 @@ static void test_a_lease_that_the_backup_lacks_is_created(void **state) {
         assert_int_equal(w->creates, 2);
 }
 
-/* One attempt each 75 to 125 ms, with one read each. */
+/* One attempt every 75 to 125 ms, each with one read. */
 /* failure: writes of the Lease conflict without a reason -> they are retried after a delay [etcd] */
 static void test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_pause(void **state) {
         struct world *w = *state;
@@ -446,7 +447,7 @@ static void test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_paus
         assert_in_range(w->reads, 2, 28);
 }
 
-static void test_deleted_lease_is_made_again(void **state) {
+static void test_deleted_lease_is_recreated(void **state) {
         struct world *w = *state;
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
@@ -514,24 +515,24 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(test_takes_a_missing_lease_and_renews_it),
-                T(test_second_waits_without_asking),
+                T(test_second_candidate_waits_without_polling),
                 T(test_hand_over_by_release_is_immediate),
                 T(test_hand_over_by_expiry),
                 T(test_foreign_lease_is_kept_until_it_expires),
                 T(test_released_and_empty_leases_are_taken_at_once),
-                T(test_own_lease_of_an_earlier_life_is_renewed),
-                T(test_lease_of_an_earlier_life_under_another_identity_is_taken_at_once),
+                T(test_own_lease_of_an_earlier_process_is_renewed),
+                T(test_lease_of_an_earlier_process_with_another_identity_is_taken_at_once),
                 T(test_lease_of_a_namesake_is_respected),
                 T(test_lost_when_renewals_get_no_answer),
                 T(test_lost_when_the_server_is_gone),
                 T(test_lost_when_another_holds_it),
-                T(test_short_trouble_is_survived),
-                T(test_conflict_with_a_silent_watch),
+                T(test_short_failures_are_survived),
+                T(test_conflict_while_the_watch_is_silent),
                 T(test_a_restored_lease_is_renewed),
                 T(test_a_standby_takes_a_restored_lease_when_it_expires),
                 T(test_a_lease_that_the_backup_lacks_is_created),
                 T(test_a_conflict_that_a_read_does_not_explain_is_retried_after_a_pause),
-                T(test_deleted_lease_is_made_again),
+                T(test_deleted_lease_is_recreated),
                 T(test_two_at_once),
                 T(test_release_without_leading),
                 T(test_release_while_the_server_is_gone_ends_in_time),

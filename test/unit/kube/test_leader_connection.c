@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A leader whose API server's host dies silently, over the one HTTP/2 connection of a program. In virtual
+/* A leader whose API server's host dies silently, with the single HTTP/2 connection of a program. In virtual
  * time (world/clock.c). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void on_lost(void *u) {
 }
 
 /* failure: the API server's host dies silently -> the leader reconnects before its Lease expires */
-static void a_host_that_dies_silently_costs_no_lease(void **state) {
+static void a_host_that_dies_silently_does_not_end_leadership(void **state) {
         uv_loop_t loop;
         struct kube_client *client;
         struct err e;
@@ -91,6 +91,7 @@ static void a_host_that_dies_silently_costs_no_lease(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(a_host_that_dies_silently_costs_no_lease) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(
+                a_host_that_dies_silently_does_not_end_leadership) };
         return cmocka_run_group_tests_name("leader_connection", tests, NULL, NULL);
 }

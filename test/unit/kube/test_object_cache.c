@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache by itself, where its size counts; test_informer_cache.c has the rules of versions. */
+/* The cache alone, with many objects. test_informer_cache.c tests the rules of versions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,8 +87,8 @@ static bool has(const struct world *w, const char *name) {
         return object_cache_get(w->cache, NULL, name) != NULL;
 }
 
-/* One answer that the watch has not told of is nothing that each event has to look for among all objects:
- * it took ten minutes, and takes a second. */
+/* An answer that the watch has not passed yet must not make each event search all objects. (That took ten
+ * minutes; it now takes a second.) */
 static void events_cost_the_same_while_an_answer_is_ahead_of_them(void **state) {
         struct world *w = *state;
         for (unsigned i = 0; i < MANY; i++)
@@ -101,8 +101,8 @@ static void events_cost_the_same_while_an_answer_is_ahead_of_them(void **state) 
         assert_int_equal(w->removed, 0);
 }
 
-/* Nor are many such answers, which come in any order. */
-static void each_answer_goes_when_it_is_passed(void **state) {
+/* The same with many answers in any order. */
+static void each_answer_is_removed_when_the_watch_passes_it(void **state) {
         struct world *w = *state;
         reach(w, 10);
         for (unsigned i = 0; i < MANY; i++)
@@ -115,15 +115,15 @@ static void each_answer_goes_when_it_is_passed(void **state) {
         assert_int_equal(object_cache_count(w->cache), 0);
 }
 
-static void what_was_told_since_does_not_go(void **state) {
+static void objects_reported_since_their_answer_stay(void **state) {
         struct world *w = *state;
         take(w, 1, 20, CACHE_ANSWER);
         take(w, 2, 22, CACHE_ANSWER);
         take(w, 3, 21, CACHE_ANSWER);
         take(w, 4, 20, CACHE_ANSWER);
-        take(w, 4, 23, CACHE_ANSWER); /* in place of the other */
+        take(w, 4, 23, CACHE_ANSWER); /* replaces the previous one */
         event(w, 1, 20);
-        take(w, 3, 25, CACHE_EVENT); /* a newer one than was learned */
+        take(w, 3, 25, CACHE_EVENT); /* newer than the answer */
         reach(w, 22);
         assert_int_equal(w->removed, 0);
         reach(w, 23);
@@ -134,7 +134,7 @@ static void what_was_told_since_does_not_go(void **state) {
         assert_true(has(w, "n1") && has(w, "n3"));
 }
 
-static void what_was_learned_is_removed_by_its_event(void **state) {
+static void a_learned_object_is_removed_by_its_event(void **state) {
         struct world *w = *state;
         take(w, 1, 20, CACHE_ANSWER);
         yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"21\"}}");
@@ -144,15 +144,15 @@ static void what_was_learned_is_removed_by_its_event(void **state) {
         assert_int_equal(w->removed, 1);
 }
 
-/* The answer to a write that ends an object carries the version of its end. When it comes while a list is
- * under way that is of just that version, no event follows. */
+/* The answer to a write that ends an object has the version of its end. If it arrives during a list of
+ * exactly that version, no event follows. */
 /* failure: an object ends while it is listed -> the cache removes it */
-static void an_object_that_a_list_lacks_is_removed_even_if_learned_meanwhile(void **state) {
+static void an_object_that_a_list_lacks_is_removed_even_after_an_answer(void **state) {
         struct world *w = *state;
         event(w, 1, 19);
         object_cache_begin_list(w->cache);
         take(w, 1, 20, CACHE_ANSWER);
-        take(w, 2, 21, CACHE_ANSWER); /* written since */
+        take(w, 2, 21, CACHE_ANSWER); /* written after the list began */
         object_cache_list_version(w->cache, "20");
         object_cache_end_list(w->cache, "20");
         assert_int_equal(w->removed, 1);
@@ -160,8 +160,8 @@ static void an_object_that_a_list_lacks_is_removed_even_if_learned_meanwhile(voi
         assert_true(has(w, "n2"));
 }
 
-/* It has no place among the others, and only its own event ends it. */
-static void a_version_that_is_no_number_is_not_passed(void **state) {
+/* It cannot be ordered among the others, so only its own event ends it. */
+static void a_version_that_is_not_a_number_is_never_passed(void **state) {
         struct world *w = *state;
         bool told;
         struct err e;
@@ -179,11 +179,11 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
                 T(events_cost_the_same_while_an_answer_is_ahead_of_them),
-                T(each_answer_goes_when_it_is_passed),
-                T(what_was_told_since_does_not_go),
-                T(what_was_learned_is_removed_by_its_event),
-                T(an_object_that_a_list_lacks_is_removed_even_if_learned_meanwhile),
-                T(a_version_that_is_no_number_is_not_passed),
+                T(each_answer_is_removed_when_the_watch_passes_it),
+                T(objects_reported_since_their_answer_stay),
+                T(a_learned_object_is_removed_by_its_event),
+                T(an_object_that_a_list_lacks_is_removed_even_after_an_answer),
+                T(a_version_that_is_not_a_number_is_never_passed),
         };
         return cmocka_run_group_tests_name("object_cache", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A resolver that hangs, as glibc's does for 5 s and more when no name server answers: the loop goes on. The
- * order of things proves it: all that is asserted here happens before the resolver comes back, or gives up in
- * the place of a test that would hang. */
+/* A resolver that hangs, as glibc's does for 5 s and more when no name server answers: the loop continues.
+ * The order of events proves it: all assertions are before the resolver returns, or before it gives up so
+ * that the test does not hang. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "world/fake_server.h"
 
-/* libcurl's threads meet this one in place of libc's. */
+/* libcurl's threads call this function instead of libc's. */
 static sem_t answer;
 static atomic_uint asked, gave_up;
 
@@ -79,7 +79,7 @@ static int set_up(void **state) {
                 &client, &e);
 }
 
-/* The threads take their memory with them. */
+/* The threads free their own memory. */
 static int tear_down(void **state) {
         for (unsigned i = 0; i < 100; i++)
                 sem_post(&answer);
@@ -117,14 +117,14 @@ static void test_timed_out(void **state) {
 }
 
 /* failure: the name server hangs -> requests fail in time, and the next one tries again */
-static void test_given_up(void **state) {
+static void test_the_next_request_resolves_again(void **state) {
         call(0);
         RUN_UNTIL(&loop, asked == 1);
         http_client_reconnect(client);
         run_until(&loop, &done);
         assert_true(failed);
         nobody_waited();
-        /* The next one begins anew, though the last one hangs still. */
+        /* The next request resolves again, although the last one still hangs. */
         call(0);
         RUN_UNTIL(&loop, asked == 2);
         nobody_waited();
@@ -143,7 +143,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(test_cancelled),
                 T(test_timed_out),
-                T(test_given_up),
+                T(test_the_next_request_resolves_again),
                 T(test_end),
         };
         return cmocka_run_group_tests_name("resolver", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Authorities, certificates, keys and tokens are replaced under a running client, and no request fails. */
+/* Authorities, certificates, keys and tokens are replaced while a client runs, and no request fails. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,17 +28,17 @@ struct world {
         uv_loop_t loop;
         struct fake_h2 *server;
         struct http_client *client;
-        char *dir, *ca, *cert, *key; /* the last three: paths */
+        char *dir, *ca, *cert, *key; /* ca, cert, key: paths */
         const char *token;
-        const char *wanted_token; /* the server's; NULL: any */
+        const char *wanted_token; /* that the server requires; NULL: any */
 
-        struct fake_h2_stream *watch; /* the server's side */
+        struct fake_h2_stream *watch; /* on the server's side */
         bool watching, watch_ended;
         size_t watch_bytes;
 
-        bool hammering; /* a request follows the other */
+        bool hammering; /* sends one request after the other */
         bool asking;
-        unsigned answers, objects; /* of the hammering client; of a kube_client */
+        unsigned answers, objects; /* answers: of the client that hammers; objects: of a kube_client */
         unsigned failures;
         struct err failure;
         char *seen_client, *seen_token;
@@ -109,7 +109,7 @@ static void rest(struct world *w) {
         RUN_UNTIL(&w->loop, !w->asking);
 }
 
-/* What was asked from now on is answered. */
+/* New requests are answered. */
 static void answered(struct world *w) {
         unsigned before = w->answers;
         RUN_UNTIL(&w->loop, w->answers >= before + 3);
@@ -210,8 +210,8 @@ static void nothing_failed(struct world *w) {
                 fail_msg("%u of %u failed: %s", w->failures, w->answers, w->failure.msg);
 }
 
-/* The watch is on the connection on which it began. */
-static void watch_goes_on(struct world *w) {
+/* The watch stays on its first connection. */
+static void watch_continues(struct world *w) {
         size_t before = w->watch_bytes;
 
         fake_h2_data(w->watch, "event\n", 6);
@@ -232,16 +232,16 @@ static void test_authority_and_server_certificate(void **state) {
         RUN_UNTIL(&w->loop, fake_h2_accepted(w->server) == 2);
         answered(w);
         nothing_failed(w);
-        watch_goes_on(w);
+        watch_continues(w);
 
         put_volume(w, "..3", fake_h2_ca(w->server));
         RUN_UNTIL(&w->loop, w->changes == 2 && fake_h2_accepted(w->server) == 3);
         answered(w);
         nothing_failed(w);
-        watch_goes_on(w);
+        watch_continues(w);
         assert_int_equal(w->refusals, 0);
 
-        /* Once the watch ends in order, the next one is on the new connection as well. */
+        /* After the watch has ended normally, the next one uses the new connection, too. */
         fake_h2_end(w->watch);
         RUN_UNTIL(&w->loop, w->watch_ended);
         answered(w);
@@ -259,7 +259,7 @@ static void test_client_certificate(void **state) {
         _cleanup_(freep) char *both = xasprintf("%s%s", ca, fake_h2_ca(w->server));
         put_volume(w, "..2", both);
         RUN_UNTIL(&w->loop, w->changes == 1);
-        /* The two files are not replaced at once: between them they do not fit. */
+        /* The two files are not replaced at once. In between they do not match. */
         put(w->cert, fake_h2_client_cert(w->server));
         RUN_UNTIL(&w->loop, w->refusals == 1);
         assert_non_null(strstr(w->refusal.msg, w->cert));
@@ -271,7 +271,7 @@ static void test_client_certificate(void **state) {
         answered(w);
         assert_string_equal(w->seen_client, "client 1");
         nothing_failed(w);
-        watch_goes_on(w);
+        watch_continues(w);
 }
 
 /* failure: a token is replaced -> requests use the new one, and watches continue */
@@ -283,7 +283,7 @@ static void test_token(void **state) {
         answered(w);
         assert_string_equal(w->seen_token, "Bearer second");
         nothing_failed(w);
-        watch_goes_on(w);
+        watch_continues(w);
         assert_int_equal(fake_h2_accepted(w->server), 1);
 }
 
@@ -310,8 +310,8 @@ static void test_half_written_and_missing_files(void **state) {
         RUN_UNTIL(&w->loop, w->refusals == ARRAY_LEN(bad) + 1);
         answered(w);
         nothing_failed(w);
-        watch_goes_on(w);
-        /* Back to what it was: nothing to change, nobody to tell. */
+        watch_continues(w);
+        /* Back to the earlier content: nothing changes, and nothing is reported. */
         put(w->key, fake_h2_client_key(w->server));
         put_volume(w, "..good", fake_h2_ca(w->server));
         answered(w);
@@ -321,8 +321,8 @@ static void test_half_written_and_missing_files(void **state) {
         nothing_failed(w);
 }
 
-/* The new certificate of the server comes before the new authority's file: what fails says what to do, and
- * heals with the file. */
+/* The server's new certificate comes before the new authority's file: the failure names the remedy, and ends
+ * when the file comes. */
 /* failure: the server's certificate is replaced before our CA -> requests fail with a remedy until the CA
  * comes */
 static void test_server_was_renewed_first(void **state) {
@@ -343,7 +343,7 @@ static void test_server_was_renewed_first(void **state) {
         ask(w);
         answered(w);
         nothing_failed(w);
-        watch_goes_on(w);
+        watch_continues(w);
 }
 
 /* failure: a certificate file is damaged at the start -> the error names the file */
@@ -371,7 +371,7 @@ static void test_damaged_from_the_start(void **state) {
         assert_non_null(strstr(e.msg, "client key of the configuration is cut off, damaged or encrypted"));
 }
 
-/* Whatever libcurl loads of its own: newer versions put the machine's authorities back where they are told to
+/* Also if libcurl loads authorities of its own: newer versions load the machine's, although they were set to
  * load none. */
 /* failure: the machine's CAs are loaded by a library -> only the cluster's CA is trusted */
 static void test_only_the_clusters_authorities(void **state) {
@@ -417,7 +417,7 @@ static void ask_kube(struct world *w, struct kube_client *k) {
         nothing_failed(w);
 }
 
-/* The same from a kubeconfig on: it is the files that it names that are read again. */
+/* The same from a kubeconfig: the files that it names are read again. */
 /* failure: files of a kubeconfig are replaced -> they are read again */
 static void test_files_of_a_kubeconfig(void **state) {
         struct world *w = *state;
@@ -433,7 +433,7 @@ static void test_files_of_a_kubeconfig(void **state) {
         struct kube_client *k;
         struct err e;
 
-        rest(w); /* the other client of this test has no part in it */
+        rest(w); /* the other client of this test is not used here */
         put(path, text);
         put(token, "one\n");
         w->wanted_token = "Bearer one";
@@ -470,6 +470,6 @@ int main(void) {
                 T(test_only_the_clusters_authorities),
                 T(test_files_of_a_kubeconfig),
         };
-        signal(SIGPIPE, SIG_IGN); /* for the server: clients here leave in the middle */
+        signal(SIGPIPE, SIG_IGN); /* for the server: clients in this test disconnect early */
         return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
 static int feed(struct watch_stream *w, const char *text, size_t step, struct err *e) {
         size_t n = strlen(text);
         for (size_t at = 0; at < n; at += step) {
-                /* A copy of the exact size, so that the sanitizer sees any look beyond it. */
+                /* A copy of the exact size, so that the sanitizer notices reads beyond it. */
                 size_t k = n - at < step ? n - at : step;
                 _cleanup_(freep) char *piece = xmalloc(k);
                 memcpy(piece, text + at, k);
@@ -60,7 +60,7 @@ static void test_cut_at_every_size(void **state) {
         }
 }
 
-static void test_what_is_no_event(void **state) {
+static void test_invalid_events(void **state) {
         static const char *const bad[] = { "x\n",
                                            "{}\n",
                                            "[]\n",
@@ -101,7 +101,7 @@ static void test_limit(void **state) {
         }
 }
 
-static void test_receiver_wants_no_more(void **state) {
+static void test_receiver_ends_the_stream(void **state) {
         struct seen s = { .log = BUF_INIT(4096), .stop = true };
         struct watch_stream w;
         struct err e;
@@ -134,9 +134,9 @@ static void test_receiver_frees_the_stream(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cut_at_every_size),
-                cmocka_unit_test(test_what_is_no_event),
+                cmocka_unit_test(test_invalid_events),
                 cmocka_unit_test(test_limit),
-                cmocka_unit_test(test_receiver_wants_no_more),
+                cmocka_unit_test(test_receiver_ends_the_stream),
                 cmocka_unit_test(test_receiver_frees_the_stream),
         };
         return cmocka_run_group_tests_name("watch_stream", tests, NULL, NULL);

@@ -55,7 +55,7 @@ static uint64_t now_ms(void) {
         return uv_hrtime() / 1000000;
 }
 
-static void test_one_entry_a_key_in_order(void **state) {
+static void test_one_entry_per_key_in_order(void **state) {
         struct world *w = *state;
         work_queue_add(w->q, "b");
         work_queue_add(w->q, "a");
@@ -81,7 +81,7 @@ static void test_add_from_inside_the_handler(void **state) {
         assert_int_equal(w->calls, 3);
 }
 
-static void test_the_earliest_wins(void **state) {
+static void test_the_earliest_time_counts(void **state) {
         struct world *w = *state;
         uint64_t before = now_ms();
         work_queue_add_after(w->q, "a", 500);
@@ -94,7 +94,7 @@ static void test_the_earliest_wins(void **state) {
         assert_int_equal(w->calls, 1);
 }
 
-static void test_add_now_wins_over_later(void **state) {
+static void test_add_now_precedes_a_later_time(void **state) {
         struct world *w = *state;
         work_queue_add_after(w->q, "a", 100);
         work_queue_add(w->q, "a");
@@ -137,7 +137,7 @@ static void test_back_off_grows_to_its_limit(void **state) {
         RUN_UNTIL(&w->loop, w->calls == 5);
 }
 
-static void test_forget_begins_the_back_off_anew(void **state) {
+static void test_forget_resets_the_back_off(void **state) {
         struct world *w = *state;
         for (int i = 0; i < 5; i++) {
                 work_queue_retry(w->q, "a");
@@ -181,7 +181,7 @@ static void test_free_from_inside_the_handler(void **state) {
         assert_int_equal(w->calls, 1);
 }
 
-static void test_many_keys_leave_the_network_its_turn(void **state) {
+static void test_many_keys_do_not_starve_the_network(void **state) {
         struct world *w = *state;
         for (unsigned i = 0; i < 1000; i++) {
                 _cleanup_(freep) char *key = xasprintf("k%u", i);
@@ -195,16 +195,16 @@ static void test_many_keys_leave_the_network_its_turn(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                T(test_one_entry_a_key_in_order),
+                T(test_one_entry_per_key_in_order),
                 T(test_add_from_inside_the_handler),
-                T(test_the_earliest_wins),
-                T(test_add_now_wins_over_later),
+                T(test_the_earliest_time_counts),
+                T(test_add_now_precedes_a_later_time),
                 T(test_order_of_times),
                 T(test_back_off_grows_to_its_limit),
-                T(test_forget_begins_the_back_off_anew),
+                T(test_forget_resets_the_back_off),
                 T(test_forget_from_inside_the_handler),
                 T(test_free_from_inside_the_handler),
-                T(test_many_keys_leave_the_network_its_turn),
+                T(test_many_keys_do_not_starve_the_network),
         };
         return cmocka_run_group_tests_name("work_queue", tests, NULL, NULL);
 }
