@@ -113,7 +113,8 @@ static bool caught_up(void) {
         if (torn)
                 buf_addc(&b, '\n');
         if (dropped)
-                add_line(&b, LOG_WARN, __FILE__, __LINE__, "log lines were dropped: nobody read stderr",
+                add_line(&b, LOG_WARN, __FILE__, __LINE__,
+                         "log lines were dropped, because nothing read stderr",
                          (const struct kv[]){ kv_int("lines", dropped), { .key = 0 } });
         size_t n = b.n, written = n ? diag_write(b.p, n) : 0;
         buf_done(&b);

@@ -38,7 +38,7 @@ static LIST_HEAD(, watch_file__hub) hubs = LIST_HEAD_INITIALIZER(hubs);
 /* ---- what the kernel watches ---- */
 
 /* Several watches of one folder share a descriptor. The last one removes it. */
-static void let_go(struct watch_file__hub *hub, int *wd) {
+static void release_wd(struct watch_file__hub *hub, int *wd) {
         int old = *wd;
         struct watch_file *w;
         *wd = NONE;
@@ -52,7 +52,7 @@ static void let_go(struct watch_file__hub *hub, int *wd) {
 static int watch_folder(struct watch_file__hub *hub, const char *path, uint32_t mask, int *wd) {
         int fresh = inotify_add_watch(hub->fd, path, mask), saved = errno;
         if (fresh != *wd)
-                let_go(hub, wd);
+                release_wd(hub, wd);
         *wd = fresh < 0 ? NONE : fresh;
         errno = saved;
         return fresh < 0 ? -1 : 0;
@@ -82,8 +82,8 @@ void watch_file_stop(struct watch_file *w) {
         if (!w->active)
                 return;
         w->active = false;
-        let_go(w->hub, &w->wd);
-        let_go(w->hub, &w->parent_wd);
+        release_wd(w->hub, &w->wd);
+        release_wd(w->hub, &w->parent_wd);
         LIST_REMOVE(w, link);
         hub_unref(w->hub);
         free(w->dir);
@@ -116,7 +116,7 @@ static void follow(struct watch_file *w) {
         w->due = true;
         (void)watch_both(w);
         if (w->parent_wd == NONE && w->parent)
-                let_go(w->hub, &w->wd); /* half a watch would look like a complete one */
+                release_wd(w->hub, &w->wd); /* half a watch would look like a complete one */
 }
 
 /* A callback may stop any watch, and so free the hub. */

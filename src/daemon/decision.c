@@ -13,7 +13,7 @@ struct listed {
         const struct fabric_assignment *assignment; /* NULL: not listed */
 };
 
-struct look {
+struct view {
         const struct decision_input *in;
         int64_t *left;
         size_t n_left;
@@ -28,14 +28,14 @@ static bool may_take(const struct decision_input *in, const struct fabric_assign
                x->epoch > in->memory->closed;
 }
 
-static void add_left(struct look *l, int64_t epoch) {
+static void add_left(struct view *l, int64_t epoch) {
         if (l->n_left < DAEMON_REPORT_LEFT_MAX)
                 l->left[l->n_left++] = epoch;
         if (epoch > l->closed)
                 l->closed = epoch;
 }
 
-static void look_at(struct look *l, const struct fabric_domain *d, const struct fabric_assignment *x) {
+static void add_assignment(struct view *l, const struct fabric_domain *d, const struct fabric_assignment *x) {
         const struct decision_assignment *now = &l->in->memory->now;
         bool same_domain = streq(now->domain, d->owner.uid);
         if (fabric_is_reserved(x))
@@ -56,22 +56,22 @@ static void look_at(struct look *l, const struct fabric_domain *d, const struct 
                 l->next = (struct listed){ d, x };
 }
 
-static void look(struct look *l, struct arena *a) {
+static void read_object(struct view *l, struct arena *a) {
         const struct compute_domain_fabric *f = l->in->fabric;
         l->left = arena_alloc(a, DAEMON_REPORT_LEFT_MAX * sizeof *l->left);
         l->closed = l->in->memory->closed;
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (streq(f->domains[i].assignments[j].node, l->in->node))
-                                look_at(l, &f->domains[i], &f->domains[i].assignments[j]);
+                                add_assignment(l, &f->domains[i], &f->domains[i].assignments[j]);
 }
 
-static bool is_ending(const struct look *l) {
+static bool is_ending(const struct view *l) {
         return l->own.assignment && streq(l->own.assignment->state, FABRIC_ENDING);
 }
 
 /* By the fabric object, the node must leave its present assignment. */
-static bool is_unwanted(const struct look *l) {
+static bool is_unwanted(const struct view *l) {
         const struct decision_assignment *now = &l->in->memory->now;
         const struct fabric_assignment *own = l->own.assignment;
         if (!own)
@@ -115,7 +115,7 @@ static bool has_recovered(const struct decision_input *in) {
         return in->imex == DECISION_IMEX_READY || !in->memory->ready || is_alone(in);
 }
 
-static void leave(const struct look *l, struct decision *d) {
+static void leave(const struct view *l, struct decision *d) {
         if (!has_recovered(l->in))
                 d->held = "IMEX ended uncleanly here, and waits for the nodes that had imported its memory";
         else if (is_ending(l))
@@ -125,7 +125,7 @@ static void leave(const struct look *l, struct decision *d) {
 }
 
 /* A deleted Pod serves while claims are prepared. An IMEX that has never been READY has no users. */
-static void terminate(const struct look *l, struct decision *d) {
+static void terminate(const struct view *l, struct decision *d) {
         if (!l->in->memory->ready || is_ending(l))
                 d->step = DECISION_PAUSE;
         else
@@ -143,7 +143,7 @@ static void renew(const struct decision_input *in, struct decision *d) {
         d->step = renewed.step;
 }
 
-static void decide_running(const struct look *l, struct decision *d) {
+static void decide_running(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (in->terminating) {
                 terminate(l, d);
@@ -163,7 +163,7 @@ static void decide_running(const struct look *l, struct decision *d) {
 /* A deleted Pod starts IMEX again for the claims that use it. Without such claims, the next daemon of the
  * node reports the epoch as left. A claim that is about to be prepared may have found IMEX ready before it
  * ended. */
-static void decide_end_of_pod(const struct look *l, struct decision *d) {
+static void decide_end_of_pod(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (!in->memory->ready || in->use == IMEX_USE_NONE || is_ending(l)) {
                 d->step = DECISION_EXIT;
@@ -174,7 +174,7 @@ static void decide_end_of_pod(const struct look *l, struct decision *d) {
                 d->step = DECISION_START;
 }
 
-static void decide_ended(const struct look *l, struct decision *d) {
+static void decide_ended(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (in->terminating)
                 decide_end_of_pod(l, d);
@@ -186,7 +186,7 @@ static void decide_ended(const struct look *l, struct decision *d) {
                 d->step = DECISION_FORGET;
 }
 
-static void decide_not_started(const struct look *l, struct decision *d) {
+static void decide_not_started(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
         if (in->inherited)
                 d->step = DECISION_FORGET; /* another node may have the index by now */
@@ -221,7 +221,7 @@ static void enter(const struct listed *next, struct decision *d) {
                 d->memory.closed = d->assignment.epoch;
 }
 
-static void decide_idle(const struct look *l, struct decision *d) {
+static void decide_idle(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
         const struct listed *next = &l->next;
         const struct compute_domain_fabric *f = in->fabric;
@@ -245,12 +245,12 @@ static void decide_idle(const struct look *l, struct decision *d) {
 void decision_make(const struct decision_input *in, struct arena *a, struct decision *ret) {
         const struct decision_memory *m = in->memory;
         const struct compute_domain_fabric *f = in->fabric;
-        struct look l = { .in = in };
+        struct view l = { .in = in };
         BUG_ON(!m->now.domain && in->imex != DECISION_IMEX_NONE);
         BUG_ON(m->now.domain && m->now.epoch > m->closed);
         *ret = (struct decision){ .step = DECISION_STAY, .why = "", .held = "", .memory = *m };
         if (f) {
-                look(&l, a);
+                read_object(&l, a);
                 ret->memory.closed = l.closed;
                 ret->memory.left = l.left;
                 ret->memory.n_left = l.n_left;

@@ -66,7 +66,7 @@ struct resident {
         bool terminating, finished;
 };
 
-static void look_again(struct resident *r) {
+static void decide_again(struct resident *r) {
         loop_turn_start(&r->turn);
 }
 
@@ -164,7 +164,7 @@ static void on_version(void *u, const char *version, const char *why) {
                 imex_version_free(TAKE(r->version));
         else
                 log_warn("nvidia-imex cannot be used, will retry", kv_str("why", why));
-        look_again(r);
+        decide_again(r);
 }
 
 static void on_output(void *u, struct str line) {
@@ -178,7 +178,7 @@ static void on_failing(void *u, const struct err *e) {
 }
 
 static void on_serving(void *u) {
-        look_again(u);
+        decide_again(u);
 }
 
 static int on_ready(void *u) {
@@ -242,7 +242,7 @@ static void enter(struct resident *r, const struct decision *d) {
 static bool withdraw(struct resident *r, bool was_withdrawn) {
         serving_withdraw(r->serving);
         if (!was_withdrawn && serving_withdrawn(r->serving)) {
-                look_again(r);
+                decide_again(r);
                 return true;
         }
         retry(r);
@@ -278,7 +278,7 @@ static void forget(struct resident *r) {
                 return;
         log_info("left a domain");
         serving_free(TAKE(r->serving));
-        look_again(r);
+        decide_again(r);
 }
 
 /* ---- the next step ---- */
@@ -310,7 +310,7 @@ static enum decision_imex imex_of(const struct resident *r) {
                                          : DECISION_IMEX_RUNS;
 }
 
-static enum imex_use look_at_use(struct resident *r) {
+static enum imex_use read_use(struct resident *r) {
         const struct imex_grants_place place = { r->c->dir, r->c->cdi_dir, r->cdi_prefix };
         enum imex_use use = IMEX_USE_NONE;
         struct err e;
@@ -334,7 +334,7 @@ static bool is_restored(struct resident *r) {
 static void decide(struct resident *r, struct arena *a, struct decision *ret) {
         /* The order matters. */
         bool withdrawn = r->serving && serving_withdrawn(r->serving);
-        enum imex_use use = look_at_use(r);
+        enum imex_use use = read_use(r);
         const struct decision_input in = { .fabric = fabric_of(r),
                                            .current = r->watch_well && r->current,
                                            .restored = is_restored(r),
@@ -448,7 +448,7 @@ static void on_object(void *u, const struct kube_object *old, const struct kube_
                 r->object = kube_object_ref(now);
                 r->current = true;
         }
-        look_again(r);
+        decide_again(r);
 }
 
 static void on_watch(void *u, const struct kube_resource *res, const struct err *e) {
@@ -461,7 +461,7 @@ static void on_watch(void *u, const struct kube_resource *res, const struct err 
                         kv_err(e));
         else
                 log_info("watching the fabric object of the partition again");
-        look_again(r);
+        decide_again(r);
 }
 
 static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
@@ -470,7 +470,7 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
         r->current = false;
         log_error("the fabric object of the partition cannot be read: IMEX continues with its last state",
                   kv_err(e));
-        look_again(r);
+        decide_again(r);
 }
 
 /* ---- the node ---- */
@@ -483,7 +483,7 @@ static void on_folder(void *u) {
         if (folder_fabric(&r->folder, now, &e) == 0)
                 r->moved = !streq(now, r->fabric);
         r->outdated = folder_outdated(&r->folder, r->c->edits);
-        look_again(r);
+        decide_again(r);
 }
 
 static int find_fabric(struct resident *r, struct err *e) {
@@ -556,7 +556,7 @@ void resident_stop(struct resident *r) {
         r->terminating = true;
         if (r->serving)
                 serving_terminate(r->serving);
-        look_again(r);
+        decide_again(r);
 }
 
 void resident_dump(const struct resident *r) {
@@ -626,7 +626,7 @@ int resident_new(uv_loop_t *loop, const struct resident_config *c, const char *b
         } else {
                 log_info("this node is in no NVLink partition: nothing to do until it is");
         }
-        look_again(r);
+        decide_again(r);
         *ret = r;
         return 0;
 }

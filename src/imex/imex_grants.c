@@ -113,7 +113,7 @@ int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
 }
 
 /* A plugin of a version before the lock has no such file, and may be alive. */
-static int look_for_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
+static int find_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -129,14 +129,14 @@ static int look_for_plugin(const char *domains_dir, bool *ret_alive, struct err 
 
 /* ---- which claims use the domain ---- */
 
-struct look {
+struct search {
         const struct imex_grants_place *p;
         int cdi; /* descriptor of the CDI folder; -1: not open yet */
         enum imex_use use;
 };
 
 /* A folder that was removed from the node can still be opened, but is empty. */
-static int open_cdi(struct look *l, struct err *e) {
+static int open_cdi(struct search *l, struct err *e) {
         struct stat st;
 
         if (l->cdi < 0)
@@ -152,7 +152,7 @@ static int open_cdi(struct look *l, struct err *e) {
         return 0;
 }
 
-static int look_for_cdi(struct look *l, const char *claim_uid, bool *ret_there, struct err *e) {
+static int find_cdi(struct search *l, const char *claim_uid, bool *ret_there, struct err *e) {
         _cleanup_(freep) char *name = xasprintf("%s%s.yaml", l->p->cdi_prefix, claim_uid);
         struct stat st;
 
@@ -160,7 +160,7 @@ static int look_for_cdi(struct look *l, const char *claim_uid, bool *ret_there, 
                 return -1;
         *ret_there = fstatat(l->cdi, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
         if (!*ret_there && errno != ENOENT)
-                return err_errno(e, errno, "look for '%s/%s'", l->p->cdi_dir, name);
+                return err_errno(e, errno, "find '%s/%s'", l->p->cdi_dir, name);
         return 0;
 }
 
@@ -179,14 +179,14 @@ static int is_waiting(int folder, const char *name, bool *ret, struct err *e) {
 }
 
 /* In this order: after the grant, the plugin writes the CDI file, and its death comes last. */
-static int look_at(void *u, int folder, const char *name, struct err *e) {
-        struct look *l = u;
+static int check_grant(void *u, int folder, const char *name, struct err *e) {
+        struct search *l = u;
         bool waits = false, alive = false, prepared = false;
         enum imex_use use;
 
         if (is_waiting(folder, name, &waits, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? 0 : -1; /* removed in the meantime */
-        if (look_for_plugin(l->p->domains_dir, &alive, e) < 0 || look_for_cdi(l, name, &prepared, e) < 0)
+        if (find_plugin(l->p->domains_dir, &alive, e) < 0 || find_cdi(l, name, &prepared, e) < 0)
                 return -1;
         use = prepared ? IMEX_USE_PREPARED : waits || !alive ? IMEX_USE_NONE : IMEX_USE_GRANTING;
         if (use > l->use)
@@ -196,8 +196,8 @@ static int look_at(void *u, int folder, const char *name, struct err *e) {
 
 enum imex_use imex_grants_use(const struct imex_grants_place *p, const char *domain_uid, struct err *e) {
         _cleanup_(freep) char *dir = file_join(p->domains_dir, domain_uid);
-        struct look l = { .p = p, .cdi = -1, .use = IMEX_USE_NONE };
-        int r = imex_grants_each(dir, look_at, &l, e);
+        struct search l = { .p = p, .cdi = -1, .use = IMEX_USE_NONE };
+        int r = imex_grants_each(dir, check_grant, &l, e);
 
         if (l.cdi >= 0)
                 close(l.cdi);

@@ -63,7 +63,7 @@ void imex_recovery_judge(const struct imex_recovery_facts *f, struct imex_recove
 
                 snprintf(v.awaited + n, sizeof v.awaited - n, " and %zu more", v.n_awaited - NAMED_AT_MOST);
         }
-        v.anew = !v.n_awaited && f->informed_ms && (f->before || v.settled);
+        v.restart = !v.n_awaited && f->informed_ms && (f->before || v.settled);
         *ret = v;
 }
 

@@ -36,7 +36,7 @@ enum { IMEX_AWAITED_MAX = 160 };
 
 struct imex_recovery_verdict {
         bool settled;     /* keep `now` as `before` */
-        bool anew;        /* no node can map our memory any longer: start without the remembered nodes */
+        bool restart;     /* no node can map our memory any longer: start without the remembered nodes */
         size_t n_awaited; /* after the patience: how many nodes still have to connect */
         char awaited[IMEX_AWAITED_MAX]; /* their names, for people: "a, b, c and 2 more"; "" for none */
         uint64_t again_ms;              /* judge again then, even if no fact changes; 0: no need */

@@ -62,13 +62,13 @@ struct imex_runner {
         unsigned renewals;
 
         bool stopping, stopped;
-        struct imex_report told; /* the last report delivered */
+        struct imex_report reported; /* the last report delivered */
 };
 
 static void act(struct imex_runner *a);
 
 /* Reports an error once, even if it occurs again. */
-static void tell_error(struct imex_runner *a, const struct err *e) {
+static void report_error(struct imex_runner *a, const struct err *e) {
         if (streq(a->last_error, e->msg))
                 return;
         snprintf(a->last_error, sizeof a->last_error, "%s", e->msg);
@@ -164,7 +164,7 @@ static void explain_contradiction(const struct imex_runner *a, char *s, size_t n
 }
 
 /* Then no node counts as connected, but the nodes must not be reported as missing. */
-static bool nobody_can_be_seen(const struct imex_runner *a) {
+static bool connections_are_unknown(const struct imex_runner *a) {
         return streq(a->status, IMEX_STATE_WAITING_FOR_RECOVERY) && *a->unseen;
 }
 
@@ -203,7 +203,7 @@ static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, si
                 snprintf(s, n, "nvidia-imex is being started");
         else if (contradicted(a))
                 explain_contradiction(a, s, n);
-        else if (nobody_can_be_seen(a))
+        else if (connections_are_unknown(a))
                 explain_unseen(a, s, n);
         else if (*a->status && *a->awaited)
                 explain_recovery(a, s, n);
@@ -249,14 +249,15 @@ static void deliver(struct imex_runner *a) {
         struct imex_report r;
 
         imex_runner_report(a, &r);
-        if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) &&
-            streq(r.reason, a->told.reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
-            r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
-            r.restarts == a->told.restarts && r.renewals == a->told.renewals &&
-            streq(r.awaited, a->told.awaited) && streq(r.version, a->told.version))
+        if (r.phase == a->reported.phase && r.ready == a->reported.ready &&
+            streq(r.status, a->reported.status) && streq(r.reason, a->reported.reason) &&
+            r.index == a->reported.index && r.node_id == a->reported.node_id &&
+            r.peers_known == a->reported.peers_known && r.peers_connected == a->reported.peers_connected &&
+            r.restarts == a->reported.restarts && r.renewals == a->reported.renewals &&
+            streq(r.awaited, a->reported.awaited) && streq(r.version, a->reported.version))
                 return;
-        a->told = r;
-        a->o.changed(a->o.u, &a->told);
+        a->reported = r;
+        a->o.changed(a->o.u, &a->reported);
 }
 
 /* First the report, then the process: readiness is withdrawn before its cause ends. */
@@ -316,7 +317,7 @@ static void remember(struct imex_runner *a) {
         if (!a->fresh)
                 return;
         if (imex_members_save(a->o.dir, a->o.identity, a->want, &e) < 0) {
-                tell_error(a, &e);
+                report_error(a, &e);
                 retry(a);
                 return;
         }
@@ -357,11 +358,11 @@ static void recover(struct imex_runner *a) {
                 return;
         imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
         memcpy(a->awaited, v.awaited, sizeof a->awaited);
-        if (nobody_can_be_seen(a))
+        if (connections_are_unknown(a))
                 *a->awaited = '\0';
         if (v.again_ms)
                 loop_timer_start(&a->recovery_turn, v.again_ms);
-        if (!v.anew)
+        if (!v.restart)
                 return;
         end_recovery(a);
         a->forget = true;
@@ -404,7 +405,7 @@ static void update_peers(struct imex_runner *a, const struct imex_members *m) {
         struct err e;
 
         if (write_hosts(a, m, &changed, &e) < 0) {
-                tell_error(a, &e);
+                report_error(a, &e);
                 retry(a);
                 return;
         }
@@ -427,7 +428,7 @@ static bool check_members(struct imex_runner *a, const struct imex_members *m) {
         if (!running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);
         else
-                tell_error(a, &e);
+                report_error(a, &e);
         return false;
 }
 
@@ -498,7 +499,7 @@ static void keep_from_oom(struct imex_runner *a) {
                 err_errno(&e, errno, "open '%s'", path);
         else if (file_write_all(fd, path, a->o.oom_score_adj, strlen(a->o.oom_score_adj), &e) == 0)
                 return;
-        tell_error(a, &e);
+        report_error(a, &e);
 }
 
 static void on_process(void *u, enum imex_process_state s, const char *why) {
@@ -529,14 +530,14 @@ static void on_line(void *u, struct str line) {
                 a->node_id = id;
                 loop_turn_start(&a->turn);
         }
-        if (fault && fault != a->fault && !a->told.ready) {
+        if (fault && fault != a->fault && !a->reported.ready) {
                 a->fault = fault;
                 loop_turn_start(&a->turn);
         }
 }
 
 static void judge(struct imex_runner *a) {
-        bool was_ready = a->told.ready;
+        bool was_ready = a->reported.ready;
 
         if (contradicted(a)) {
                 imex_probe_stop(a->probe);
@@ -673,8 +674,8 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
         a->loop = loop;
         a->status = "";
         a->node_id = -1;
-        a->told.status = "";
-        a->told.index = -2; /* no report equals it, so the first one is always delivered */
+        a->reported.status = "";
+        a->reported.index = -2; /* no report equals it, so the first one is always delivered */
         loop_turn_init(&a->turn, loop, on_turn, a);
         loop_timer_init(&a->retry, loop, on_turn, a);
         loop_timer_init(&a->recovery_turn, loop, on_turn, a);
@@ -707,7 +708,7 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
                 a->want = known;
                 *ret_members = known;
         } else if (e->kind != ERR_NOT_FOUND) {
-                tell_error(a, e);
+                report_error(a, e);
         }
         loop_turn_start(&a->turn);
         *ret = a;

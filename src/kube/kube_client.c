@@ -412,7 +412,7 @@ static void pump(struct kube_client *c) {
         loop_timer_at(&c->timer, ms == UINT64_MAX ? UINT64_MAX : now + ms);
 }
 
-static void tell_room(struct kube_client *c) {
+static void notify_room(struct kube_client *c) {
         struct kube_wants_room *r, *last = TAILQ_LAST(&c->rooms, room_list);
         bool end = !last;
 
@@ -432,7 +432,7 @@ static void on_timer(void *u) {
                 while (!c->guard.dead && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
                         call_finish(call, NULL, &call->refusal);
         if (!c->guard.dead)
-                tell_room(c);
+                notify_room(c);
         pump(c);
         leave(c);
 }

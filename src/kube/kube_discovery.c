@@ -65,7 +65,7 @@ static struct kube_discovery_group *find_or_add(struct kube_discovery *d, const 
 
 /* Takes them one by one from the front, because a callback may ask again, undo others or free the client.
  * After a failed attempt they stay in the list. False: the discovery was freed. */
-static bool tell(struct kube_discovery_group *g, const struct err *e) {
+static bool notify(struct kube_discovery_group *g, const struct err *e) {
         struct kube_discovery *d = g->d;
         struct waiter *w;
         unsigned n = 0;
@@ -74,18 +74,18 @@ static bool tell(struct kube_discovery_group *g, const struct err *e) {
                 n++;
         guard_enter(&d->guard);
         while (n-- && !d->guard.dead && (w = TAILQ_FIRST(&g->waiters))) {
-                struct waiter told = *w;
+                struct waiter next = *w;
                 TAILQ_REMOVE(&g->waiters, w, entry);
                 if (e)
                         TAILQ_INSERT_TAIL(&g->waiters, w, entry);
                 else
                         free(w);
-                told.fn(told.u, e);
+                next.fn(next.u, e);
         }
-        bool gone = d->guard.dead;
+        bool freed = d->guard.dead;
         if (guard_leave(&d->guard))
                 free(d);
-        return !gone;
+        return !freed;
 }
 
 static bool offers(yyjson_val *group, const char *version) {
@@ -135,11 +135,11 @@ void kube_discovery_answered(void *group, yyjson_val *obj, const struct err *e) 
                 if (!g->version)
                         question(g);
         }
-        tell(g, e);
+        notify(g, e);
 }
 
 void kube_discovery_refused(void *group, const struct err *e) {
-        tell(group, e);
+        notify(group, e);
 }
 
 static void question(struct kube_discovery_group *g) {
@@ -196,7 +196,7 @@ static void on_turn(void *u) {
         struct kube_discovery *d = u;
         struct kube_discovery_group *g;
         LIST_FOREACH (g, &d->groups, entry)
-                if (g->version && !tell(g, NULL))
+                if (g->version && !notify(g, NULL))
                         return;
 }
 

@@ -71,8 +71,8 @@ struct kube_informer {
         unsigned failures;
         bool away; /* the last failure was a missing answer */
         struct kube__on_recovery recovery;
-        enum err_kind told; /* the kind and code that were last reported; ERR_NONE: no failure */
-        int told_code;
+        enum err_kind reported; /* the kind and code that were last reported; ERR_NONE: no failure */
+        int reported_code;
 };
 
 static void step(struct kube_informer *i);
@@ -102,7 +102,7 @@ static void note_free(struct note *n) {
 }
 
 /* In the order of the changes. Called inside the guard. */
-static void tell_notes(struct kube_informer *i) {
+static void report_notes(struct kube_informer *i) {
         struct note *n;
 
         while (!i->guard.dead && (n = STAILQ_FIRST(&i->notes))) {
@@ -113,28 +113,28 @@ static void tell_notes(struct kube_informer *i) {
         }
 }
 
-static void tell_undecodable(struct kube_informer *i, const struct err *e) {
+static void report_undecodable(struct kube_informer *i, const struct err *e) {
         if (i->o.undecodable)
                 i->o.undecodable(i->o.u, i->o.res, e);
         else
                 log_v(2, "skipped an object", kv_str("resource", i->o.res->plural), kv_err(e));
 }
 
-static void tell_failing(struct kube_informer *i, const struct err *e) {
-        if (e->kind == i->told && e->code == i->told_code)
+static void report_failing(struct kube_informer *i, const struct err *e) {
+        if (e->kind == i->reported && e->code == i->reported_code)
                 return;
         if (e->kind == ERR_RETRY && i->failures < TELL_AFTER)
                 return;
-        i->told = e->kind;
-        i->told_code = e->code;
+        i->reported = e->kind;
+        i->reported_code = e->code;
         if (i->o.failing)
                 i->o.failing(i->o.u, i->o.res, e);
 }
 
-static void tell_well(struct kube_informer *i) {
-        bool was = i->told != ERR_NONE;
-        i->told = ERR_NONE;
-        i->told_code = 0;
+static void report_recovery(struct kube_informer *i) {
+        bool was = i->reported != ERR_NONE;
+        i->reported = ERR_NONE;
+        i->reported_code = 0;
         if (was && i->o.failing)
                 i->o.failing(i->o.u, i->o.res, NULL);
 }
@@ -150,11 +150,11 @@ static void set_current(struct kube_informer *i, bool is) {
 
 static void take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
         struct err e;
-        bool told;
-        if (object_cache_take(i->cache, object, source, &told, &e) < 0 && !told)
-                tell_undecodable(i, &e);
+        bool known;
+        if (object_cache_take(i->cache, object, source, &known, &e) < 0 && !known)
+                report_undecodable(i, &e);
         if (source != CACHE_ANSWER)
-                tell_notes(i);
+                report_notes(i);
 }
 
 /* The watch has ended, and not at its time limit. Inside the guard. */
@@ -182,7 +182,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         kube_client__doubt(i->client, i->o.res, e);
         doubt(i);
         if (!i->guard.dead)
-                tell_failing(i, e);
+                report_failing(i, e);
         if (i->guard.dead)
                 return;
         loop_timer_start(&i->timer, ms);
@@ -213,10 +213,10 @@ static void end_list(struct kube_informer *i, const char *rv) {
         i->listed_ms = loop_now_ms(i->loop);
         i->unproven = kube_pages_interrupted(i->list);
         object_cache_end_list(i->cache, rv);
-        tell_notes(i);
+        report_notes(i);
         if (i->guard.dead)
                 return;
-        tell_well(i);
+        report_recovery(i);
         if (!i->guard.dead && !i->synced) {
                 i->synced = true;
                 if (i->o.synced)
@@ -288,7 +288,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         }
 
         i->failures = i->error_events = 0;
-        tell_notes(i); /* changes from earlier answers come first */
+        report_notes(i); /* changes from earlier answers come first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 take(i, object, CACHE_EVENT);
         else if (!i->guard.dead && type == WATCH_DELETED)
@@ -298,7 +298,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                 i->rv = xstrdup(rv);
                 object_cache_reached(i->cache, rv);
         }
-        tell_notes(i);
+        report_notes(i);
         return !i->guard.dead;
 }
 
@@ -335,7 +335,7 @@ static void on_head(void *u, const char *content_type) {
                 kube_client__watched(i->client, i->o.res, 200);
                 kube_client__answered(i->client);
                 loop_timer_start(&i->timer, i->o.silence_ms);
-                tell_well(i);
+                report_recovery(i);
                 if (!i->guard.dead && !i->unproven) {
                         set_current(i, true);
                 } else if (!i->guard.dead) {
@@ -446,7 +446,7 @@ static void on_version(void *u, const struct err *e) {
         guard_enter(&i->guard);
         if (e) { /* the client retries */
                 i->failures++;
-                tell_failing(i, e);
+                report_failing(i, e);
         } else {
                 i->asked_version = false;
                 step(i);
@@ -499,7 +499,7 @@ static void on_turn(void *u) {
                 i->begun = true;
                 step(i);
         }
-        tell_notes(i);
+        report_notes(i);
         leave(i);
 }
 
@@ -608,7 +608,7 @@ void kube_informer_relist(struct kube_informer *i) {
         leave(i);
 }
 
-static void tell_later(struct kube_informer *i) {
+static void report_later(struct kube_informer *i) {
         if (!i->guard.dead && !STAILQ_EMPTY(&i->notes))
                 loop_turn_start(&i->turn);
 }
@@ -619,7 +619,7 @@ void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
                 return;
         guard_enter(&i->guard);
         take(i, obj, CACHE_ANSWER);
-        tell_later(i);
+        report_later(i);
         leave(i);
 }
 
@@ -627,13 +627,13 @@ void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const
                                   yyjson_val *status) {
         yyjson_val *details = yyjson_obj_get(status, "details");
         object_cache_delete_uid(i->cache, ns, name, yyjson_get_str(yyjson_obj_get(details, "uid")));
-        tell_later(i);
+        report_later(i);
 }
 
 void kube_informer_tell(struct kube_informer *i) {
         if (!i || STAILQ_EMPTY(&i->notes))
                 return;
         guard_enter(&i->guard);
-        tell_notes(i);
+        report_notes(i);
         leave(i);
 }

@@ -43,7 +43,7 @@ struct leader {
                                  not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
         uint64_t read_from; /* the version known when the read in flight was sent */
-        char *told;         /* the identity last reported to `observed` */
+        char *reported;     /* the identity last reported to `observed` */
         bool releasing;
         uint64_t release_until_ms;
         void (*released)(void *u);
@@ -243,11 +243,11 @@ static void observe(struct leader *l, const struct lease *lease) {
         l->observed_rv = xstrdup_or_null(rv);
         l->observed_ms = loop_now_ms(l->loop);
         l->retry_at_ms = 0;
-        if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
-                free(l->told);
-                l->told = xstrdup(lease->holder);
+        if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->reported)) {
+                free(l->reported);
+                l->reported = xstrdup(lease->holder);
                 if (l->o.observed)
-                        l->o.observed(l->o.u, l->told);
+                        l->o.observed(l->o.u, l->reported);
         }
 }
 
@@ -283,21 +283,21 @@ static void on_time(void *u) {
 
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct leader *l = u;
-        struct err told;
+        struct err wrapped;
 
         if (!l->o.failing)
                 return;
         guard_enter(&l->guard);
         if (e) {
-                told = *e;
-                err_wrap(&told,
+                wrapped = *e;
+                err_wrap(&wrapped,
                          "the Lease %s/%s cannot be watched (this needs get, list, watch, create and update "
                          "of "
                          "leases "
                          "in that namespace)",
                          l->o.ns, l->o.name);
         }
-        l->o.failing(l->o.u, e ? &told : NULL);
+        l->o.failing(l->o.u, e ? &wrapped : NULL);
         leave(l);
 }
 
@@ -356,7 +356,7 @@ void leader_view(struct leader *l, struct leader_view *ret) {
 }
 
 static void destroy(struct leader *l) {
-        free(l->told);
+        free(l->reported);
         free(l->observed_rv);
         arena_free(l->arena);
 }

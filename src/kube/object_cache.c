@@ -278,7 +278,7 @@ static bool list_contradicts(const struct object_cache *c, const struct entry *x
 }
 
 static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
-                bool *ret_told, struct err *e) {
+                bool *ret_reported, struct err *e) {
         struct entry *old = find(c, id->ns, id->name), *x;
         bool kept = true;
 
@@ -303,7 +303,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
 
         x = decode(c, object, id, &kept, e);
         if (!x && kept) {
-                *ret_told = note_bad(c, id);
+                *ret_reported = note_bad(c, id);
                 return -1;
         }
         forget_bad(c, id->key);
@@ -322,14 +322,14 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         return 0;
 }
 
-int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told,
-                      struct err *e) {
+int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source,
+                      bool *ret_reported, struct err *e) {
         struct ident id;
 
-        *ret_told = false;
+        *ret_reported = false;
         if (identify(object, &id, e) < 0)
                 return -1;
-        int r = take(c, object, &id, source, ret_told, e);
+        int r = take(c, object, &id, source, ret_reported, e);
         free(id.key);
         return r;
 }

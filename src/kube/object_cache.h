@@ -26,10 +26,10 @@ struct object_cache *object_cache_new(const struct kube_informer_options *o, cac
 void object_cache_free(struct object_cache *c);
 
 /* Takes a version of an object. A version older than the cached one is ignored. An object that `keep` rejects
- * counts as deleted. -1: it cannot be decoded; the version in the cache stays, and *ret_told shows whether
- * this version has been reported before. */
-int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told,
-                      struct err *e);
+ * counts as deleted. -1: it cannot be decoded; the version in the cache stays, and *ret_reported shows
+ * whether this version has been reported before. */
+int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source,
+                      bool *ret_reported, struct err *e);
 void object_cache_delete(struct object_cache *c, yyjson_val *object);
 /* Removes the object of that name and UID, after the answer to our own deletion, which has no version. */
 void object_cache_delete_uid(struct object_cache *c, const char *ns, const char *name, const char *uid);

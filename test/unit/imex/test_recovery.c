@@ -55,14 +55,14 @@ static struct imex_recovery_verdict judge(const char *before, const char *now, c
 static void nothing_is_decided_before_the_patience_has_passed(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "", NULL, PATIENCE - 1, PATIENCE);
 
-        assert_false(v.anew || v.settled || v.n_awaited);
+        assert_false(v.restart || v.settled || v.n_awaited);
         assert_int_equal(v.again_ms, 1);
 }
 
 static void nodes_that_have_not_connected_are_named(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "abc", "n2", PATIENCE, PATIENCE);
 
-        assert_false(v.anew);
+        assert_false(v.restart);
         assert_true(v.settled);
         assert_string_equal(v.awaited, "n1, n3");
         assert_int_equal(v.again_ms, 0);
@@ -93,10 +93,10 @@ static void only_proof_about_each_peer_ends_the_wait(void **state) {
                 struct imex_recovery_verdict v =
                         judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, PATIENCE);
 
-                if (v.anew != cases[i].anew || v.settled || v.anew != !v.n_awaited)
-                        fail_msg("'%s' then '%s': %d", cases[i].before, cases[i].now, v.anew);
+                if (v.restart != cases[i].restart || v.settled || v.restart != !v.n_awaited)
+                        fail_msg("'%s' then '%s': %d", cases[i].before, cases[i].now, v.restart);
                 /* The same without current information. */
-                assert_false(judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, 0).anew);
+                assert_false(judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, 0).restart);
         }
 }
 
@@ -105,14 +105,14 @@ static void only_proof_about_each_peer_ends_the_wait(void **state) {
 static void peers_count_if_they_were_known_for_the_whole_wait(void **state) {
         struct imex_recovery_verdict v = judge(NULL, "", NULL, 10 * PATIENCE, 0);
 
-        assert_false(v.anew || v.settled);
+        assert_false(v.restart || v.settled);
         assert_int_equal(v.again_ms, 0);
         v = judge(NULL, "a", NULL, 10 * PATIENCE, 1000);
-        assert_false(v.anew || v.settled);
+        assert_false(v.restart || v.settled);
         assert_string_equal(v.awaited, "n1");
         assert_int_equal(v.again_ms, PATIENCE - 1000);
         assert_true(judge(NULL, "a", NULL, 10 * PATIENCE, PATIENCE).settled);
-        assert_true(judge(NULL, "", NULL, 10 * PATIENCE, PATIENCE).anew);
+        assert_true(judge(NULL, "", NULL, 10 * PATIENCE, PATIENCE).restart);
 }
 
 static void long_names_are_cut(void **state) {
