@@ -23,7 +23,7 @@ struct child_result {
 typedef void(child_done_fn)(void *u, const struct child_result *r);
 
 struct child_options {
-        const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our own environment */
+        const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our environment */
         const char *const *env;  /* NULL: ours */
         const char *chroot;      /* NULL: none (needs CAP_SYS_CHROOT) */
         unsigned timeout_ms;     /* then SIGKILL to its process group; must not be 0 */

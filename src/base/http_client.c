@@ -20,7 +20,7 @@ enum {
         /* libcurl allocates this much for each transfer in progress, and most of our transfers are idle
          * watches. It is libcurl's default, and the largest DATA frame, so frames are not split. */
         BUFFER_BYTES = 16 << 10,
-        /* The most that libcurl allows. Streams without data of their own read for the others on their
+        /* The most that libcurl allows. Streams without own data read for the others on their
          * connection, as much as there is. If it does not fit into the other's buffer, reading stops, and
          * libcurl 7.88 may notice the end of that answer only when something else arrives. */
         LARGE_BUFFER_BYTES = 512 << 10,

@@ -21,7 +21,7 @@
 struct process;
 
 struct process_options {
-        const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our own environment */
+        const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our environment */
         const char *const *env;  /* NULL: ours */
         const char *chroot;      /* NULL: none (needs CAP_SYS_CHROOT) */
         int pass_fd;             /* the program gets this descriptor as number 3; 0: none */

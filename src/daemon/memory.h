@@ -21,7 +21,7 @@ bool memory_same(const struct memory *a, const struct memory *b);
 /* A copy in the arena, including strings and lists. */
 void memory_copy(const struct memory *m, struct arena *a, struct memory *ret);
 
-/* Who wrote the memory; borrowed. */
+/* Identifies the daemon that wrote the memory; borrowed. */
 struct memory_identity {
         const char *boot_id, *fabric, *pod_uid;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resident: the daemon of a node. It follows the fabric object of its node's partition, and runs nvidia-imex
- * for the domain that assigns the node an index, one domain at a time (daemon/decision). */
+/* The resident daemon of a node: it follows the fabric object of its node's partition, and runs
+ * nvidia-imex for the domain that assigns the node an index, one domain at a time (daemon/decision). */
 #pragma once
 
 #include "imex/imex_runner.h"

@@ -50,7 +50,7 @@ const char *imex_command_out_of_reach(struct str config) {
         if (c.socket.n)
                 return NULL;
         if (!c.address.n || is_loopback(c.address))
-                return "its command service has no socket, and no address of its own that a pod reaches: set "
+                return "its command service has no socket, and no address that a pod reaches: set "
                        "IMEX_CMD_UNIX_DOMAIN_PATH in its configuration, and restart it";
         return NULL;
 }

@@ -2,8 +2,8 @@
 /* imex_members: the members of the domain, as the owner last set them, and the file that keeps them when the
  * container restarts.
  *
- * The file is valid for one `identity`: a text by which the owner recognises that an earlier process of its
- * own wrote the file (boot, claim, domain, address). Members of another identity are never loaded, because an
+ * The file is valid for one `identity`: a text by which the owner recognises the file of its
+ * earlier process (boot, claim, domain, address). Members of another identity are never loaded, because an
  * index belongs to one daemon only. */
 #pragma once
 

@@ -15,8 +15,8 @@ struct imex_probe;
 
 struct imex_probe_options {
         /* Borrowed until imex_probe_free(). Without a config_path the domain cannot be queried. With a
-         * socket_path the status is queried there, otherwise where the configuration says. If `chroot` is not
-         * NULL, the paths are relative to that folder. */
+         * socket_path the status is queried there, otherwise at the address in the configuration. If `chroot`
+         * is not NULL, the paths are relative to that folder. */
         const char *ctl_path, *config_path, *socket_path, *chroot;
         unsigned slots; /* number of nodes in the configured list; needed with a config_path */
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;

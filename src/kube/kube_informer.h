@@ -12,8 +12,8 @@
  * version. A watch that is resumed from the old version misses changes without any error. kube-apiserver 1.37
  * behaves like this (storage/cacher/cacher.go, watch_cache_history.go, cache_watcher.go process(); also
  * kubernetes/kubernetes#107457):
- *   - It accepts a watch from a version ahead of its own, and sends the headers at once. It sends no event
- *     up to that version, and no bookmark below it. When the new history has passed the version, events and
+ *   - It accepts a watch from a version ahead of the present one, and sends the headers at once. It sends no
+ * event up to that version, and no bookmark below it. When the new history has passed the version, events and
  *     bookmarks come as usual, and it never sends the changes below it.
  *   - It answers a watch from a version before its own start with 410.
  * So no answer to a watch shows a restore. Nor does a comparison of versions, once the new history has passed

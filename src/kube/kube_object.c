@@ -15,8 +15,8 @@ const struct jd_field kube_f_meta[] = {
         JD_END,
 };
 
-/* The count is the only member of a cached object that changes, hence the casts: for all others the object is
- * const. */
+/* The count is the only member of a cached object that changes. So the casts are needed: for all others the
+ * object is const. */
 static struct kube_object *counted(const struct kube_object *o) {
         union {
                 const struct kube_object *in;

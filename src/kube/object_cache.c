@@ -12,7 +12,7 @@
 #include <uthash.h>
 
 /* Entries by a key that several may share. Those of one slot are in no order, except that the newest of a key
- * comes first. Most keys have one object, so keys have no memory of their own. */
+ * comes first. Most keys have one object, so keys need no extra memory. */
 LIST_HEAD(slot, entry);
 struct index {
         struct slot *slots;

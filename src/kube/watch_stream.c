@@ -35,7 +35,7 @@ static bool type_of(const char *s, enum watch_type *ret) {
         return false;
 }
 
-/* 1: continue; 0: the receiver wants no more. */
+/* 1: continue; 0: the receiver ended the stream. */
 static int take_line(struct watch_stream *w, struct str line, struct err *e) {
         enum watch_type type;
         int r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output of `nvidia-imex-ctl -q`: the result is one of the known words, and is on a line of its own in the
- * text. */
+/* Output of `nvidia-imex-ctl -q`: the result is one of the known words, and is alone on a line of the text.
+ */
 #include <string.h>
 
 #include "base/diag.h"

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 
-/* The text of our own families, followed by the process_ ones. */
+/* The text of our families, followed by the process_ ones. */
 static char *render(const struct metrics *m, char **ret_process) {
         struct buf b = BUF_INIT(1 << 20);
         metrics_render(m, &b);

@@ -183,8 +183,8 @@ static void a_text_that_is_too_long_loses_its_middle(void **state) {
         big[sizeof big - 1] = '\0';
         err_set(&e, ERR_INVALID, 0, "the root cause: %s; do this", "it broke");
         for (int i = 0; i < 100; i++)
-                err_wrap(&e, "a layer that has something to say, number %d", i);
-        assert_true(str_starts(e.msg, "a layer that has something to say, number 99: "));
+                err_wrap(&e, "a layer that adds context, number %d", i);
+        assert_true(str_starts(e.msg, "a layer that adds context, number 99: "));
         assert_true(str_ends(e.msg, "the root cause: it broke; do this"));
         err_wrap(&e, "%s", big);
         assert_true(str_starts(e.msg, "xxxx"));

@@ -34,7 +34,7 @@ static void on_tick(uv_timer_t *t) {
                 uv_close((uv_handle_t *)t, NULL);
 }
 
-/* A child leaves a child of its own, which this process inherits like the first process of a container. */
+/* A child leaves its own child, which this process inherits like the first process of a container. */
 static void test_reaps_orphans_and_no_own_children(void **state) {
         uv_loop_t *loop = uv_default_loop();
         struct orphans o;

@@ -371,7 +371,7 @@ static void test_damaged_from_the_start(void **state) {
         assert_non_null(strstr(e.msg, "client key of the configuration is cut off, damaged or encrypted"));
 }
 
-/* Also if libcurl loads authorities of its own: newer versions load the machine's, although they were set to
+/* Also if libcurl itself loads authorities: newer versions load the machine's, although they were set to
  * load none. */
 /* failure: the machine's CAs are loaded by a library -> only the cluster's CA is trusted */
 static void test_only_the_clusters_authorities(void **state) {
