@@ -20,7 +20,7 @@ static const char *const words[] = { [IMEX_GRANT_WAITING] = "waiting", [IMEX_GRA
 
 /* On some file systems, a read of the folder while a file in it is replaced does not show that file. So the
  * grant of a prepared claim is not replaced without need. */
-static bool is_there(const char *path, const char *word) {
+static bool has_content(const char *path, const char *word) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
 
@@ -47,7 +47,7 @@ int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_stat
         int r = -1;
 
         BUG_ON(!str_is_uuid(claim_uid));
-        if (is_there(path, words[state]))
+        if (has_content(path, words[state]))
                 return 0;
         clean_up(grants, claim_uid);
         for (int i = 0; i < ATTEMPTS && r < 0; i++) {

@@ -97,7 +97,7 @@ static void schedule_restart(struct imex_process *p) {
 }
 
 /* Nothing runs, and nothing is wanted. */
-static void be_down(struct imex_process *p) {
+static void set_down(struct imex_process *p) {
         p->pause_ms = 0;
         p->due_ms = 0;
         set_state(p, IMEX_PROCESS_DOWN, "");
@@ -118,7 +118,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         if (!failed && uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
                 p->pause_ms = 0;
         if (!p->wanted) {
-                be_down(p);
+                set_down(p);
                 return;
         }
         if (p->renew && !p->penalty) {
@@ -197,7 +197,7 @@ static void act(struct imex_process *p) {
         if (p->program && (!p->wanted || p->renew))
                 end_program(p);
         else if (!p->program && !p->wanted)
-                be_down(p);
+                set_down(p);
         else if (!p->program && uv_now(p->loop) < p->due_ms)
                 loop_timer_at(&p->due, p->due_ms);
         else if (!p->program)

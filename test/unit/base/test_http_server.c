@@ -304,15 +304,15 @@ static void test_connection_is_kept(void **state) {
 /* failure: 100 clients of the metrics port send nothing or half a request -> a probe is still answered */
 static void test_many_clients_do_not_block_a_probe(void **state) {
         enum { N = 100 };
-        static const char *const says[] = { "", "GET /healthz HT",
-                                            "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" };
-        for (size_t k = 0; k < ARRAY_LEN(says); k++) {
+        static const char *const requests[] = { "", "GET /healthz HT",
+                                                "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" };
+        for (size_t k = 0; k < ARRAY_LEN(requests); k++) {
                 uv_loop_t loop;
                 unsigned calls = 0, open = 0;
                 struct client c[N];
                 struct http_server *s = begin(&loop, &calls);
                 for (size_t i = 0; i < N; i++) {
-                        client_start(&loop, &c[i], http_server_port(s), says[k]);
+                        client_start(&loop, &c[i], http_server_port(s), requests[k]);
                         for (int t = 0; t < 3; t++)
                                 uv_run(&loop, UV_RUN_NOWAIT);
                 }
@@ -340,12 +340,12 @@ static void test_an_unfinished_request_times_out(void **state) {
         unsigned calls = 0;
         struct http_server *s;
         int port = begin_limited(&loop, &calls, &hurried, &s);
-        static const char *const says[] = {
+        static const char *const requests[] = {
                 "", "GET /healthz HT", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
                 "GET /healthz HTTP/1.1\r\nContent-Length: 10\r\nHost: x\r\n\r\nabc"
         };
-        for (size_t i = 0; i < ARRAY_LEN(says); i++) {
-                _cleanup_(freep) char *r = exchange(&loop, port, says[i]); /* waits for the end */
+        for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+                _cleanup_(freep) char *r = exchange(&loop, port, requests[i]); /* waits for the end */
                 assert_int_equal(*r != '\0', i == 2);
         }
         end(&loop, s);

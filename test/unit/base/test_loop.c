@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 static uv_loop_t loop;
-static char heard[64]; /* the names whose callbacks were called, in order */
+static char calls[64]; /* the names whose callbacks were called, in order */
 
 struct thing {
         char name;
@@ -28,10 +28,10 @@ struct thing {
         int pipe[2];
 };
 
-static void hear(char name) {
-        size_t n = strlen(heard);
-        assert_true(n + 1 < sizeof heard);
-        heard[n] = name;
+static void note_call(char name) {
+        size_t n = strlen(calls);
+        assert_true(n + 1 < sizeof calls);
+        calls[n] = name;
 }
 
 static void thing_free(struct thing *t) {
@@ -51,7 +51,7 @@ static void thing_free(struct thing *t) {
 static bool called(struct thing *t) {
         bool again = t->again > 0;
         t->again -= again;
-        hear(t->name);
+        note_call(t->name);
         if (t->frees)
                 thing_free(TAKE(*t->frees));
         return again;
@@ -103,7 +103,7 @@ static struct thing *listener_new(char name) {
 }
 
 static int setup(void **state) {
-        memset(heard, 0, sizeof heard);
+        memset(calls, 0, sizeof calls);
         return uv_loop_init(&loop);
 }
 
@@ -124,7 +124,7 @@ static void an_owner_may_be_freed_in_its_own_callback(void **state) {
         loop_turn_start(&turn->turn);
         raise(SIGUSR1);
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_int_equal(strlen(heard), 4);
+        assert_int_equal(strlen(calls), 4);
         assert_null(timer);
         assert_null(turn);
         assert_null(fd);
@@ -151,14 +151,14 @@ static void no_callback_comes_after_a_free_in_the_same_turn(void **state) {
                 if (kind == 3)
                         raise(SIGUSR1);
                 usleep(2000);
-                memset(heard, 0, sizeof heard);
-                while (!*heard)
+                memset(calls, 0, sizeof calls);
+                while (!*calls)
                         uv_run(&loop, UV_RUN_ONCE);
                 for (unsigned i = 0; i < 3; i++)
                         uv_run(&loop, UV_RUN_NOWAIT);
                 assert_true(!a != !b);
                 /* A pipe with unread data calls back again; nothing else does. */
-                assert_null(strchr(heard, a ? 'b' : 'a'));
+                assert_null(strchr(calls, a ? 'b' : 'a'));
                 thing_free(a);
                 thing_free(b);
         }
@@ -172,7 +172,7 @@ static void a_callback_may_restart_its_timer_or_turn(void **state) {
         assert_true(loop_timer_waits(&t->timer));
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_false(loop_timer_waits(&t->timer));
-        assert_int_equal(strlen(heard), 8);
+        assert_int_equal(strlen(calls), 8);
         thing_free(t);
         thing_free(n);
 }
@@ -189,7 +189,7 @@ static void next_turns_come_in_order_with_the_descriptors_in_between(void **stat
         loop_turn_start(&c->turn); /* keeps its place in the order */
         loop_turn_stop(&d->turn);
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_string_equal(heard, "cabfc");
+        assert_string_equal(calls, "cabfc");
         thing_free(a);
         thing_free(b);
         thing_free(c);
@@ -206,11 +206,11 @@ static void a_timer_can_be_restarted_and_stopped(void **state) {
         loop_timer_at(&never->timer, UINT64_MAX);
         assert_false(loop_timer_waits(&never->timer));
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_string_equal(heard, "tl");
+        assert_string_equal(calls, "tl");
         assert_true(uv_now(&loop) >= begin + 5);
         loop_timer_at(&late->timer, 0);
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_string_equal(heard, "tll");
+        assert_string_equal(calls, "tll");
         thing_free(t);
         thing_free(late);
         thing_free(never);
@@ -273,7 +273,7 @@ static void a_descriptor_s_number_may_be_used_again_at_once(void **state) {
         assert_int_equal(b->pipe[0], fd);
         b->frees = &b;
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_string_equal(heard, "b");
+        assert_string_equal(calls, "b");
 }
 
 static void a_signal_need_not_keep_the_loop(void **state) {

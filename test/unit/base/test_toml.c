@@ -72,7 +72,7 @@ static void similar_text_is_not_the_setting(void **state) {
 static void an_error_names_its_line(void **state) {
         (void)state;
         static const struct {
-                const char *text, *says;
+                const char *text, *expected;
         } cases[] = {
                 { "[features]\nignore = yes", "line 2: a value was expected" },
                 { "[features]\nignore = \"true\"", "line 2: the setting is neither" },
@@ -98,7 +98,7 @@ static void an_error_names_its_line(void **state) {
                 { "# \x01", "line 1: a control character in a comment" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                if (answer(cases[i].text) != BROKEN || !strstr(e.msg, cases[i].says))
+                if (answer(cases[i].text) != BROKEN || !strstr(e.msg, cases[i].expected))
                         fail_msg("case %zu: %d '%s'", i, answer(cases[i].text), e.msg);
                 assert_int_equal(e.kind, ERR_INVALID);
         }

@@ -37,7 +37,7 @@ struct host {
         bool withdrawn, paused, terminating, outdated, served;
         int wanted, prepared;   /* domains of its claims; NONE: no claim */
         enum granting granting; /* progress of the claim for `wanted` */
-        bool looked;            /* the daemon has read these */
+        bool has_read;          /* the daemon has read these */
         bool seen_withdrawn;
         enum imex_use seen_use;
         size_t view; /* the version of the fabric object that it has seen; 0: none */
@@ -54,7 +54,7 @@ struct version {
 
 static struct arena *a;
 static uint64_t seed, history;
-static struct host nodes[NODES], heard[NODES]; /* heard: as in the controller's caches */
+static struct host nodes[NODES], cached[NODES]; /* cached: as in the controller's caches */
 static struct version versions[VERSIONS];
 static size_t n_versions;
 static bool went_back;
@@ -100,7 +100,7 @@ static void restore(void) {
                 } else {
                         nodes[i].reported = false;
                 }
-        memcpy(heard, nodes, sizeof heard);
+        memcpy(cached, nodes, sizeof cached);
         went_back = true;
         publish(&v.f);
 }
@@ -137,7 +137,7 @@ static void report(struct host *n) {
 /* The process ends, and IMEX with it. */
 static void crash(struct host *n) {
         n->imex = DECISION_IMEX_NONE;
-        n->withdrawn = n->paused = n->terminating = n->outdated = n->looked = false;
+        n->withdrawn = n->paused = n->terminating = n->outdated = n->has_read = false;
         n->view = 0;
 }
 
@@ -175,8 +175,8 @@ static bool is_judged(const struct host *n) {
 }
 
 /* The daemon reads the state, and acts on it after other events. */
-static void look(struct host *n) {
-        n->looked = n->pod;
+static void read_state(struct host *n) {
+        n->has_read = n->pod;
         n->seen_withdrawn = n->withdrawn;
         n->seen_use = is_used(n)                                               ? IMEX_USE_PREPARED
                       : n->granting && streq(uids[n->wanted], n->m.now.domain) ? IMEX_USE_GRANTING
@@ -203,9 +203,9 @@ static void exit_process(struct host *n) {
 /* True: it did something. */
 static bool act(struct host *n, int i) {
         struct decision d;
-        if (!n->looked)
+        if (!n->has_read)
                 return false;
-        n->looked = false;
+        n->has_read = false;
         const struct decision_input in = {
                 .fabric = n->view ? &versions[n->view - 1].f : NULL,
                 .current = n->view == n_versions,
@@ -296,8 +296,8 @@ static bool prepare(struct host *n, int i) {
 
 /* ---- the controller ---- */
 
-static void hear(int i) {
-        heard[i] = nodes[i];
+static void update_cache(int i) {
+        cached[i] = nodes[i];
 }
 
 static bool control(void) {
@@ -306,7 +306,7 @@ static bool control(void) {
         struct assignment_domain domains[DOMAINS];
         struct assignment r;
         for (int i = 0; i < NODES; i++) {
-                const struct host *n = &heard[i];
+                const struct host *n = &cached[i];
                 list[i] = (struct assignment_node){
                         .name = names[i],
                         .ip = ips[i],
@@ -377,7 +377,7 @@ static void begin(void) {
                 nodes[i].boot = arena_printf(a, "boot-%u", ++serial);
                 pod_comes(&nodes[i]);
         }
-        memcpy(heard, nodes, sizeof heard);
+        memcpy(cached, nodes, sizeof cached);
         publish(&(struct compute_domain_fabric){ .o.meta.uid = "object", .table_of = "object" });
 }
 
@@ -436,14 +436,14 @@ static void step(bool restores) {
                 claims_change(n);
                 break;
         case 2:
-                look(n);
+                read_state(n);
                 break;
         case 3:
         case 4:
                 act(n, i);
                 break;
         case 5:
-                look(n);
+                read_state(n);
                 act(n, i);
                 break;
         case 6:
@@ -460,7 +460,7 @@ static void step(bool restores) {
                 prepare(n, i);
                 break;
         case 12:
-                hear(i);
+                update_cache(i);
                 break;
         case 13:
         case 14:
@@ -493,13 +493,13 @@ static void settle(void) {
                         if (!n->pod)
                                 pod_comes(n);
                         n->view = n_versions;
-                        look(n);
+                        read_state(n);
                         any = act(n, i) || any;
                         promises();
                         any = imex_goes_on(n, true) || any;
                         for (int j = 0; j < 3; j++)
                                 any = prepare(n, i) || any;
-                        hear(i);
+                        update_cache(i);
                 }
                 any = control() || any;
                 promises();

@@ -78,7 +78,7 @@ static enum decision_step decide(struct world *w) {
 }
 
 /* The daemon carries out the decision and remembers it; afterwards IMEX is in state `imex`. */
-static void go_on(struct world *w, enum decision_imex imex) {
+static void proceed(struct world *w, enum decision_imex imex) {
         w->memory = w->d.memory;
         if (w->d.step == DECISION_ENTER)
                 w->memory.now = w->d.assignment;
@@ -160,7 +160,7 @@ static void after_a_restore_a_daemon_accepts_nothing_and_demands_a_recount(void 
         assert_left(w, 5);
         assert_int_equal(w->d.memory.closed, 5);
         assert_int_equal(w->d.memory.seen, 10);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         assert_int_equal(decide(w), DECISION_STAY);
         assert_int_equal(w->d.memory.seen, 10); /* once is enough, ... */
         w->fabric.epoch = 10;
@@ -171,7 +171,7 @@ static void after_a_restore_a_daemon_accepts_nothing_and_demands_a_recount(void 
         assert_int_equal(w->d.memory.seen, 10);
         w->fabric.recount = 0;
         decide(w);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         w->in.restored = false;
         assert_int_equal(decide(w), DECISION_STAY); /* an epoch that it has reported as left never runs */
         w->in_a[0].epoch = 12;
@@ -196,11 +196,11 @@ static void a_left_epoch_is_never_taken(void **state) {
         w->in_a[0].state = FABRIC_LEAVING;
         assert_int_equal(decide(w), DECISION_STAY);
         assert_left(w, 5);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         w->domains[0].n_assignments = 0;
         assert_int_equal(decide(w), DECISION_STAY);
         assert_int_equal(w->d.memory.n_left, 0);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         w->in_a[0].state = NULL;
         w->domains[0].n_assignments = 1;
         assert_int_equal(decide(w), DECISION_STAY);
@@ -221,9 +221,9 @@ static void the_next_assignment_is_not_reported_as_left(void **state) {
         w->in.use = IMEX_USE_NONE;
         w->in.withdrawn = true;
         assert_int_equal(decide(w), DECISION_LEAVE);
-        go_on(w, DECISION_IMEX_ENDED);
+        proceed(w, DECISION_IMEX_ENDED);
         assert_int_equal(decide(w), DECISION_FORGET);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         assert_int_equal(decide(w), DECISION_ENTER);
         assert_string_equal(w->d.assignment.domain, UID_B);
         assert_left(w, 5);
@@ -509,7 +509,7 @@ static void a_deleted_domain_stops_imex_in_use(void **state) {
         assert_int_equal(decide(w), DECISION_LEAVE);
         w->in.terminating = true;
         assert_int_equal(decide(w), DECISION_PAUSE);
-        go_on(w, DECISION_IMEX_ENDED);
+        proceed(w, DECISION_IMEX_ENDED);
         assert_int_equal(decide(w), DECISION_EXIT);
 }
 
@@ -636,7 +636,7 @@ static void the_assignment_of_an_earlier_pod_is_forgotten(void **state) {
         assert_int_equal(decide(w), DECISION_FORGET);
         w->in.terminating = w->in.outdated = true;
         assert_int_equal(decide(w), DECISION_FORGET);
-        go_on(w, DECISION_IMEX_NONE);
+        proceed(w, DECISION_IMEX_NONE);
         assert_null(w->memory.now.domain);
         assert_false(w->memory.ready);
         assert_int_equal(w->memory.n_left, 1);
@@ -670,7 +670,7 @@ static void a_container_restarts_where_no_claim_is_harmed(void **state) {
         assert_int_equal(decide(w), DECISION_WITHDRAW);
         w->in.withdrawn = true;
         assert_int_equal(decide(w), DECISION_PAUSE);
-        go_on(w, DECISION_IMEX_ENDED);
+        proceed(w, DECISION_IMEX_ENDED);
         w->in.paused = true;
         assert_int_equal(decide(w), DECISION_EXIT);
         assert_string_equal(w->d.memory.now.domain, UID_A);

@@ -34,7 +34,7 @@ static void a_runtime_without_cdi_is_reported(void **state) {
 static void an_invalid_or_missing_environment_variable_is_named(void **state) {
         static const struct {
                 const char *const env[8];
-                const char *says;
+                const char *expected;
         } cases[] = {
                 { { "COMPUTE_DOMAIN_CLAIM_UID=../../etc" }, "COMPUTE_DOMAIN_CLAIM_UID" },
                 { { "COMPUTE_DOMAIN_CLAIM_UID=" UID }, "NODE_NAME" },
@@ -46,8 +46,8 @@ static void an_invalid_or_missing_environment_variable_is_named(void **state) {
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct outcome o = run(cases[i].env);
-                if (!strstr(o.out, cases[i].says))
-                        fail_msg("'%s' is not in: %s", cases[i].says, o.out);
+                if (!strstr(o.out, cases[i].expected))
+                        fail_msg("'%s' is not in: %s", cases[i].expected, o.out);
         }
 }
 

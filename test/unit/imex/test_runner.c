@@ -52,7 +52,7 @@ static bool wrong_id(void) {
 static bool restarted_thrice(void) {
         return last.restarts >= 3;
 }
-static bool told_trouble(void) {
+static bool reported_trouble(void) {
         return troubles > 0;
 }
 static bool says_why(void) {
@@ -400,7 +400,7 @@ static void test_wrong_peers_do_not_disturb_running_imex(void **state) {
         members(0, "10.0.0.2", NULL);
         assert_true(within(5000, is_ready));
         members(0, "not an address", NULL);
-        assert_true(within(5000, told_trouble));
+        assert_true(within(5000, reported_trouble));
         assert_non_null(strstr(trouble_text, "'not an address' for an IP address"));
         within(100, never);
         assert_true(last.ready);

@@ -28,7 +28,7 @@ static bool asked_four_more(void) {
 }
 
 /* Waits for some more answers of IMEX, after which their effects are visible. */
-static void go_on(void) {
+static void wait_for_answers(void) {
         asked_before = count("asked", "-q");
         assert_true(within(5000, asked_four_more));
 }
@@ -61,7 +61,7 @@ static void test_recovery_waits_for_each_peer_that_may_map_our_memory(void **sta
         assert_non_null(strstr(last_reason, "n1, n2, which may still map"));
         members_in("other", "b2");
         assert_true(within(5000, names_n2));
-        go_on();
+        wait_for_answers();
         assert_int_equal(count("events", "start"), 1);
         assert_int_equal(last.renewals, 0);
 
@@ -87,7 +87,7 @@ static void test_recovery_counts_connected_peers(void **state) {
         put("domain",
             "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"RECOVERING\"}}}}}",
             0644);
-        go_on();
+        wait_for_answers();
         assert_string_equal(last_awaited, "n2");
         members_in("b1", "other");
         assert_true(within(5000, is_ready));
@@ -99,7 +99,7 @@ static void test_recovery_ignores_stale_members(void **state) {
         wait_for_importers();
         imex_runner_set_current(runner, false);
         members_in("other", NULL);
-        go_on();
+        wait_for_answers();
         assert_int_equal(count("events", "start"), 1);
         imex_runner_set_current(runner, true);
         assert_true(within(5000, is_ready));
@@ -125,7 +125,7 @@ static void test_recovery_that_ends_by_itself_causes_no_restart(void **state) {
         assert_true(within(5000, is_ready));
         assert_string_equal(last_awaited, "");
         members_in(NULL, NULL);
-        go_on();
+        wait_for_answers();
         assert_int_equal(count("events", "start"), 1);
         assert_int_equal(last.renewals, 0);
 }
@@ -142,13 +142,13 @@ static void test_recovery_without_an_answer_names_no_peer(void **state) {
         put("domain", str_or(answers[0], "not JSON"), 0644);
         begin_to_wait();
         assert_true(within(5000, says_nothing_is_known));
-        go_on(); /* by then the patience of 200 ms has passed */
-        go_on();
+        wait_for_answers(); /* by then the patience of 200 ms has passed */
+        wait_for_answers();
         assert_non_null(strstr(last_reason, "gives no answer (nvidia-imex-ctl"));
         assert_string_equal(last_awaited, "");
         for (size_t i = 1; i < ARRAY_LEN(answers); i++) {
                 put("domain", answers[i], 0644);
-                go_on();
+                wait_for_answers();
                 assert_true(says_nothing_is_known());
                 assert_string_equal(last_awaited, "");
         }
@@ -156,7 +156,7 @@ static void test_recovery_without_an_answer_names_no_peer(void **state) {
         assert_true(within(15000, names_both));
         /* From then on the connected nodes are known. */
         put("domain", "not JSON", 0644);
-        go_on();
+        wait_for_answers();
         assert_string_equal(last_awaited, "n1, n2");
 }
 

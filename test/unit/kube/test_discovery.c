@@ -31,9 +31,9 @@ struct world {
         unsigned n_current;
         struct err err;
         /* of kube_discover() */
-        bool told;
-        unsigned n_told, n_retries;
-        struct err told_err, retry_err;
+        bool called;
+        unsigned n_called, n_retries;
+        struct err last_err, retry_err;
 };
 
 static bool serves(const struct world *w, const char *version, size_t n) {
@@ -131,16 +131,16 @@ static void on_known(void *u, const struct err *e) {
                 w->retry_err = *e;
                 return;
         }
-        w->told = true;
-        w->n_told++;
-        w->told_err = e ? *e : (struct err){ 0 };
+        w->called = true;
+        w->n_called++;
+        w->last_err = e ? *e : (struct err){ 0 };
 }
 
 static void discover(struct world *w) {
-        w->told = false;
+        w->called = false;
         kube_discover(w->client, &kube_resource_claims, on_known, w);
-        assert_false(w->told);
-        run_until(&w->loop, &w->told);
+        assert_false(w->called);
+        run_until(&w->loop, &w->called);
 }
 
 static void on_got(void *u, yyjson_val *obj, const struct err *e) {
@@ -227,7 +227,7 @@ static void the_best_version_is_used(void **state) {
         kube_discover(w->client, &kube_resource_claims, on_known, w);
         assert_null(kube_resource_api(w->client));
         discover(w);
-        assert_int_equal(w->n_told, 2);
+        assert_int_equal(w->n_called, 2);
         assert_int_equal(w->asked, 1);
         assert_string_equal(kube_resource_api(w->client), "v1beta2");
         discover(w); /* the version is known: fn is still called in a later turn */
@@ -243,14 +243,14 @@ static void a_group_without_known_versions_is_reported_and_retried(void **state)
         struct world *w = *state;
         w->serves = "v1alpha3";
         discover(w);
-        assert_int_equal(w->told_err.kind, ERR_INVALID);
-        assert_string_equal(w->told_err.msg, "the server offers no supported version of resource.k8s.io (v1, "
+        assert_int_equal(w->last_err.kind, ERR_INVALID);
+        assert_string_equal(w->last_err.msg, "the server offers no supported version of resource.k8s.io (v1, "
                                              "v1beta2, v1beta1)");
-        w->told = false;
+        w->called = false;
         w->serves = "v1alpha3 v1";
-        run_until(&w->loop, &w->told); /* the test has not asked again */
-        assert_int_equal(w->told_err.kind, ERR_NONE);
-        assert_int_equal(w->n_told, 2);
+        run_until(&w->loop, &w->called); /* the test has not asked again */
+        assert_int_equal(w->last_err.kind, ERR_NONE);
+        assert_int_equal(w->n_called, 2);
         assert_int_equal(w->asked, 2);
 }
 
@@ -259,11 +259,11 @@ static void a_refused_discovery_is_reported_and_retried(void **state) {
         struct world *w = *state;
         w->refuses = true;
         discover(w);
-        assert_int_equal(w->told_err.kind, ERR_DENIED);
-        w->told = false;
+        assert_int_equal(w->last_err.kind, ERR_DENIED);
+        w->called = false;
         w->refuses = false;
-        run_until(&w->loop, &w->told); /* the test has not asked again */
-        assert_int_equal(w->told_err.kind, ERR_NONE);
+        run_until(&w->loop, &w->called); /* the test has not asked again */
+        assert_int_equal(w->last_err.kind, ERR_NONE);
         assert_int_equal(w->asked, 2);
 }
 
@@ -277,7 +277,7 @@ static void a_page_does_not_mean_that_there_is_no_version(void **state) {
                 w->page_status = statuses[i];
                 w->n_retries = 0;
                 RUN_UNTIL(&w->loop, w->n_retries);
-                assert_int_equal(w->n_told, 0);
+                assert_int_equal(w->n_called, 0);
                 assert_true(kube_away(&w->retry_err));
         }
         w->page = false;
@@ -285,9 +285,9 @@ static void a_page_does_not_mean_that_there_is_no_version(void **state) {
         w->n_retries = 0;
         RUN_UNTIL(&w->loop, w->n_retries);
         w->serves = "v1";
-        run_until(&w->loop, &w->told);
-        assert_int_equal(w->told_err.kind, ERR_NONE);
-        assert_int_equal(w->n_told, 1);
+        run_until(&w->loop, &w->called);
+        assert_int_equal(w->last_err.kind, ERR_NONE);
+        assert_int_equal(w->n_called, 1);
 }
 
 static void a_caller_that_undid_its_discovery_is_not_called(void **state) {
@@ -296,12 +296,12 @@ static void a_caller_that_undid_its_discovery_is_not_called(void **state) {
         kube_undiscover(w->client, &kube_resource_claims, on_known, w);
         RUN_UNTIL(&w->loop, kube_resource_api(w->client));
         run_for(&w->loop, 20);
-        assert_int_equal(w->n_told, 0);
+        assert_int_equal(w->n_called, 0);
 }
 
 static void free_client(void *u, const struct err *e) {
         struct world *w = u;
-        w->told = true;
+        w->called = true;
         kube_client_free(w->client);
         w->client = NULL;
 }
@@ -310,9 +310,9 @@ static void a_callback_may_free_the_client(void **state) {
         struct world *w = *state;
         kube_discover(w->client, &kube_resource_claims, free_client, w);
         kube_discover(w->client, &kube_resource_claims, on_known, w);
-        run_until(&w->loop, &w->told);
+        run_until(&w->loop, &w->called);
         run_for(&w->loop, 20);
-        assert_int_equal(w->n_told, 0);
+        assert_int_equal(w->n_called, 0);
 }
 
 /* ---- versions that change ---- */

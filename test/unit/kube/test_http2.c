@@ -164,12 +164,12 @@ static void test_trusted(void **state) {
         assert_int_equal(w->calls[0].status, 200);
 }
 
-static void expect_refusal(struct world *w, const char *says) {
+static void expect_refusal(struct world *w, const char *expected) {
         run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
         assert_true(w->calls[0].failed);
         assert_int_equal(w->calls[0].err.kind, ERR_RETRY);
-        if (!strstr(w->calls[0].err.msg, says))
-                fail_msg("'%s' without '%s'", w->calls[0].err.msg, says);
+        if (!strstr(w->calls[0].err.msg, expected))
+                fail_msg("'%s' without '%s'", w->calls[0].err.msg, expected);
 }
 
 /* failure: the server's certificate is from another CA -> the connection is refused */

@@ -122,7 +122,7 @@ static void test_json_is_yaml(void **state) {
 
 static void test_errors_name_the_reason(void **state) {
         static const struct {
-                const char *text, *says;
+                const char *text, *expected;
         } cases[] = {
                 { "", "not a YAML mapping" },
                 { "- a", "not a YAML mapping" },
@@ -159,8 +159,8 @@ static void test_errors_name_the_reason(void **state) {
                 struct err e;
                 assert_int_equal(parse(cases[i].text, &c, &e), -1);
                 assert_int_not_equal(e.kind, ERR_NONE);
-                if (!strstr(e.msg, cases[i].says))
-                        fail_msg("case %zu: '%s' without '%s'", i, e.msg, cases[i].says);
+                if (!strstr(e.msg, cases[i].expected))
+                        fail_msg("case %zu: '%s' without '%s'", i, e.msg, cases[i].expected);
                 assert_null(c.server);
         }
 }

@@ -48,7 +48,7 @@ static char *lease_json(struct world *w) {
                          w->rv, w->spec);
 }
 
-static void tell_watches(struct world *w, const char *type) {
+static void notify_watches(struct world *w, const char *type) {
         _cleanup_(freep) char *lease = lease_json(w),
                               *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, lease);
         for (unsigned i = 0; i < w->n_watches && !w->no_events; i++)
@@ -60,7 +60,7 @@ static void set_lease(struct world *w, const char *spec) {
         free(w->spec);
         w->spec = xstrdup(spec);
         w->rv++;
-        tell_watches(w, type);
+        notify_watches(w, type);
 }
 
 static const char *field(struct world *w, const char *name) {
@@ -452,7 +452,7 @@ static void test_deleted_lease_is_recreated(void **state) {
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
         w->rv++;
-        tell_watches(w, "DELETED");
+        notify_watches(w, "DELETED");
         free(TAKE(w->spec));
         run_for(&w->loop, 500);
         assert_non_null(w->spec);

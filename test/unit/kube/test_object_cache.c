@@ -63,12 +63,12 @@ static yyjson_doc *parse(const char *text) {
 
 static void take(struct world *w, unsigned name, unsigned version, enum cache_source source) {
         char text[96];
-        bool told;
+        bool known;
         struct err e;
         snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"n%u\",\"resourceVersion\":\"%u\"}}", name,
                  version);
         yyjson_doc *doc = parse(text);
-        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), source, &told, &e), 0);
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), source, &known, &e), 0);
         yyjson_doc_free(doc);
 }
 
@@ -163,13 +163,13 @@ static void an_object_that_a_list_lacks_is_removed_even_after_an_answer(void **s
 /* It cannot be ordered among the others, so only its own event ends it. */
 static void a_version_that_is_not_a_number_is_never_passed(void **state) {
         struct world *w = *state;
-        bool told;
+        bool known;
         struct err e;
         yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"x\"}}");
-        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_ANSWER, &told, &e), 0);
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_ANSWER, &known, &e), 0);
         reach(w, 30);
         assert_true(has(w, "n1"));
-        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_EVENT, &told, &e), 0);
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_EVENT, &known, &e), 0);
         yyjson_doc_free(doc);
         assert_int_equal(w->removed, 0);
         assert_int_equal(w->added, 1);

@@ -293,7 +293,7 @@ static void test_half_written_and_missing_files(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *half = xstrndup(fake_h2_ca(w->server), strlen(fake_h2_ca(w->server)) / 2);
         const struct {
-                const char *text, *says;
+                const char *text, *expected;
         } bad[] = { { half, "is cut off or damaged: put a whole PEM file there" },
                     { "not yet\n", "contains no certificate: put PEM text there" },
                     { "", "contains no certificate: put PEM text there" } };
@@ -303,7 +303,7 @@ static void test_half_written_and_missing_files(void **state) {
                 put_volume(w, generation, bad[i].text);
                 RUN_UNTIL(&w->loop, w->refusals == i + 1);
                 assert_non_null(strstr(w->refusal.msg, w->ca));
-                assert_non_null(strstr(w->refusal.msg, bad[i].says));
+                assert_non_null(strstr(w->refusal.msg, bad[i].expected));
                 assert_non_null(strstr(w->refusal.msg, "the certificates that were read before stay in use"));
         }
         assert_int_equal(unlink(w->key), 0);
