@@ -20,7 +20,7 @@ struct crowd_member {
         struct crowd_addr addr;
         bool stays;        /* its request is being answered: it is not closed, but counts for its address */
         bool unfinished;   /* a request has begun to come in */
-        uint64_t since_ms; /* when this state began */
+        uint64_t since_ms; /* time of its last activity */
 };
 
 /* The index of the connection to close; n when all stay. */

@@ -30,7 +30,7 @@ struct serving_options {     /* the strings are borrowed until serving_free(), e
 };
 
 int serving_new(uv_loop_t *loop, const struct serving_options *o, struct serving **ret, struct err *e);
-/* Sets the other nodes of the fabric object; peers NULL: the object lists none. `current` as for
+/* Sets the other nodes of the fabric object; peers NULL: not known, the earlier ones stay. `current` as for
  * imex_runner_set_current(). */
 void serving_set_peers(struct serving *s, const struct imex_peer *peers, size_t n, bool current);
 void serving_report(const struct serving *s, struct imex_report *ret);
