@@ -93,7 +93,7 @@ static const char *const held_by[] = {
         [IMEX_USE_NONE] = "its readiness cannot be withdrawn",
         [IMEX_USE_GRANTING] = "a claim of it is about to be prepared on this node",
         [IMEX_USE_PREPARED] = "a claim of it is prepared on this node",
-        [IMEX_USE_UNKNOWN] = "it cannot be seen whether a claim of it is prepared on this node",
+        [IMEX_USE_UNKNOWN] = "it is not known whether a claim of it is prepared on this node",
 };
 
 /* Readiness is withdrawn first; only then does the absence of claims count (imex/imex_grants.h). A claim that
@@ -152,8 +152,8 @@ static void decide_running(const struct view *l, struct decision *d) {
         if (in->moved || is_unwanted(l))
                 leave(l, d);
         else if (in->fabric && !l->own.assignment)
-                d->why =
-                        "the object of the partition does not list the assignment of this node: IMEX goes on";
+                d->why = "the fabric object of the partition does not list the assignment of this node: IMEX "
+                         "continues";
         if (d->step == DECISION_STAY && in->outdated)
                 renew(in, d);
 }
@@ -211,7 +211,7 @@ static void enter(const struct listed *next, struct decision *d) {
                                                       .port = next->domain->port,
                                                       .slots = next->domain->slots };
         if (!is_valid(&d->assignment)) {
-                d->why = "the object of the partition has an assignment for this node that cannot be: its "
+                d->why = "the fabric object of the partition has an invalid assignment for this node: its "
                          "domain is not a UID, or a number is out of range";
                 return;
         }
@@ -230,7 +230,7 @@ static void decide_idle(const struct view *l, struct decision *d) {
         } else if (next->assignment) {
                 enter(next, d);
         } else if (!f) {
-                d->why = "the object of the partition is not there yet";
+                d->why = "the fabric object of the partition does not exist yet";
         } else if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL)) {
                 d->why = "the IMEX domain of the partition has no index for this node: the condition "
                          "DomainFull of its ComputeDomainFabric explains what to do";
@@ -238,7 +238,7 @@ static void decide_idle(const struct view *l, struct decision *d) {
                 d->why = "this node has seen an epoch far above that of its ComputeDomainFabric, so "
                          "it gets no assignment until it reboots";
         } else {
-                d->why = "no IMEX domain wants this node";
+                d->why = "no IMEX domain needs this node";
         }
 }
 

@@ -44,8 +44,8 @@ static void text(struct jw *w, const char *key, const char *value) {
         jw_str(w, key, *value ? value : NULL);
 }
 
-/* The ComputeDomain that it serves, for other people's tools; "": none. What stands for the partition itself
- * is none. */
+/* The ComputeDomain that the daemon serves, for other people's tools; "": none. The partition's standing
+ * domain has no label. */
 static const char *label_of(const struct report_content *r) {
         const char *domain = r->memory->decision.now.domain;
         char standing[37];
@@ -54,7 +54,7 @@ static const char *label_of(const struct report_content *r) {
         return domain && !streq(domain, standing) ? domain : "";
 }
 
-/* All of it each time, so that nothing of an earlier container of the Pod stays. */
+/* Renders everything each time, so that no part of an earlier container's report stays. */
 static void render(const struct report_content *r, const char *report, struct buf *out) {
         const struct imex_report *i = r->imex;
         struct jw w = JW(out);
@@ -88,7 +88,7 @@ static void render(const struct report_content *r, const char *report, struct bu
         jw_end_obj(&w);
 }
 
-/* ---- what is sent ---- */
+/* ---- messages ---- */
 
 struct message {
         char *body;   /* the patch; NULL: there is none */
@@ -177,17 +177,17 @@ struct report {
         struct kube_client *client;
         char *ns, *name;
         struct kube_informer *informer;
-        struct message wanted, sent; /* sent: that the server has, or is being given */
-        int64_t seen;                /* as it is in `wanted` */
+        struct message wanted, sent; /* sent: the server has it, or a patch with it is in flight */
+        int64_t seen;                /* the seen epoch in `wanted` */
         struct kube_call *call;
         struct loop_timer timer;
         uint64_t due;      /* loop time of the timer */
-        unsigned pause_ms; /* the server refuses us; 0: it does not */
+        unsigned pause_ms; /* while the server refuses us; 0: it does not */
 };
 
 struct own_pod {
         struct kube_object o;
-        const char *text[10]; /* all that render() writes; NULL: it is not there */
+        const char *text[10]; /* everything that render() writes; NULL: absent */
 };
 #define ANNOTATION(key, i) JD_STR(struct own_pod, "metadata>annotations>" key, text[i])
 #define LABEL(key, i) JD_STR(struct own_pod, "metadata>labels>" key, text[i])
@@ -200,7 +200,7 @@ struct own_pod {
 static const struct jd_field f_texts[] = { TEXTS };
 static const struct jd_field f_pod[] = { JD_OBJ(struct own_pod, "metadata", o.meta, kube_f_meta), TEXTS };
 
-/* The server has something else than it was given: etcd was restored. */
+/* The server has other content than we sent: etcd was restored. */
 static bool is_rolled_back(const struct report *r) {
         const struct own_pod *pod = (const struct own_pod *)kube_informer_get(r->informer, r->ns, r->name);
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
@@ -221,7 +221,7 @@ static bool is_settled(const struct report *r) {
         return !r->wanted.body || (streq(r->wanted.body, r->sent.body) && !is_rolled_back(r));
 }
 
-/* The earlier time wins. While the server refuses us, the pause decides. */
+/* The earlier time counts. While the server refuses us, only the pause counts. */
 static void schedule(struct report *r, unsigned ms) {
         uint64_t due = loop_now_ms(kube_client_loop(r->client)) + ms;
 
@@ -231,17 +231,17 @@ static void schedule(struct report *r, unsigned ms) {
         loop_timer_at(&r->timer, due);
 }
 
-static void go_on(struct report *r) {
+static void send_later(struct report *r) {
         if (!is_settled(r))
                 schedule(r, is_rolled_back(r) ? 0 : patience(&r->sent, &r->wanted));
 }
 
 static void fail(struct report *r, const struct err *e) {
-        drop(&r->sent); /* nobody knows what the server has */
+        drop(&r->sent); /* it is not known what the server has */
         r->pause_ms = r->pause_ms ? r->pause_ms * 2 : PAUSE_FIRST_MS;
         if (r->pause_ms > PAUSE_MAX_MS)
                 r->pause_ms = PAUSE_MAX_MS;
-        log_warn("cannot report on own pod, trying again", kv_str("pod", r->name), kv_err(e),
+        log_warn("cannot report on own Pod, will retry", kv_str("pod", r->name), kv_err(e),
                  kv_int("pause_ms", r->pause_ms));
         loop_timer_start(&r->timer, r->pause_ms);
 }
@@ -253,7 +253,8 @@ static void on_sent(void *u, yyjson_val *obj, const struct err *e) {
         r->call = NULL;
         kube_informer_answer(r->informer, obj);
         if (!e && is_rolled_back(r)) {
-                err_set(&changed, ERR_RETRY, 0, "the API server has another report than it was given");
+                err_set(&changed, ERR_RETRY, 0,
+                        "the API server has another report than the one that was sent");
                 e = &changed;
         }
         if (e) {
@@ -261,7 +262,7 @@ static void on_sent(void *u, yyjson_val *obj, const struct err *e) {
                 return;
         }
         r->pause_ms = 0;
-        go_on(r);
+        send_later(r);
 }
 
 static void on_timer(void *u) {
@@ -285,14 +286,14 @@ static void on_pod(void *u, const struct kube_object *old, const struct kube_obj
         struct report *r = u;
 
         if (now)
-                go_on(r);
+                send_later(r);
 }
 
 static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct report *r = u;
 
         if (e)
-                log_warn("cannot watch own pod: a report that a restore of etcd takes back is written again "
+                log_warn("cannot watch own Pod: after a restore of etcd, the report is written again "
                          "only with the next change",
                          kv_str("pod", r->name), kv_err(e));
 }
@@ -345,7 +346,7 @@ void report_set(struct report *r, const struct report_content *content, bool beh
                 drop(&r->wanted);
                 r->seen = seen;
                 r->wanted = message(content, seen, behind);
-                go_on(r);
+                send_later(r);
         } else {
                 drop(&m);
         }

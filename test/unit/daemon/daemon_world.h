@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the
- * folder of programs.h: `imexd` in it is the one that daemon and plugin share. The test's own program is the
- * daemon's, too: its main() begins with `if (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
+/* daemon_world: the whole daemon in its own process, in the folder of programs.h. The test plays the API
+ * server. `imexd` in the folder is the one that daemon and plugin share. The test binary is the daemon's,
+ * too: its main() begins with `if (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
 #pragma once
 
 #include "program_world.h"
@@ -18,21 +18,21 @@
 static int rv;
 static char patches[32][4096];
 static unsigned n_patches;
-static const char *domains; /* NULL: there is no object */
+static const char *domains; /* NULL: there is no fabric object */
 static const char *table_of;
-static int epoch = 9; /* the object's */
+static int epoch = 9; /* of the fabric object */
 static int recount;
-/* The Pod, as the server has it: the metadata of the last patch. */
+/* The Pod on the server: the metadata of the last patch. */
 static char pod[4096];
 static int pod_rv = 1;
 static struct fake_conn *pod_watch;
-/* What is answered in place of the API server. */
-static unsigned refuse_patches, page_patches; /* so many reports get a refusal, or a page */
-static enum { SERVES, PAGES_404 /* as a load balancer has them */, REFUSES_403, GONE_410 } serves;
+/* Answers instead of the API server's. */
+static unsigned refuse_patches, page_patches; /* how many reports get a refusal, or a page */
+static enum { SERVES, PAGES_404 /* a load balancer's */, REFUSES_403, GONE_410 } serves;
 static unsigned n_pages, n_lists,
-        n_watches; /* of the partition's object; n_pages: not answered as it should */
+        n_watches; /* requests for the fabric object; n_pages: those with a wrong answer */
 
-/* The boot ID of this machine in place of each '@', which no text of the tests has. */
+/* Replaces each '@', which no text of the tests contains, by the boot ID of this machine. */
 static inline char *with_boot(const char *text) {
         char id[37];
         struct err e;
@@ -69,7 +69,7 @@ static inline void set_pod(const char *more) {
                  ++pod_rv, more);
 }
 
-/* An etcd restore: the Pod is as it was before the last patches. */
+/* A restore of etcd: the Pod is as before the last patches. */
 static inline void roll_pod_back(const char *more) {
         set_pod(more);
         _cleanup_(freep) char *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", pod);
@@ -133,7 +133,7 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 n_lists++;
                 assert_true(fake_has(r->path, "/computedomainfabrics"));
                 assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" FABRIC);
-                /* What the API server's cache does not have yet would look as if it had been taken away. */
+                /* An object that the API server's cache does not have yet would look deleted. */
                 assert_string_not_equal(str_or(fake_query(r, "resourceVersion"), ""), "0");
                 list = xasprintf("{\"kind\":\"ComputeDomainFabricList\",\"metadata\":{\"resourceVersion\":"
                                  "\"%d\"},\"items\":[%s]}",
@@ -168,7 +168,7 @@ static inline bool daemon_asked(int argc, char **argv) {
         return argc == 3 && streq(argv[1], "--daemon");
 }
 
-/* With the file "patient" it does not kill an IMEX that SIGTERM does not end. */
+/* If the file "patient" exists, it does not kill an IMEX that SIGTERM does not end. */
 static inline int be_the_daemon(char **argv) {
         _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"),
                               *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
@@ -209,7 +209,7 @@ static inline void run_daemon(void) {
         run_daemon_by(NULL);
 }
 
-/* The same, with its log in the file "log". */
+/* The same, with the log in the file "log". */
 static inline void run_daemon_with_log(void) {
         _cleanup_(freep) char *command = xasprintf("exec \"$@\" 2>>%s/log", dir);
 
@@ -242,7 +242,7 @@ static inline bool reported(const char *what) {
         return n_patches && strstr(patches[(n_patches - 1) % 32], what);
 }
 
-/* What the partition's object lists. */
+/* The content of the fabric object. */
 #define DOMAIN(uid, infix, port, assignments)                                                                \
         "{\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" uid "\"},\"infix\":\"" infix                     \
         "\",\"slots\":4,\"port\":" port ",\"assignments\":[" assignments "]}"

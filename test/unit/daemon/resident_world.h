@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resident_world: daemon_world with programs in place of nvidia-imex and nvidia-imex-ctl, for tests of the
+/* resident_world: daemon_world with programs instead of nvidia-imex and nvidia-imex-ctl, for tests of the
  * whole daemon. */
 #pragma once
 
 #include "daemon_world.h"
 
-/* SIGTERM is enough unless there is "stubborn". Once it takes signals, "alive" is its pid, and its tool
- * answers. */
+/* SIGTERM ends it unless the file "stubborn" exists. When it handles signals, "alive" contains its PID, and
+ * its tool answers. */
 #define IMEX                                                                                                 \
         "echo $$ >> pids; echo start >> events; grep -h . imexd/*/imexd.cfg | grep SERVER_PORT >> events\n"  \
         "touch run/persist.dat\n"                                                                            \

@@ -280,7 +280,7 @@ static void an_impossible_assignment_is_not_taken(void **state) {
                         w->domains[0].slots = FABRIC_SLOTS_MOST + 1;
                 if (decide(w) != DECISION_STAY)
                         fail_msg("case %d", i);
-                assert_non_null(strstr(w->d.why, "cannot be"));
+                assert_non_null(strstr(w->d.why, "invalid"));
                 assert_int_equal(w->d.memory.n_left, 0);
         }
 }
@@ -337,7 +337,7 @@ static void without_the_object_nothing_starts_and_nothing_is_forgotten(void **st
         w->in.fabric = NULL;
         assert_int_equal(decide(w), DECISION_STAY);
         assert_left(w, 3);
-        assert_string_equal(w->d.why, "the object of the partition is not there yet");
+        assert_string_equal(w->d.why, "the fabric object of the partition does not exist yet");
 }
 
 /* failure: a node is idle -> its daemon reports whether an index or a claim is missing [standing] */
@@ -352,7 +352,7 @@ static void an_idle_node_reports_whether_it_lacks_an_index_or_a_claim(void **sta
         assert_non_null(strstr(w->d.why, "DomainFull"));
         full.status = "False";
         decide(w);
-        assert_string_equal(w->d.why, "no IMEX domain wants this node");
+        assert_string_equal(w->d.why, "no IMEX domain needs this node");
 }
 
 /* failure: a node alone has seen a far higher epoch than the fabric object has -> its daemon advises to

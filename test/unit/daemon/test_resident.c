@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole daemon in a process of its own, against an API server and an IMEX that the test plays. */
+/* The whole daemon in its own process. The test plays the API server and IMEX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #define IN_B DOMAIN(B, "bb", "51002", ACTIVE("n0", "0", "3", "10.0.0.1"))
 #define USER "eeeeeeee-0000-4000-8000-000000000005"
 
-/* ---- what is so ---- */
+/* ---- conditions ---- */
 
 static bool left_a(void) {
         return !there("imexd/" A);
@@ -29,7 +29,7 @@ static bool reported_left_1(void) {
 static bool reported_a(void) {
         return reported("\\\"assignment\\\":\\\"" FABRIC "/" A "/2/1\\\"");
 }
-/* The label by which other people's tools find the daemon of a ComputeDomain. */
+/* The label by which other tools find the daemon of a ComputeDomain. */
 static bool labelled_a(void) {
         return reported("\"resource.nvidia.com/computeDomain\":\"" A "\"");
 }
@@ -40,16 +40,16 @@ static bool reported_held(void) {
         return reported("a claim of it is prepared on this node");
 }
 static bool reported_refused(void) {
-        return reported("an assignment for this node that cannot be");
+        return reported("an invalid assignment for this node");
 }
 static bool reported_ready(void) {
         return reported("/ready\":\"true\"");
 }
 static bool reported_idle(void) {
-        return reported("no IMEX domain wants this node");
+        return reported("no IMEX domain needs this node");
 }
 static bool reported_waits(void) {
-        return reported("the object of the partition is not there yet");
+        return reported("the fabric object of the partition does not exist yet");
 }
 static bool started_thrice(void) {
         return count("events", "start") >= 3;
@@ -68,7 +68,7 @@ static bool reported_recount(void) {
         return reported("\\\"recount\\\":9");
 }
 
-/* ---- what the plugin does ---- */
+/* ---- the plugin ---- */
 
 static void note(const char *domain, enum imex_grant_state state) {
         _cleanup_(freep) char *folder = xasprintf("%s/imexd/%s", dir, domain);
@@ -107,7 +107,7 @@ static int plugin_begins(void) {
         return lock;
 }
 
-/* What the plugin needs to send no new pods (cd_plugin/may_prepare). */
+/* The plugin releases no new pods in this state (cd_plugin/may_prepare). */
 static bool ready_and_terminating(void) {
         return ready_in_a() && seen.terminating;
 }
@@ -134,7 +134,7 @@ static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
         kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
-        /* Withdrawn before IMEX was stopped. */
+        /* Readiness was withdrawn before IMEX was stopped. */
         assert_int_equal(count("events", "\"ready\":false"), 1);
 }
 
@@ -151,7 +151,7 @@ static void a_terminating_daemon_serves_until_no_claim_is_prepared(void **state)
         assert_true(within(5000, ready_and_terminating));
         assert_false(within(300, exited));
         assert_true(ready_in_a());
-        set_object(IN_A "," IN_B); /* and it takes nothing new */
+        set_object(IN_A "," IN_B); /* it accepts no new assignment */
         kill(program_pid, SIGTERM);
         assert_false(within(300, exited));
         assert_true(ready_in_a());
@@ -163,7 +163,7 @@ static void a_terminating_daemon_serves_until_no_claim_is_prepared(void **state)
 }
 
 /* failure: only waiting claims remain on a terminating daemon -> the daemon ends */
-static void a_claim_that_only_waits_keeps_no_daemon_alive(void **state) {
+static void a_waiting_claim_does_not_keep_the_daemon(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -194,7 +194,7 @@ static void a_daemon_without_an_assignment_ends_at_once(void **state) {
         assert_int_equal(exit_status, 0);
 }
 
-/* Its IMEX ends under a prepared claim while the Pod is deleted. */
+/* IMEX ends under a prepared claim while the Pod is deleted. */
 /* failure: IMEX ends while its daemon terminates under a pod -> the daemon starts it again */
 static void a_terminating_daemon_starts_its_imex_again(void **state) {
         set_object(IN_A);
@@ -210,7 +210,7 @@ static void a_terminating_daemon_starts_its_imex_again(void **state) {
         grant(A, false);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
-        /* It stays written until another daemon is here. */
+        /* The file stays until another daemon writes it. */
         ready_in_a();
         assert_true(!held && !seen.ready && seen.terminating);
 }
@@ -219,8 +219,8 @@ static bool withdrawn_in_a(void) {
         return !ready_in_a() && held && streq(seen.status, IMEX_STATE_LEAVING);
 }
 
-/* The plugin had found it ready before that. */
-static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(void **state) {
+/* The plugin had found IMEX ready before. */
+static void imex_starts_again_for_a_claim_prepared_while_it_stops(void **state) {
         put("patient", "", 0644);
         set_object(IN_A);
         run_daemon();
@@ -240,7 +240,7 @@ static void a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again(v
         assert_int_equal(exit_status, 0);
 }
 
-/* SIGTERM, and the Pod is not deleted. */
+/* SIGTERM, but the Pod is not deleted. */
 /* failure: a daemon's container gets SIGTERM without a deletion -> the next container serves normally */
 static void a_container_that_starts_after_a_terminated_one_does_not_terminate(void **state) {
         set_object(IN_A);
@@ -256,8 +256,8 @@ static void a_container_that_starts_after_a_terminated_one_does_not_terminate(vo
 
 /* ---- which claims use a domain ---- */
 
-/* The claim waits when the node is to leave, and finds no IMEX that is about to stop. */
-static void a_claim_that_only_waits_holds_no_domain(void **state) {
+/* The claim waits when the node has to leave, and finds no IMEX that is about to stop. */
+static void a_waiting_claim_does_not_keep_the_domain(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -268,7 +268,7 @@ static void a_claim_that_only_waits_holds_no_domain(void **state) {
         assert_true(there("imexd/" A "/grants/" USER));
 }
 
-/* After a rollback to the Go driver: it removes the CDI file, and knows of no other file. */
+/* After a rollback, the Go driver removes the CDI file, but does not know the grant. */
 /* failure: after a rollback the Go driver unprepares a claim -> its remaining grant does not block leaving
  * [go] */
 static void an_unprepare_by_the_go_driver_ends_the_hold(void **state) {
@@ -307,7 +307,7 @@ static void a_plugin_that_died_before_it_prepared_a_claim_blocks_nothing(void **
 }
 
 static bool reported_unseen(void) {
-        return reported("it cannot be seen whether a claim of it is prepared");
+        return reported("it is not known whether a claim of it is prepared");
 }
 
 /* failure: the CDI folder cannot be read -> the daemon does not stop IMEX */
@@ -339,7 +339,7 @@ static void a_report_that_a_restore_has_rolled_back_is_written_again(void **stat
         assert_true(within(5000, pod_watched));
         assert_true(within(5000, ready_in_a));
         assert_true(within(5000, reported_a));
-        assert_false(within(700, never)); /* all is reported */
+        assert_false(within(700, never)); /* everything is reported */
         unsigned before = n_patches;
         roll_pod_back("\"annotations\":{\"imex.resource.nvidia.com/report\":\"{}\"}}}");
         assert_false(within(300, never));
@@ -355,7 +355,7 @@ static bool reported_not_ready(void) {
         return reported("/ready\":\"false\"");
 }
 
-/* What a restore takes back may be for people only, as the state of a moment of before. */
+/* A restore may undo only annotations for people, such as an earlier state. */
 static void a_state_that_a_restore_has_rolled_back_is_written_again(void **state) {
         char earlier[sizeof pod];
         set_object(IN_A);
@@ -370,7 +370,7 @@ static void a_state_that_a_restore_has_rolled_back_is_written_again(void **state
         snprintf(earlier, sizeof earlier, "%s", patches[(n_patches - 1) % 32]);
         put("status", "READY\n", 0644);
         assert_true(within(10000, reported_ready));
-        assert_false(within(700, never)); /* all is reported */
+        assert_false(within(700, never)); /* everything is reported */
         unsigned before = n_patches;
         roll_pod_back(earlier + sizeof PATCH_BEGIN - 1);
         assert_false(within(300, never));
@@ -378,7 +378,7 @@ static void a_state_that_a_restore_has_rolled_back_is_written_again(void **state
         assert_true(reported_ready());
 }
 
-/* ---- what it takes ---- */
+/* ---- which assignments it accepts ---- */
 
 static bool reported_left_5(void) {
         return reported("\\\"left\\\":\\\"5\\\"");
@@ -435,9 +435,8 @@ static int64_t oom_score_adj(int64_t pid) {
         return score;
 }
 
-/* A21. */
 /* failure: memory is short on a node -> the kernel kills the daemon before its IMEX */
-static void the_kernel_ends_the_daemon_before_its_imex(void **state) {
+static void the_kernel_kills_the_daemon_before_its_imex(void **state) {
         int64_t ours = oom_score_adj(getpid()), imex = 0;
 
         set_object(IN_A);
@@ -450,7 +449,7 @@ static void the_kernel_ends_the_daemon_before_its_imex(void **state) {
         assert_int_equal(oom_score_adj(program_pid), ours > 900 ? 1000 : ours + 100);
 }
 
-static void goes_from_one_domain_to_the_next(void **state) {
+static void a_daemon_moves_from_one_domain_to_the_next(void **state) {
         set_object(IN_A);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -463,7 +462,8 @@ static void goes_from_one_domain_to_the_next(void **state) {
         assert_int_equal(count("events", "\"ready\":false"), 1);
 }
 
-/* Writes of the Pod since `n` of them, of which each pause of the daemon allows one more. */
+/* Checks the number of writes of the Pod after the first `n`: at most `most`, and one more for each pause of
+ * the daemon. */
 static void assert_writes(unsigned n, unsigned most, uint64_t since, unsigned pause_ms) {
         uint64_t ms = uv_hrtime() / 1000000 - since;
 
@@ -499,7 +499,7 @@ static void nodes_that_join_cost_the_others_one_write(void **state) {
         buf_done(&list);
 }
 
-/* The object drops the left epoch when it lists the next one. */
+/* The fabric object drops the left epoch when it lists the next one. */
 static void a_daemon_that_has_left_joins_with_one_write(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -528,7 +528,7 @@ static void a_pod_has_the_label_of_its_domain_until_it_has_left(void **state) {
         assert_true(not_labelled());
 }
 
-static void what_stands_for_the_partition_is_no_label(void **state) {
+static void a_standing_domain_has_no_label(void **state) {
         char standing[37];
 
         fabric_standing_uid(FABRIC, standing);
@@ -542,7 +542,7 @@ static void what_stands_for_the_partition_is_no_label(void **state) {
         assert_true(reported(standing) && not_labelled());
 }
 
-/* Which of them is right the daemon cannot know; that it runs the first one is a fact. */
+/* The daemon cannot know which one is right, but it runs the first one. */
 /* failure: two IMEX domains list a node -> its daemon stays in the first one */
 static void two_domains_list_a_node_and_its_daemon_stays_in_the_first(void **state) {
         static const char *const objects[] = { IN_A "," IN_B, IN_B "," IN_A };
@@ -562,7 +562,7 @@ static void two_domains_list_a_node_and_its_daemon_stays_in_the_first(void **sta
 }
 
 /* failure: the fabric object drops or changes an assignment under a pod -> IMEX continues until Unprepare */
-static void an_object_ends_nothing_while_a_claim_is_prepared(void **state) {
+static void no_object_stops_imex_while_a_claim_is_prepared(void **state) {
         static const char *const objects[] = {
                 LEAVING_A,
                 LEAVING_A "," AWAITED_IN_B,
@@ -582,10 +582,10 @@ static void an_object_ends_nothing_while_a_claim_is_prepared(void **state) {
                 assert_true(ready_in_a());
         }
         assert_int_equal(count("events", "start"), 1);
-        assert_int_equal(count("events", "ready"), 0); /* nor was it stopped */
+        assert_int_equal(count("events", "ready"), 0); /* IMEX was not stopped either */
         set_object(LEAVING_A);
         assert_true(within(5000, reported_held));
-        /* The last pod goes: the API is not needed any more. */
+        /* The last pod ends: leaving needs no API server. */
         fake_server_kill(server);
         grant(A, false);
         assert_true(within(5000, left_a));
@@ -601,7 +601,7 @@ static void a_deleted_domain_ends_although_a_claim_is_prepared(void **state) {
         grant(A, true);
         set_object(DOMAIN(A, "aa", "51001", ENDING("n0", "2", "1")));
         assert_true(within(5000, reported_left_1));
-        /* What the plugin noted is the plugin's. */
+        /* The grant belongs to the plugin. */
         assert_true(there("imexd/" A "/grants/" USER));
         assert_false(there("imexd/" A "/state.json"));
 }
@@ -623,7 +623,7 @@ static void a_left_assignment_is_not_taken_again(void **state) {
 }
 
 /* failure: a daemon is killed while the API server is down -> it continues its assignment */
-static void a_killed_daemon_takes_up_its_assignment_without_the_api(void **state) {
+static void a_killed_daemon_resumes_its_assignment_without_the_api(void **state) {
         set_object(IN_A_WITH_A_PEER);
         run_daemon();
         assert_true(within(5000, ready_in_a));
@@ -638,7 +638,7 @@ static void a_killed_daemon_takes_up_its_assignment_without_the_api(void **state
         assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
 }
 
-/* While no Pod was there, the controller may have given it to another node. */
+/* While there was no Pod, the controller may have assigned it to another node. */
 /* failure: a daemon's Pod is deleted -> the next one does not continue its assignment */
 static void a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod(void **state) {
         set_object(IN_A);
@@ -663,7 +663,7 @@ static void a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod(void **
         assert_string_equal(seen.assignment, FABRIC "/" A "/3/4");
 }
 
-/* Its peers may map this node's memory and do not know that it has gone. */
+/* Its peers may map this node's memory, and do not know that IMEX has ended. */
 /* failure: IMEX does not stop and must be killed -> it starts again to recover before the node leaves */
 static void imex_that_was_killed_starts_again_before_the_domain_is_left(void **state) {
         set_object(IN_A_WITH_A_PEER);
@@ -687,8 +687,8 @@ static bool started_again(void) {
         return count("events", "start") >= 2;
 }
 
-/* A9: after an unclean end the node takes no other domain until each importer is accounted for, even where
- * the ComputeDomain is being deleted. */
+/* After an unclean end the node joins no other domain until each importer is accounted for, even if the
+ * ComputeDomain is being deleted. */
 /* failure: IMEX ended uncleanly and its ComputeDomain is deleted -> the node leaves only after peers
  * recovered */
 static void peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left(void **state) {
@@ -707,14 +707,14 @@ static void peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left(vo
         assert_true(within(5000, started_again));
         assert_true(there("run/persist.dat"));
         assert_false(there("imexd/" B "/state.json"));
-        /* The other node has left: nobody is there who could map this node's memory. */
+        /* The other node has left, so no node can map this node's memory. */
         set_object(DOMAIN(A, "aa", "51001", ENDING("n0", "2", "1")) "," AWAITED_IN_B);
         put("status", "READY\n", 0644);
         assert_true(within(5000, ready_in_b));
         assert_true(left_a());
 }
 
-/* A10: what the node has for IMEX is another, so that a new container is needed. */
+/* The node's files for IMEX have changed, so a new container is needed. */
 /* failure: the NVIDIA driver changes under an idle daemon -> its container restarts at once */
 static void an_idle_daemon_restarts_when_the_driver_has_changed(void **state) {
         put("imexd/edits", "e1\n", 0644);
@@ -741,15 +741,16 @@ static void a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it
         grant(A, false);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
-        assert_int_equal(count("events", "\"ready\":false"), 1); /* withdrawn before IMEX was stopped */
-        put("imexd/edits", "e1\n", 0644);                        /* what the next container has */
+        /* Readiness was withdrawn before IMEX was stopped. */
+        assert_int_equal(count("events", "\"ready\":false"), 1);
+        put("imexd/edits", "e1\n", 0644); /* the edits of the next container */
         watch = NULL;
         run_daemon();
         assert_true(within(5000, ready_in_a));
         assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
 }
 
-/* A pod waits for an IMEX that cannot start in the container as it is. */
+/* A pod waits for an IMEX that cannot start in the present container. */
 /* failure: IMEX cannot start until the container sees a changed driver -> it restarts under the waiting pod
  * */
 static void a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod(void **state) {
@@ -764,9 +765,9 @@ static void a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod(void *
         assert_int_equal(exit_status, 0);
 }
 
-/* A6: a copy that somebody put back is of another object. */
+/* A copy that was restored belongs to another object. */
 /* failure: an old copy of the fabric object is restored -> no IMEX starts or ends [etcd] */
-static void a_copy_of_an_object_starts_and_ends_nothing(void **state) {
+static void a_copy_of_an_object_does_not_start_or_stop_imex(void **state) {
         table_of = "another";
         set_object(IN_A);
         run_daemon();
@@ -806,7 +807,7 @@ static void another_partition_is_joined_when_no_claim_uses_the_old_one(void **st
         put("imexd/fabric", "ffffffff-0000-0000-0000-000000000000.2\n", 0644);
         assert_false(within(300, exited));
         assert_true(ready_in_a());
-        /* Until then it answers a recount of the old one. */
+        /* Until then it answers a recount of the old partition. */
         recount = 9;
         set_object(IN_A);
         assert_true(within(5000, reported_recount));
@@ -821,13 +822,13 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(runs_imex_for_the_domain_that_lists_its_node),
                 T(a_terminating_daemon_serves_until_no_claim_is_prepared),
-                T(a_claim_that_only_waits_keeps_no_daemon_alive),
+                T(a_waiting_claim_does_not_keep_the_daemon),
                 T(a_daemon_whose_imex_was_never_ready_ends_at_once),
                 T(a_daemon_without_an_assignment_ends_at_once),
                 T(a_terminating_daemon_starts_its_imex_again),
-                T(a_claim_that_is_prepared_while_its_imex_stops_has_it_started_again),
+                T(imex_starts_again_for_a_claim_prepared_while_it_stops),
                 T(a_container_that_starts_after_a_terminated_one_does_not_terminate),
-                T(a_claim_that_only_waits_holds_no_domain),
+                T(a_waiting_claim_does_not_keep_the_domain),
                 T(an_unprepare_by_the_go_driver_ends_the_hold),
                 T(a_plugin_that_died_before_it_prepared_a_claim_blocks_nothing),
                 T(claims_that_cannot_be_read_block_leaving),
@@ -837,24 +838,24 @@ int main(int argc, char **argv) {
                 T(an_assignment_of_another_boot_is_left_and_not_taken),
                 T(a_reserved_index_is_neither_taken_nor_left),
                 T(a_recount_is_answered),
-                T(the_kernel_ends_the_daemon_before_its_imex),
-                T(goes_from_one_domain_to_the_next),
+                T(the_kernel_kills_the_daemon_before_its_imex),
+                T(a_daemon_moves_from_one_domain_to_the_next),
                 T(nodes_that_join_cost_the_others_one_write),
                 T(a_daemon_that_has_left_joins_with_one_write),
                 T(a_pod_has_the_label_of_its_domain_until_it_has_left),
-                T(what_stands_for_the_partition_is_no_label),
-                T(an_object_ends_nothing_while_a_claim_is_prepared),
+                T(a_standing_domain_has_no_label),
+                T(no_object_stops_imex_while_a_claim_is_prepared),
                 T(two_domains_list_a_node_and_its_daemon_stays_in_the_first),
                 T(a_deleted_domain_ends_although_a_claim_is_prepared),
                 T(a_left_assignment_is_not_taken_again),
-                T(a_killed_daemon_takes_up_its_assignment_without_the_api),
+                T(a_killed_daemon_resumes_its_assignment_without_the_api),
                 T(a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod),
                 T(imex_that_was_killed_starts_again_before_the_domain_is_left),
                 T(peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left),
                 T(an_idle_daemon_restarts_when_the_driver_has_changed),
                 T(a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it),
                 T(a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod),
-                T(a_copy_of_an_object_starts_and_ends_nothing),
+                T(a_copy_of_an_object_does_not_start_or_stop_imex),
                 T(an_impossible_assignment_is_refused),
                 T(another_partition_is_joined_when_no_claim_uses_the_old_one),
         };
