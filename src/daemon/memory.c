@@ -125,7 +125,7 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
         if (jd_decode_text(f_memory, text.p, text.n, false, "", a, &d, e) < 0)
                 return -1;
         if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
-                return err_set(e, ERR_NOT_FOUND, 0, "the memory is of another boot or partition");
+                return err_set(e, ERR_NOT_FOUND, 0, "the memory belongs to another boot or partition");
         if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
                       d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MOST || d.now->port < 1 ||
                       d.now->port > 65535 || d.now->epoch > d.closed))

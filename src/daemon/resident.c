@@ -426,9 +426,7 @@ static void note_version(struct resident *r, const struct kube_object *now) {
             kube_object_version(now->meta.rv) >= kube_object_version(was->meta.rv))
                 return;
         log_warn("the fabric object of the partition is older than before, as after a restore of etcd: "
-                 "nothing new "
-                 "is "
-                 "started until the controller has finished a recount",
+                 "nothing new is started until the controller has finished a recount",
                  kv_str("partition", r->fabric));
         r->restored = true;
         r->restored_seen = r->memory.decision.seen;
@@ -624,7 +622,7 @@ int resident_new(uv_loop_t *loop, const struct resident_config *c, const char *b
                 recall(r);
                 watch_object(r);
         } else {
-                log_info("this node is in no NVLink partition: nothing to do until it is");
+                log_info("this node is in no NVLink partition: waiting until it is in one");
         }
         decide_again(r);
         *ret = r;

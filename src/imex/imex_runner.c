@@ -171,9 +171,8 @@ static bool connections_are_unknown(const struct imex_runner *a) {
 static void explain_unseen(const struct imex_runner *a, char *s, size_t n) {
         snprintf(s, n,
                  "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
-                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): see the daemon's log and "
-                 "the node's "
-                 "load",
+                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): see the daemon's log "
+                 "and the node's load",
                  a->status, a->unseen);
 }
 

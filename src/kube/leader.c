@@ -292,9 +292,7 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                 wrapped = *e;
                 err_wrap(&wrapped,
                          "the Lease %s/%s cannot be watched (this needs get, list, watch, create and update "
-                         "of "
-                         "leases "
-                         "in that namespace)",
+                         "of leases in that namespace)",
                          l->o.ns, l->o.name);
         }
         l->o.failing(l->o.u, e ? &wrapped : NULL);
