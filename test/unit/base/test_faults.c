@@ -143,7 +143,7 @@ static int serve(void *u, struct err *e) {
         return r;
 }
 
-/* failure: a port cannot be listened on -> the error names the address */
+/* failure: a port cannot be opened -> the error names the address */
 static void http_server_that_cannot_listen_names_its_address(void **state) {
         static char all[] = ":0", one[] = "127.0.0.1:0";
         /* Only a caller that let the kernel choose the port needs to get it. */

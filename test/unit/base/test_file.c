@@ -104,7 +104,7 @@ static void makes_folders_and_reads_the_boot_id(void **state) {
         assert_int_equal(file_boot_id(FILE_BOOT_ID_PATH, id, &e), 0);
 }
 
-/* failure: the path of a folder is empty -> it is refused with that reason */
+/* failure: the path of a folder is empty -> the error gives that reason */
 static void a_folder_without_a_name_is_refused(void **state) {
         struct err e = { 0 };
         assert_int_equal(file_mkdirs("", 0755, &e), -1);

@@ -106,7 +106,7 @@ static void serve(struct world *w) {
 
 /* ---- which assignments it accepts ---- */
 
-/* failure: an assignment names the daemon's claim and boot -> only this one starts IMEX */
+/* failure: several assignments list a node -> only the one with the daemon's claim and boot starts IMEX */
 static void a_daemon_accepts_the_assignment_with_its_claim_and_boot(void **state) {
         struct world *w = *state;
 
@@ -150,7 +150,7 @@ static void another_assignment_never_runs_and_is_reported_as_left(void **state) 
 
 /* A controller that does not know about the restore may assign what another node, which cannot report, still
  * has. */
-/* failure: a daemon notices a restore of etcd -> it takes no assignment and demands a recount [etcd] */
+/* failure: a daemon notices a restore of etcd -> it accepts no assignment and demands a recount [etcd] */
 static void after_a_restore_a_daemon_accepts_nothing_and_demands_a_recount(void **state) {
         struct world *w = *state;
 
@@ -189,7 +189,7 @@ static void after_a_restore_imex_continues(void **state) {
 }
 
 /* The fabric object does not list it any longer, so it is not reported. Then a restore brings it back. */
-/* failure: a restore lists an epoch that the daemon has left -> the daemon never takes it again [etcd] */
+/* failure: a restore lists an epoch that the daemon has left -> the daemon never accepts it again [etcd] */
 static void a_left_epoch_is_never_taken(void **state) {
         struct world *w = *state;
 
@@ -258,7 +258,7 @@ static void a_report_has_a_limit_of_epochs(void **state) {
         assert_int_equal(w->d.memory.closed, 10 + DAEMON_REPORT_LEFT_MAX + 9);
 }
 
-/* failure: an assignment has an impossible index, name or port -> the daemon does not take it */
+/* failure: an assignment has an impossible index, name or port -> the daemon does not accept it */
 static void an_impossible_assignment_is_not_taken(void **state) {
         struct world *w = *state;
         struct fabric_domain good = w->domains[0];
@@ -355,8 +355,8 @@ static void an_idle_node_reports_whether_it_lacks_an_index_or_a_claim(void **sta
         assert_string_equal(w->d.why, "no IMEX domain needs this node");
 }
 
-/* failure: a node alone has seen a far higher epoch than the fabric object has -> its daemon advises to
- * reboot it [etcd] */
+/* failure: one node has seen a far higher epoch than the fabric object has -> its daemon advises to
+ * reboot the node [etcd] */
 static void a_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
         struct world *w = *state;
 
@@ -699,7 +699,7 @@ static void a_container_restarts_if_imex_fails_in_a_domain_that_it_cannot_leave(
 
 /* ---- the other nodes ---- */
 
-/* failure: a peer is leaving -> its address is not used any more */
+/* failure: a peer is leaving -> its address is no longer used */
 static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) {
         struct world *w = *state;
         struct imex_peer *peers;

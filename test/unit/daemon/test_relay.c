@@ -78,7 +78,7 @@ static void a_long_line_is_cut(void **state) {
         close(ends[0]);
 }
 
-/* failure: the log's reader is gone -> the daemon continues */
+/* failure: the log's reader has ended -> the daemon continues */
 static void a_closed_log_does_not_end_the_daemon(void **state) {
         struct relay r;
 

@@ -384,8 +384,8 @@ static bool reported_left_5(void) {
         return reported("\\\"left\\\":\\\"5\\\"");
 }
 
-/* failure: an assignment names the daemon claim of another Pod -> the daemon leaves it and does not take it
- * */
+/* failure: an assignment names the daemon claim of another Pod -> the daemon leaves it and does not accept
+ * it */
 static void an_assignment_of_another_claim_is_left_and_not_taken(void **state) {
         set_object(DOMAIN(A, "aa", "51001", ASSIGNMENT("n0", "2", "5", "\"claimUID\":\"" USER "\"")));
         run_daemon();
@@ -403,7 +403,7 @@ static void an_assignment_of_another_boot_is_left_and_not_taken(void **state) {
         assert_int_equal(count("events", "start"), 0);
 }
 
-/* failure: the index of a node is reserved -> its daemon neither takes nor leaves it */
+/* failure: the index of a node is reserved -> its daemon neither accepts nor leaves it */
 static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         set_object(
                 DOMAIN(A, "aa", "51001", "{\"node\":\"n0\",\"index\":2,\"epoch\":5,\"state\":\"Reserved\"}"));
@@ -606,7 +606,7 @@ static void a_deleted_domain_ends_although_a_claim_is_prepared(void **state) {
         assert_false(there("imexd/" A "/state.json"));
 }
 
-/* failure: a stale controller assigns a left epoch again -> the daemon does not take it */
+/* failure: a stale controller assigns a left epoch again -> the daemon does not accept it */
 static void a_left_assignment_is_not_taken_again(void **state) {
         set_object(IN_A);
         run_daemon();
@@ -751,8 +751,8 @@ static void a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it
 }
 
 /* A pod waits for an IMEX that cannot start in the present container. */
-/* failure: IMEX cannot start until the container sees a changed driver -> it restarts under the waiting pod
- * */
+/* failure: IMEX cannot start until the container sees a changed driver -> its daemon restarts under
+ * the waiting pod */
 static void a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod(void **state) {
         put("imexd/edits", "e1\n", 0644);
         put_program("imex", "exit 1");
@@ -783,8 +783,8 @@ static void a_copy_of_an_object_does_not_start_or_stop_imex(void **state) {
         assert_true(ready_in_a());
 }
 
-/* failure: the fabric object has a path for a UID, or an impossible index -> the daemon reports it as refused
- * */
+/* failure: the fabric object has a path for a UID, or an impossible index -> the daemon rejects and
+ * reports it */
 static void an_impossible_assignment_is_refused(void **state) {
         set_object(DOMAIN("../../../tmp/x", "aa", "51001", ACTIVE("n0", "2", "1", "")));
         run_daemon();

@@ -43,7 +43,7 @@ static void run_in_a(void) {
 
 /* ---- the API server ---- */
 
-/* failure: a daemon is killed -> its READY state does not count any more */
+/* failure: a daemon is killed -> its READY state no longer counts */
 static void a_killed_daemon_leaves_no_readiness(void **state) {
         run_in_a();
         assert_null(imex_state_refusal(&seen, held, seen.boot_id, CLAIM));

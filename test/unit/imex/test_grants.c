@@ -343,7 +343,7 @@ static void run(unsigned order, unsigned death, struct sides *x) {
 }
 
 /* In each order of their steps, and for each death of the plugin between two of its steps. */
-/* failure: IMEX is to stop while a channel is prepared -> in no order of steps both happen [daemon] */
+/* failure: IMEX has to stop while a channel is prepared -> no order of steps does both [daemon] */
 static void no_order_of_steps_prepares_a_channel_on_an_ending_imex(void **state) {
         unsigned given = 0, ends = 0;
         struct sides x;

@@ -178,7 +178,7 @@ static void test_crash_by_signal(void **state) {
         assert_non_null(strstr(why, "was ended by signal 11"));
 }
 
-/* failure: nvidia-imex crashes in a loop -> its restarts are delayed more and more */
+/* failure: nvidia-imex crashes in a loop -> its restarts have growing delays */
 static void test_crash_loop_backs_off(void **state) {
         uint64_t t = uv_hrtime();
 

@@ -75,7 +75,7 @@ static void test_recovery_waits_for_each_peer_that_may_map_our_memory(void **sta
         assert_string_equal(last_awaited, "");
 }
 
-/* failure: a peer has connected to the recovering nvidia-imex -> it is awaited no longer */
+/* failure: a peer has connected to the recovering nvidia-imex -> nvidia-imex no longer waits for it */
 static void test_recovery_counts_connected_peers(void **state) {
         wait_for_importers();
         put("domain",
@@ -94,7 +94,7 @@ static void test_recovery_counts_connected_peers(void **state) {
         assert_int_equal(last.renewals, 1);
 }
 
-/* failure: the view of peers is stale during a recovery -> it ends no wait */
+/* failure: the view of peers is stale during a recovery -> it does not end the wait */
 static void test_recovery_ignores_stale_members(void **state) {
         wait_for_importers();
         imex_runner_set_current(runner, false);

@@ -98,7 +98,7 @@ static void answer(struct world *w, const char *text) {
 
 /* It is neither kept for its higher version, nor removed when the watch passes that version without an
  * event. */
-/* failure: a cached answer is of the time before a restore -> the list replaces it */
+/* failure: a cached answer is from before a restore -> the list replaces it */
 static void the_list_replaces_an_answer_of_the_old_history(void **state) {
         struct world *w = *state;
         begin(w);
@@ -112,7 +112,7 @@ static void the_list_replaces_an_answer_of_the_old_history(void **state) {
         assert_non_null(kube_informer_get(w->informer, "ns", "a"));
 }
 
-/* failure: after a restore another object has the same version -> it is taken */
+/* failure: after a restore another object has the same version -> the cache has the new one */
 static void another_object_with_the_same_version_is_taken(void **state) {
         struct world *w = *state;
         begin(w);

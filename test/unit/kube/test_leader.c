@@ -408,7 +408,7 @@ static void test_a_restored_lease_is_renewed(void **state) {
         assert_in_range(w->writes - before, 5, 25);
 }
 
-/* failure: a restored Lease has an earlier holder -> a standby takes it when it expires [etcd] */
+/* failure: a restored Lease has an earlier holder -> a standby acquires it when it expires [etcd] */
 static void test_a_standby_takes_a_restored_lease_when_it_expires(void **state) {
         struct world *w = *state;
         w->rv = 1200;
