@@ -75,7 +75,7 @@ static void nodes_that_have_not_connected_are_named(void **state) {
 static void only_proof_about_each_peer_ends_the_wait(void **state) {
         static const struct {
                 const char *before, *now, *seen;
-                bool anew;
+                bool restart;
         } cases[] = {
                 { "ab", "ab", NULL, false },   { "ab", "ab", "n1", false }, /* the other one may still map our
                                                                                memory */
