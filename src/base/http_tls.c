@@ -147,8 +147,8 @@ void http_tls_explain(const struct http_tls_set *s, const char *reason, long ver
                         "TLS: %s: renew the server's certificate, or set the clock of this machine", reason);
         else
                 err_set(e, ERR_RETRY, 0,
-                        "TLS: %s: the server's certificate is checked with %s: add the authority that signed "
-                        "it",
+                        "TLS: %s: the server's certificate is checked with %s: add the authority "
+                        "that signed it",
                         reason, s->trusted);
 }
 

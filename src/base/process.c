@@ -92,8 +92,8 @@ static int stuck_error(const struct process *p, struct err *e) {
         return err_set(
                 e, ERR_RETRY, PROCESS_STUCK,
                 "'%s' is not started again: process %d, which was killed at %s, has not ended, because "
-                "it is stuck in the kernel; see the kernel log of the node; usually the node needs a "
-                "reboot",
+                "it is stuck in the kernel; see the kernel log of the node, which usually needs "
+                "a reboot",
                 p->command, (int)p->pid, when);
 }
 

@@ -326,7 +326,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                 want_written(s);
                 pump(r);
         } else {
-                log_v(2, "event was delayed, because there are too many about this object",
+                log_v(2, "event was not written, because there are too many about this object",
                       kv_str("object", s->about.name), kv_str("reason", reason));
         }
 }

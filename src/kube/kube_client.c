@@ -260,8 +260,8 @@ static void answered(struct kube_call *call, const struct http_response *r) {
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
-                kube_client__answered(
-                        c); /* afterwards: the answer may contain the version that the others need */
+                /* Last, because the answer may contain the version that the others need. */
+                kube_client__answered(c);
                 return;
         }
         if (!kube_away(&e) && !r->transport && r->status < 500)

@@ -37,8 +37,8 @@ static void read_file(struct kube_token *t, uint64_t now_ms) {
         t->stale = false;
         t->read_ms = now_ms;
         if (file_read(t->file, TOKEN_BYTES, &text, &n, &e) < 0) {
-                log_warn("the token cannot be read, so the last one stays in use: make its file readable "
-                         "again",
+                log_warn("the token cannot be read, so the last one stays in use: make its file "
+                         "readable again",
                          kv_err(&e));
                 return;
         }
@@ -49,8 +49,7 @@ static void read_file(struct kube_token *t, uint64_t now_ms) {
                 t->text = TAKE(fresh);
         } else {
                 log_warn("the token file contains no token, so the last one stays in use: put one line of "
-                         "text "
-                         "there",
+                         "text there",
                          kv_str("file", t->file));
         }
 }
