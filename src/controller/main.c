@@ -35,7 +35,7 @@ struct program {
         struct leader *leader;
         struct controller controller;
         char *identity, *earlier;
-        bool ending, unserved;
+        bool ending;
         int exit_status;
 };
 
@@ -85,7 +85,7 @@ static void dump_lease(struct program *p) {
 
 static void dump(struct program *p) {
         log_info("state", kv_bool("ending", p->ending),
-                 kv_str("resource.k8s.io", p->client ? str_or(kube_resource_api(p->client), "") : ""));
+                 kv_str("resource.k8s.io", p->client ? kube_resource_api(p->client) : ""));
         dump_lease(p);
         controller_dump(&p->controller);
         log_info("end of state");
@@ -161,29 +161,6 @@ static void elect(void *u) {
 
 /* ---- startup ---- */
 
-static void on_resource_api(void *u, const struct err *e) {
-        struct program *p = u;
-        if (p->ending)
-                return;
-        if (e && e->kind == ERR_RETRY) { /* kube_discover() retries */
-                log_warn("the API server has not yet reported which versions of resource.k8s.io it serves; "
-                         "waiting",
-                         kv_err(e));
-                return;
-        }
-        if (e) {
-                if (!p->unserved)
-                        log_error("the API server does not serve resource.k8s.io, which the driver needs; "
-                                  "waiting. If this does not change, enable it with --runtime-config of the "
-                                  "API server",
-                                  kv_err(e));
-                p->unserved = true;
-                return;
-        }
-        log_info("resource.k8s.io", kv_str("version", kube_resource_api(p->client)));
-        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics, elect, p);
-}
-
 static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
         struct program *p = u;
         if (streq(path, p->config.metrics_path)) {
@@ -235,7 +212,7 @@ static int begin(struct program *p, struct err *e) {
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         gates_log_ineffective(&p->config.gates);
-        kube_discover(p->client, &kube_resource_claims, on_resource_api, p);
+        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics, elect, p);
         return 0;
 }
 

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
-#include "kube/kube_discovery.h"
 #include "kube/kube_error.h"
 #include "kube/kube_metrics.h"
 #include "kube/kube_path.h"
@@ -61,9 +60,9 @@ struct kube_call {
         bool refused; /* `refusal` is the result: the request cannot be made */
         struct kube__on_recovery recovery;
         struct err refusal;
-        char *object; /* the path after the version, which is chosen when it is sent; for discovery, the whole
-                         path */
-        char *path;   /* as last sent */
+        char *object;        /* the path after the version, which is chosen when the call is sent */
+        char *path;          /* as sent last */
+        const char *version; /* in it */
         struct http_call *http;
 };
 
@@ -89,7 +88,8 @@ struct kube_client {
 
         struct kube_token token;
 
-        struct kube_discovery *discovery;
+        unsigned version;   /* in use, of the resources that have several: an index of their list */
+        bool none_reported; /* that the server serves none of them */
 
         struct recoveries recoveries;
         uint64_t answered_ms;
@@ -258,9 +258,9 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                               r->transport ? 0 : r->status,
                               (double)(loop_now_ms(c->loop) - call->sent_ms) / 1000);
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
+                c->none_reported = c->none_reported && call->r.res->version;
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
-                /* Last, because the answer may contain the version that the others need. */
                 kube_client__answered(c);
                 return;
         }
@@ -274,8 +274,7 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                 pump(c);
                 return;
         }
-        if (call->r.res)
-                kube_client__doubt(c, call->r.res, &e);
+        kube_client__unserved(c, call->r.res, call->version, r);
         close_bulk(c, call, &e, wait_s);
         call->failed++;
         /* An interrupted write may have been done: a repeated create then returns "already exists", and all
@@ -302,12 +301,10 @@ static const char *accept_of(bool metadata_only, bool list) {
                     : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 }
 
-/* Uses the present version, not that of the time when the call was started. */
 static char *whole_path(const struct kube_client *c, const struct kube_resource *res, const char *object) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX + 1024);
 
-        if (res)
-                kube_path_version(&b, res, kube_version(c, res));
+        kube_path_version(&b, res, kube_version(c, res));
         buf_adds(&b, object);
         return buf_steal(&b);
 }
@@ -316,6 +313,7 @@ static void call_send(struct kube_call *call) {
         struct kube_client *c = call->client;
         free(call->path);
         call->path = whole_path(c, call->r.res, call->object);
+        call->version = kube_version(c, call->r.res);
         struct http_request r = {
                 .method = verbs[call->r.verb].method,
                 .path = call->path,
@@ -489,9 +487,7 @@ static int object_path(const struct kube_client *c, const struct kube_request *r
         unsigned n = 0;
         int rc;
 
-        if (!kube_version(c, r->res))
-                return err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", r->res->group);
-        /* Without a name, DELETE would delete the whole collection. */
+        /* Without a name a DELETE would mean the whole collection. */
         if (!collection && !r->name)
                 return err_set(e, ERR_INVALID, 0, "%s without a name", r->res->kind);
         if (r->verb == KUBE_CREATE && r->res->namespaced && !r->ns)
@@ -546,21 +542,6 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         return call;
 }
 
-static void ask_group(void *u, const char *name, unsigned ms, struct kube_discovery_group *g) {
-        struct kube_client *c = u;
-        struct kube_call *call = call_new(c, &(struct kube_request){ .verb = KUBE_GET,
-                                                                     .lane = KUBE_LANE_URGENT,
-                                                                     .name = name,
-                                                                     .attempts = UINT_MAX,
-                                                                     .done = kube_discovery_answered,
-                                                                     .retry = kube_discovery_refused,
-                                                                     .u = g });
-
-        call->object = xasprintf("/apis/%s", name);
-        call_wait(call, loop_now_ms(c->loop) + ms);
-        pump(c);
-}
-
 void kube_cancel(struct kube_call *call) {
         if (!call || call->state == CALL_DONE)
                 return;
@@ -595,21 +576,32 @@ void kube_client__watched(struct kube_client *c, const struct kube_resource *res
 
 /* ---- versions ---- */
 
-void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
-        kube_discovery_ask(c->discovery, res, fn, u);
-}
-
-void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
-        kube_discovery_unask(c->discovery, res, fn, u);
-}
-
 const char *kube_version(const struct kube_client *c, const struct kube_resource *res) {
-        return kube_discovery_version(c->discovery, res);
+        return res->version ? res->version : res->versions[c->version];
 }
 
-void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e) {
-        if (kube_error_unserved(e))
-                kube_discovery_doubt(c->discovery, res);
+static void report_no_version(struct kube_client *c, const struct kube_resource *res) {
+        struct buf names = BUF_INIT(256);
+
+        for (const char *const *v = res->versions; *v; v++)
+                buf_addf(&names, "%s%s", v == res->versions ? "" : ", ", *v);
+        log_error("the API server serves no known version of an API group: retrying. Enable the group there "
+                  "(--runtime-config)",
+                  kv_str("group", res->group), kv_str("versions", buf_str(&names)));
+        buf_done(&names);
+        c->none_reported = true;
+}
+
+/* Several requests may have used a version that is not served: the first answer decides. */
+void kube_client__unserved(struct kube_client *c, const struct kube_resource *res, const char *version,
+                           const struct http_response *r) {
+        if (res->version || !streq(version, res->versions[c->version]) || !kube_error_unserved(r))
+                return;
+        if (res->versions[++c->version])
+                return;
+        c->version = 0;
+        if (!c->none_reported)
+                report_no_version(c, res);
 }
 
 const char *kube_resource_api(const struct kube_client *c) {
@@ -652,7 +644,6 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->in_flight);
         TAILQ_INIT(&c->recoveries);
         TAILQ_INIT(&c->rooms);
-        c->discovery = kube_discovery_new(loop, ask_group, c);
         if (o->metrics)
                 kube_metrics_init(&c->metrics, o->metrics);
         loop_timer_init(&c->timer, loop, on_timer, c);
@@ -666,7 +657,6 @@ void kube_client_free(struct kube_client *c) {
         if (!c || c->guard.dead)
                 return;
         http_client_free(c->http);
-        kube_discovery_free(c->discovery);
         for (size_t i = 0; i < N_LANES; i++)
                 while ((call = TAILQ_FIRST(&c->lanes[i].waiting))) {
                         call_unlink(call);

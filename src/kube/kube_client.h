@@ -39,21 +39,13 @@ void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
 void kube_client_metrics(struct kube_client *c); /* updates the gauges of waiting requests */
 
-/* Finds the version of the resource's group that the server offers, if the resource has no fixed version.
- * Until the version is known, requests for resources of that group fail with ERR_RETRY. When it is known, fn
- * is called once with NULL, in a later turn. Until then the client retries forever, and reports each failed
- * attempt to fn: as ERR_RETRY while no API server answers, as ERR_INVALID while the server offers no version
- * that we support. Informers do this by themselves.
- *
- * The version may change later: when an answer shows that it is not served, the client queries the group
- * again, and requests that wait or are retried use the new version. So a body that names an apiVersion must
- * be made when it is sent. */
-void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
-/* Undoes kube_discover(): fn will not be called. A caller that is freed before the client must call it. */
-void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
-/* The version that requests for a resource use now; NULL before discovery. */
+/* The version that requests for a resource use now. Of a resource without a fixed version it is the first of
+ * its list, until the server answers that it does not serve that one. Then it is the next one, and the first
+ * again after the last. Requests that wait or
+ * are retried use the new version, so a body that names an apiVersion must be rendered just before it is
+ * sent, and by a caller that has read something of the group before. */
 const char *kube_version(const struct kube_client *c, const struct kube_resource *res);
-const char *kube_resource_api(const struct kube_client *c); /* the version of resource.k8s.io */
+const char *kube_resource_api(const struct kube_client *c); /* of resource.k8s.io */
 
 /* True when the error means that no API server answered: no answer at all, or one that Kubernetes did not
  * write (a load balancer's page, a 200 with other content). Then nothing is known about the object, and

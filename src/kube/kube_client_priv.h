@@ -34,5 +34,7 @@ void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *
 /* The server answered. For answers that the client does not see: those of watches. */
 void kube_client__answered(struct kube_client *c);
 
-/* A watch was answered with this error, which may mean that the version is not served. */
-void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);
+/* The answer to a request that used `version` is an error. If the server does not serve the version, the next
+ * one is used. */
+void kube_client__unserved(struct kube_client *c, const struct kube_resource *res, const char *version,
+                           const struct http_response *r);

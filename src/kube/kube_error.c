@@ -45,7 +45,7 @@ static enum err_kind missing(yyjson_val *status, const struct kube_request *a) {
         const char *name = text_of(details, "name"), *kind = text_of(details, "kind"),
                    *group = str_or(text_of(details, "group"), "");
 
-        if (!a || !a->res || !name)
+        if (!a || !name)
                 return ERR_RETRY;
         if (may_create(a->verb) && a->ns && streq(kind, "namespaces") && !*group && streq(name, a->ns))
                 return ERR_NOT_FOUND;
@@ -147,14 +147,7 @@ static bool is_list(yyjson_val *root, const struct kube_request *a) {
                (!items || yyjson_is_arr(items) || yyjson_is_null(items));
 }
 
-static bool is_group(yyjson_val *root, const char *group) {
-        return streq(text_of(root, "kind"), "APIGroup") && streq(text_of(root, "name"), group) &&
-               yyjson_is_arr(yyjson_obj_get(root, "versions"));
-}
-
 static bool is_what_was_asked_for(yyjson_val *root, const struct kube_request *a) {
-        if (!a->res)
-                return is_group(root, a->name);
         if (a->verb == KUBE_LIST)
                 return is_list(root, a);
         if (a->verb == KUBE_DELETE && is_status(root))
@@ -187,8 +180,19 @@ bool kube_away(const struct err *e) {
         return e->kind == ERR_RETRY && e->code != 0 && e->code < 100;
 }
 
-bool kube_error_unserved(const struct err *e) {
-        return e->kind == ERR_RETRY && e->code == -404;
+/* kube-apiserver has a text for paths that it does not know, and a Status without details for resources that
+ * a group does not have. */
+bool kube_error_unserved(const struct http_response *r) {
+        if (r->transport || r->status != 404)
+                return false;
+        if (str_eq(str_trim((struct str){ r->body, r->body_len }), STR("404 page not found")))
+                return true;
+        yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        bool unserved = is_status(root) && streq(text_of(root, "reason"), "NotFound") &&
+                        !text_of(yyjson_obj_get(root, "details"), "name");
+        yyjson_doc_free(doc);
+        return unserved;
 }
 
 /* The only error of the transport that the network does not cause. */

@@ -22,9 +22,8 @@
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
-/* Reads the answer to a request for an object or a list (res NULL: for the versions of the API group `name`).
- * Returns 0 and the document, or -1 and the error. *ret_wait_s is the time that the server asks to wait, -1
- * when it asks for none. If Kubernetes did not write the answer, at most ten seconds are accepted. */
+/* Reads the answer to a request for an object or a list: 0 and its document, or -1 and the error. *ret_wait_s is the time the server
+ * asks to wait, -1 when it does not; what only stands in its place is believed for ten seconds at most. */
 int kube_answer(const struct http_response *r, const struct kube_request *asked, yyjson_doc **ret,
                 struct err *e, int *ret_wait_s);
 
@@ -36,9 +35,9 @@ void kube_error_page(struct err *e, const char *content_type);
 /* Sets *e from the object in an ERROR event of a watch. */
 void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s);
 
-/* Whether the answer may mean that the version of the API group is not served (any longer): a 404 that is not
- * about an object. */
-bool kube_error_unserved(const struct err *e);
+/* Whether the API server does not serve the version of the API group, or no longer: its own 404 that is not
+ * about an object, and no page of a load balancer. */
+bool kube_error_unserved(const struct http_response *r);
 
 /* The answer exceeds our limit (ERR_INVALID). */
 bool kube_error_too_large(const struct err *e);

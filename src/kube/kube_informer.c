@@ -52,8 +52,8 @@ struct kube_informer {
         struct loop_timer relist; /* during a watch that is `unproven` */
         struct guard guard;
 
-        bool begun, asked_version, synced;
-        bool listed; /* `rv` is a version from which a watch can start */
+        bool begun, synced;
+        bool listed; /* `rv` is a version to watch from */
         struct kube_pages *list;
         struct http_call *watch;
         struct watch_stream stream;
@@ -63,6 +63,7 @@ struct kube_informer {
         bool unproven; /* a watch ended early since the list began: `rv` may belong to another history */
         uint64_t relist_at_ms; /* when it will list because of that; 0: no watch was accepted since */
         uint64_t listed_ms;    /* when the last list ended */
+        const char *watch_version; /* of the API */
         uint64_t watch_since_ms, watch_asked_ms;
         char *rv;
         bool tried_cache;
@@ -179,7 +180,6 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures), wait_s);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
-        kube_client__doubt(i->client, i->o.res, e);
         doubt(i);
         if (!i->guard.dead)
                 report_failing(i, e);
@@ -383,6 +383,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 kube_client__watched(i->client, i->o.res, r->transport ? 0 : r->status);
         if (r->transport || r->status < 200 || r->status >= 300) {
                 kube_error_watch(r, i->o.res, &e, &wait_s);
+                kube_client__unserved(i->client, i->o.res, i->watch_version, r);
                 bool refreshed = i->token_refreshed;
                 i->token_refreshed = r->status == 401 && kube_client__refresh_token(i->client);
                 if (e.kind == ERR_GONE)
@@ -411,6 +412,7 @@ static void begin_watch(struct kube_informer *i) {
 
         watch_stream_reset(&i->stream);
         i->headed = false;
+        i->watch_version = kube_version(i->client, i->o.res);
         buf_adds(&query, "watch=true&allowWatchBookmarks=true");
         kube_path_query(&query, &n, "resourceVersion", i->rv);
         buf_addf(&query, "&timeoutSeconds=%u", seconds);
@@ -440,33 +442,15 @@ static void begin_watch(struct kube_informer *i) {
 
 /* ---- the next step ---- */
 
-static void on_version(void *u, const struct err *e) {
-        struct kube_informer *i = u;
-
-        guard_enter(&i->guard);
-        if (e) { /* the client retries */
-                i->failures++;
-                report_failing(i, e);
-        } else {
-                i->asked_version = false;
-                step(i);
-        }
-        leave(i);
-}
-
-/* Nothing is in progress: begins the next step. Called inside the guard. */
+/* Nothing is in progress: begins what is needed next. Called inside the guard. */
 static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
         loop_timer_stop(&i->relist);
         kube_client__off_recovery(i->client, &i->recovery);
-        if (!kube_version(i->client, i->o.res)) {
-                i->asked_version = true;
-                kube_discover(i->client, i->o.res, on_version, i);
-        } else if (i->listed) {
+        if (i->listed)
                 begin_watch(i);
-        } else {
+        else
                 begin_list(i);
-        }
 }
 
 static void on_timer(void *u) {
@@ -561,8 +545,6 @@ void kube_informer_free(struct kube_informer *i) {
         kube_pages_free(TAKE(i->list));
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
-        if (i->asked_version)
-                kube_undiscover(i->client, i->o.res, on_version, i);
         if (guard_free(&i->guard))
                 destroy(i);
 }

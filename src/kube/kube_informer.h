@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_informer: a local copy of a set of objects, by list and watch.
  *
- * It keeps only what the field table decodes, and only the objects that `keep` accepts. It pages through
- * lists, resumes a watch from its last resourceVersion, and uses bookmarks. It lists again on 410 and after a
- * silence that is longer than two bookmarks. While the server is unreachable it retries forever, with
- * back-off and jitter. If the version of a resource is not known yet, it discovers it first. A relist reports
- * objects that no longer exist as deleted. Loop thread only.
+ * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through
+ * lists, resumes a watch from its last resourceVersion, uses bookmarks, lists again on 410 and after a
+ * silence that is longer than two bookmarks, and backs off with jitter while the server is away, for as long
+ * as that lasts. Within a relist, objects that
+ * vanished are reported as deleted. Loop thread only.
  *
  * A resourceVersion is a place in the history of one etcd. After a restore from a backup (etcdctl snapshot
  * restore without --bump-revision) there is another history, which continues from the snapshot's lower

@@ -4,12 +4,10 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-
-/* A kind of object on the server. Static, because it is borrowed everywhere. */
+/* A kind of object on the server; static, since it is borrowed everywhere. */
 struct kube_resource {
         const char *group;   /* "" for core */
-        const char *version; /* NULL: the first of `versions` that the server offers */
+        const char *version; /* NULL: one of `versions`, which the client finds (kube_client.h) */
         const char *plural, *kind;
         bool namespaced;
         const char *const *versions; /* the supported versions, the best first, then NULL */
@@ -18,6 +16,3 @@ struct kube_resource {
 /* Kubernetes' own. */
 extern const struct kube_resource kube_namespaces, kube_nodes, kube_pods, kube_events, kube_leases,
         kube_daemonsets, kube_crds, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
-
-/* e NULL: the version of a resource is known. Otherwise an attempt to find it has failed. */
-typedef void(kube_ready_fn)(void *u, const struct err *e);

@@ -72,37 +72,12 @@ void claims_dump(const struct claims *c) {
                          kv_str("domain", e->n_devices ? str_or(e->devices[0].domain, "") : ""));
 }
 
-static void on_api_known(void *u, const struct err *e) {
-        struct claims *c = u;
-        struct op *op;
-        if (e && e->kind == ERR_RETRY) { /* the request is retried */
-                log_warn("the API server has not reported yet which versions of resource.k8s.io it serves: "
-                         "waiting",
-                         kv_err(e));
-                return;
-        }
-        if (e) {
-                if (!c->unserved)
-                        log_error("claims cannot be read from this API server: waiting until it serves "
-                                  "resource.k8s.io. If it does not, enable the API there "
-                                  "(--runtime-config)",
-                                  kv_err(e));
-                c->unserved = true;
-                return;
-        }
-        TAILQ_FOREACH (op, &c->ops, link) {
-                if (!op->unprepare)
-                        fetch_api_known(op);
-        }
-}
-
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u) {
         struct err e;
         if (journal_watch(&c->journal, c->o.loop, ops_kick, c, &e) < 0)
                 log_warn("cannot watch the checkpoint: the plugin notices writes of another plugin process "
                          "only at the next operation",
                          kv_err(&e));
-        kube_discover(c->o.kube, &kube_resource_claims, on_api_known, c);
         batch_start(c, done, u);
 }
 
@@ -132,7 +107,6 @@ bool claims_stuck(const struct claims *c) {
 void claims_free(struct claims *c) {
         if (!c)
                 return;
-        kube_undiscover(c->o.kube, &kube_resource_claims, on_api_known, c);
         ops_end(c);
         sweep_free(c->sweep);
         c->o.driver->free(c->o.u);

@@ -69,12 +69,6 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
 }
 
 static void start_get(struct op *op) {
-        if (!kube_resource_api(op->c->o.kube)) {
-                snprintf(op->msg, sizeof op->msg,
-                         "the Kubernetes API server has not reported yet which version of resource.k8s.io it "
-                         "serves");
-                return; /* fetch_api_known() */
-        }
         op->get = kube_start(op->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                                     .res = &kube_resource_claims,
                                                                     .ns = op->ns,
@@ -90,9 +84,4 @@ void fetch_start(struct op *op) {
         op_set_phase(op, OP_FETCHING);
         start_get(op);
         op->c->o.driver->fetch(op->c->o.u, op); /* at the same time as the claim */
-}
-
-void fetch_api_known(struct op *op) {
-        if (op->phase == OP_FETCHING && !op->get && !op->arena)
-                start_get(op);
 }

@@ -8,4 +8,3 @@
 enum { FETCH_BACKOFF_MAX_MS = 4000 };
 
 void fetch_start(struct op *op);
-void fetch_api_known(struct op *op); /* claims can be read now */

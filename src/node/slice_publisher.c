@@ -207,7 +207,7 @@ static void reconcile(void *u, const char *key) {
                                                                         .u = p });
                 return;
         }
-        if (!p->started || !kube_informer_synced(p->informer) || !kube_resource_api(p->client))
+        if (!p->started || !kube_informer_synced(p->informer))
                 return;
         kube_informer_each(p->informer, gather, &have);
         bool begun = p->target != 0;

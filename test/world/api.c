@@ -33,10 +33,6 @@ static struct gets {
         unsigned n;
 } gets[KINDS_MAX];
 
-/* The waiting caller of kube_discover(). */
-static kube_ready_fn *ready_fn;
-static void *ready_u;
-
 void api_begin(uv_loop_t *loop) {
         memset(&api, 0, sizeof api);
         memset(gets, 0, sizeof gets);
@@ -94,17 +90,7 @@ uv_loop_t *kube_client_loop(const struct kube_client *c) {
 }
 
 const char *kube_resource_api(const struct kube_client *c) {
-        return api.unknown ? NULL : "v1";
-}
-
-void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
-        ready_fn = fn;
-        ready_u = u;
-}
-
-void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
-        if (ready_fn == fn && ready_u == u)
-                ready_fn = NULL;
+        return "v1";
 }
 
 void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
@@ -182,12 +168,6 @@ static bool refuse(void) {
 bool api_serve(void) {
         struct kube_call *call = TAILQ_FIRST(&calls);
         struct err e;
-        if (ready_fn && !api.unknown) {
-                kube_ready_fn *fn = ready_fn;
-                ready_fn = NULL;
-                fn(ready_u, NULL);
-                return true;
-        }
         if (api.refuses)
                 return refuse();
         if (!call || api.down || api.hold)

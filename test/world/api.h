@@ -11,8 +11,7 @@
 struct api {
         uv_loop_t *loop;
         struct store store;
-        bool down;             /* it does not answer */
-        bool unknown;          /* the version of resource.k8s.io is not known yet */
+        bool down;             /* it answers nothing */
         bool old_cache;        /* lists from its cache have no items yet */
         bool hold;             /* it answers nothing until api_answer() */
         const char *refuses;   /* it answers each attempt with 503 and this message; NULL: it does not */

@@ -44,9 +44,7 @@ static void on_list(struct pod_server *s, struct fake_conn *c, const struct fake
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct pod_server *s = u;
-        if (s->answers_discovery && streq(r->path, "/apis/resource.k8s.io"))
-                fake_reply(c, 200, NULL, s->group ? s->group : GROUP("{\"version\":\"v1\"}"));
-        else if (fake_query(r, "watch"))
+        if (fake_query(r, "watch"))
                 on_watch(s, c, r);
         else if (fake_has(r->path, "/pods/a"))
                 fake_reply(c, 200, NULL, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}");

@@ -23,8 +23,6 @@ struct pod_server {
         void (*refuse_watch)(struct pod_server *s, struct fake_conn *c);
         void (*answer_list)(struct pod_server *s, struct fake_conn *c, const struct fake_request *r);
         bool hung; /* watches get no answer */
-        bool answers_discovery;
-        const char *group; /* answer to discovery; NULL: v1 */
 
         /* the requests */
         unsigned n_lists, n_watches;
@@ -39,9 +37,6 @@ void pod_server_start(struct pod_server *s, uv_loop_t *loop, int port);
 void pod_event(struct pod_server *s, const char *type, const char *name, unsigned rv, const char *node);
 void pod_bookmark(struct pod_server *s, unsigned rv);
 
-#define GROUP(versions)                                                                                      \
-        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"resource.k8s.io\",\"versions\":[" versions  \
-        "]}"
 #define ITEM(name, rv, node)                                                                                 \
         "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                      \
         "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"nodeName\":\"" node "\"}}"

@@ -299,37 +299,6 @@ static void api_server_that_refuses_gets_no_additional_requests(void **state) {
         world_wait(&op, PREPARED);
 }
 
-static void a_claim_waits_until_the_api_version_is_known(void **state) {
-        (void)state;
-        struct dra_op op = { 0 };
-        daemon_ready();
-        world_stop(w.claims);
-        api.unknown = true;
-        world_start(BOOT);
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
-        assert_int_equal(op.answer, PENDING);
-        api.unknown = false;
-        world_wait(&op, PREPARED);
-}
-
-/* The client outlives the claims, for the last Events, when the plugin ends. */
-/* failure: the plugin stops while it waits for API discovery -> no freed memory is used */
-static void a_stopped_plugin_gets_no_late_api_version(void **state) {
-        (void)state;
-        struct dra_op op = { 0 };
-        world_stop(w.claims);
-        api.unknown = true;
-        world_start(BOOT);
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
-        world_stop(w.claims);
-        w.claims = NULL;
-        api.unknown = false;
-        world_turn(); /* answers pending requests */
-        assert_int_equal(op.answer, PENDING);
-}
-
 /* failure: the GPUs register with the fabric late -> a waiting Prepare succeeds at once when they have
  * registered [host] */
 static void a_late_fabric_registration_ends_the_wait(void **state) {
@@ -740,10 +709,8 @@ int main(void) {
                 T(at_the_deadline_a_missing_daemon_is_reported),
                 T(at_the_deadline_an_unreachable_api_server_is_reported),
                 T(api_server_that_refuses_gets_no_additional_requests),
-                T(a_claim_waits_until_the_api_version_is_known),
-                T(a_stopped_plugin_gets_no_late_api_version),
-                T(a_late_fabric_registration_ends_the_wait),
-                T(a_waiting_claim_fails_when_its_domain_is_deleted),
+                T(fabric_registration_that_completes_late),
+                T(domain_deleted_while_a_channel_waits),
                 T(a_watch_that_does_not_show_the_domain_proves_nothing),
                 T(a_cancelled_prepare_is_not_answered),
                 T(fabric_registration_that_never_completes_is_named_at_the_deadline),

@@ -15,15 +15,10 @@ struct leading {
         struct controller c;
 };
 
-static inline void leading_on_api(void *u, const struct err *e) {
-        *(bool *)u = !e;
-}
-
-/* `on_request` answers requests; it gets `u`. */
+/* `on_request` answers, with u. */
 static inline void leading_init(struct leading *l, fake_fn *on_request, void *u) {
         static const char *namespaces[] = { "driver" };
         struct err e;
-        bool known = false;
 
         l->config = (struct config){ .ns = "driver",
                                      .image = "i",
@@ -45,8 +40,6 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
                          0);
         l->events = event_recorder_new(l->client, "test", NULL);
         l->metrics = metrics_new();
-        kube_discover(l->client, &kube_resource_claims, leading_on_api, &known);
-        run_until(&l->loop, &known);
 }
 
 /* Sets the mode that these settings choose (model/mode.h). */
@@ -74,15 +67,7 @@ static inline void leading_done(struct leading *l) {
         loop_end(&l->loop);
 }
 
-/* Answers the discovery request with the served versions. */
-static inline void leading_versions(struct fake_conn *c) {
-        fake_reply(
-                c, 200, NULL,
-                "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
-}
-
-/* Returns the items of the list at a path, and their kind. The caller frees them. NULL: the test has no such
- * list. */
+/* The items of the list at a path, which the caller frees, and what they are; NULL: the test has none. */
 typedef char *leading_items_fn(void *u, const char *path, const char **ret_kind);
 static inline const char *leading_kind_of(const char *path) {
         static const char *const kinds[][2] = { { "/daemonsets", "DaemonSet" },
@@ -96,7 +81,7 @@ static inline const char *leading_kind_of(const char *path) {
         return NULL;
 }
 
-/* Answers a GET: a watch without events, a list of these items, or the served versions. */
+/* Answers a GET: a watch on which nothing happens, or a list of these items. */
 static inline void leading_read(struct fake_conn *c, const struct fake_request *r, leading_items_fn *items_of,
                                 void *u) {
         const char *kind = NULL;
@@ -108,7 +93,7 @@ static inline void leading_read(struct fake_conn *c, const struct fake_request *
         if (!items)
                 kind = leading_kind_of(r->path);
         if (!kind) {
-                leading_versions(c);
+                fake_reply(c, 503, NULL, "the test has no such object");
                 return;
         }
         _cleanup_(freep) char *list =

@@ -73,12 +73,6 @@ static void reply(struct world *w, struct fake_conn *c, const struct fake_reques
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
-        if (streq(r->path, "/apis/resource.k8s.io")) {
-                fake_reply(c, 200, NULL,
-                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
-                           "\"v1\"}]}");
-                return;
-        }
         w->lists++;
         w->cached += fake_query(r, "resourceVersion") != NULL;
         snprintf(w->path, sizeof w->path, "%.*s", (int)strcspn(r->path, "?"), r->path);
@@ -108,11 +102,6 @@ static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         w->found++;
 }
 
-static void on_ready(void *u, const struct err *e) {
-        assert_null(e);
-        *(bool *)u = true;
-}
-
 static void begin(struct world *w, unsigned valid_ms) {
         confirm_free(w->confirm);
         w->confirm = confirm_new(&(struct confirm_options){
@@ -122,7 +111,6 @@ static void begin(struct world *w, unsigned valid_ms) {
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         struct err e;
-        bool ready = false;
         uv_loop_init(&w->loop);
         w->items = "";
         w->server = fake_server_new(&w->loop, 0, on_request, w);
@@ -130,8 +118,6 @@ static int setup(void **state) {
         struct kube_config k = { .server = url };
         const struct kube_client_options o = { .config = &k, .user_agent = "t" };
         assert_int_equal(kube_client_new(&w->loop, &o, &w->client, &e), 0);
-        kube_discover(w->client, &kube_resource_claims, on_ready, &ready);
-        run_until(&w->loop, &ready);
         w->queue = work_queue_new(&w->loop, 1, 1, on_key, w);
         begin(w, 3600000);
         *state = w;

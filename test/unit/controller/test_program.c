@@ -29,9 +29,9 @@ struct world {
         struct buf output;
         int exit_status;
         char dir[32];
-        const char *version;              /* the served version of resource.k8s.io */
-        bool crds_exist, webhook_is_down; /* for CustomResourceDefinitions */
-        bool taken;                       /* another replica leads */
+        bool unserved; /* resource.k8s.io is not served */
+        bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
+        bool taken;                       /* somebody else leads */
         bool refuses_writes;              /* of ComputeDomains */
         bool refuses_node, node_claimed;  /* refuses the Node's label; the node has a claim */
         bool keeps_domain;                /* the ComputeDomain keeps what is written */
@@ -192,13 +192,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 on_crd(w, c, r);
                 return;
         }
-        if (streq(r->path, "/apis/resource.k8s.io")) {
-                _cleanup_(freep) char *group =
-                        xasprintf("{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\","
-                                  "\"versions\":[{\"version\":\"%s\"}]}",
-                                  w->version);
+        if (w->unserved && fake_has(r->path, "/apis/resource.k8s.io/")) {
                 w->asked++;
-                fake_reply(c, 200, NULL, group);
+                fake_reply(c, 404, NULL, "404 page not found\n");
                 return;
         }
         for (size_t i = 0; !kind && i < ARRAY_LEN(kinds); i++)
@@ -236,8 +232,7 @@ static const char *program;
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->version = "v1";
-        w->output = (struct buf)BUF_INIT(4 << 20);
+        w->says = (struct buf)BUF_INIT(4 << 20);
         w->status = (struct buf)BUF_INIT(1 << 16);
         w->set = (struct buf)BUF_INIT(1 << 16);
         w->crds_exist = true;
@@ -359,10 +354,11 @@ static void a_standby_creates_a_missing_schema(void **state) {
 /* failure: the API server does not serve resource.k8s.io yet -> the controller waits for it [api-server] */
 static void the_controller_waits_for_the_resource_api(void **state) {
         struct world *w = *state;
-        w->version = "v1alpha3";
+        w->unserved = true;
         start(w);
-        RUN_UNTIL(&w->loop, w->asked >= 2);
-        w->version = "v1";
+        RUN_UNTIL(&w->loop, says(w, "serves no known version of an API group: retrying"));
+        assert_true(says(w, "group=\"resource.k8s.io\" versions=\"v1, v1beta2, v1beta1\""));
+        w->unserved = false;
         RUN_UNTIL(&w->loop, w->domain_writes);
 }
 
@@ -402,9 +398,9 @@ static void sigusr2_prints_why_writes_fail(void **state) {
         start(w);
         RUN_UNTIL(&w->loop, w->domain_writes >= 2);
         ask_for_state(w);
-        assert_true(
-                printed(w, "\"write\" object=\"d/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
-        assert_true(printed(w, "no writes today"));
+        assert_true(says(
+                w, "\"write\" object=\"domain/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
+        assert_true(says(w, "no writes today"));
 }
 
 /* failure: SIGUSR2 is sent to a standby -> it prints the leader that it waits for [programs] */
@@ -424,12 +420,12 @@ static void sigusr2_prints_the_leader_that_a_standby_waits_for(void **state) {
  * */
 static void sigusr2_is_answered_before_the_start(void **state) {
         struct world *w = *state;
-        w->version = "v1alpha3";
+        w->unserved = true;
         start(w);
         RUN_UNTIL(&w->loop, w->asked);
         ask_for_state(w);
-        assert_true(printed(w, "\"lease\" election=true candidate=false"));
-        assert_true(printed(w, "\"controller\" started=false"));
+        assert_true(says(w, "\"lease\" election=true candidate=false"));
+        assert_true(says(w, "\"controller\" started=true leads=false synced=false"));
 }
 
 /* ---- nodes that cannot be labelled ---- */

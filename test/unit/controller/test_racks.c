@@ -108,7 +108,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_list(c, r, lists[i].kind, buf_str(&b));
                 return;
         }
-        leading_versions(c);
+        fake_reply(c, 503, NULL, "the test has no such object");
 }
 
 static int setup(void **state) {

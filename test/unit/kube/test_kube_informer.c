@@ -453,15 +453,14 @@ static void test_free_during_back_off(void **state) {
         run_for(&w->loop, 20);
 }
 
-static void test_version_is_discovered_first(void **state) {
+static void test_the_first_version_is_tried_first(void **state) {
         struct world *w = *state;
         w->o.res = &kube_resource_claims;
-        w->api.answers_discovery = true;
         world_begin_watching(w);
         assert_string_equal(w->api.list_path, "/apis/resource.k8s.io/v1/resourceclaims?limit=500");
 }
 
-static void test_free_during_discovery(void **state) {
+static void test_free_during_the_first_list(void **state) {
         struct world *w = *state;
         w->o.res = &kube_resource_claims;
         w->api.n_list_failures = 100;
@@ -529,8 +528,8 @@ int main(void) {
                 T(test_free_from_inside_synced),
                 T(test_free_with_the_client_from_inside_changed),
                 T(test_free_during_back_off),
-                T(test_version_is_discovered_first),
-                T(test_free_during_discovery),
+                T(test_the_first_version_is_tried_first),
+                T(test_free_during_the_first_list),
                 T(test_metadata_only),
                 T(test_many_objects),
         };

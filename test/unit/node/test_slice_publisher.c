@@ -102,11 +102,7 @@ static void on_write(struct world *w, struct fake_conn *c) {
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
-        if (streq(r->path, "/apis/resource.k8s.io")) {
-                fake_reply(c, 200, NULL,
-                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
-                           "\"v1\"}]}");
-        } else if (fake_has(r->path, "/nodes/n0")) {
+        if (fake_has(r->path, "/nodes/n0")) {
                 fake_reply(c, 200, NULL,
                            "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n0\",\"uid\":\"node-uid\"}}");
         } else if (!streq(r->method, "GET") && w->refuses && fake_has(r->body, w->refuses)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions of an API group that appear and disappear. The server serves the versions that the test sets. */
+/* Versions of an API group that appear and disappear on a server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,22 +18,18 @@ struct world {
         struct fake_server *server;
         struct kube_client *client;
         struct kube_informer *informer;
-        const char *serves; /* "v1beta1 v1beta2"; "": not even the group */
-        bool refuses;       /* as a server that has just started and has not loaded the roles */
-        bool page;          /* a load balancer answers with a page and this status */
+        const char *serves; /* "v1beta1 v1beta2", "": not even the group */
+        bool as_status;     /* what is not served is answered with a Status */
+        bool page;          /* a load balancer answers, with a page and this status */
         int page_status;
-        unsigned asked, lists; /* requests for the group; lists */
+        unsigned requests, lists;
         struct fake_conn *watch;
-        char watched[16], got[16]; /* the versions of the last watch and the last GET */
-        struct buf items;          /* the items of a list after the events so far */
+        char watched[16], got[16]; /* the versions of the last watch and GET */
+        struct buf items;          /* of lists, as the events have made them */
         unsigned rv;
         bool watching, synced, changed, deleted, trouble, done, is_current;
-        unsigned n_current;
+        unsigned n_done, n_current;
         struct err err;
-        /* of kube_discover() */
-        bool called;
-        unsigned n_called, n_retries;
-        struct err last_err, retry_err;
 };
 
 static bool serves(const struct world *w, const char *version, size_t n) {
@@ -44,39 +40,23 @@ static bool serves(const struct world *w, const char *version, size_t n) {
         return false;
 }
 
-static void reply_group(struct world *w, struct fake_conn *c) {
-        struct buf b = BUF_INIT(4096);
-        struct str rest = str_from(w->serves), field;
-        const char *comma = "";
-        buf_adds(&b,
-                 "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"resource.k8s.io\",\"versions\":[");
-        while (str_next_field(&rest, ' ', &field)) {
-                buf_addf(&b, "%s{\"version\":\"%.*s\"}", comma, (int)field.n, field.p);
-                comma = ",";
-        }
-        buf_adds(&b, "]}");
-        fake_reply(c, 200, NULL, buf_str(&b));
-        buf_done(&b);
-}
-
+#define NO_SUCH_RESOURCE                                                                                     \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"NotFound\","         \
+        "\"code\":404}"
 #define CLAIM                                                                                                \
         "{\"kind\":\"ResourceClaim\",\"metadata\":{\"namespace\":\"a\",\"name\":\"c\",\"resourceVersion\":"  \
         "\"5\"}}"
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
-        const char *group = "/apis/resource.k8s.io", *version = r->path + strlen(group) + 1;
-        size_t n = r->path[strlen(group)] == '/' ? strcspn(version, "/") : 0;
+        const char *version = r->path + strlen("/apis/resource.k8s.io/");
+        size_t n = strcspn(version, "/");
 
-        w->asked += n == 0;
+        w->requests++;
         if (w->page) {
                 fake_reply(c, w->page_status, NULL, "<html>sorry</html>");
-        } else if (w->refuses) {
-                fake_refuse(c, 403, "cannot get path");
-        } else if (n == 0 && *w->serves) {
-                reply_group(w, c);
         } else if (!serves(w, version, n)) {
-                fake_reply(c, 404, NULL, "404 page not found\n");
+                fake_reply(c, 404, NULL, w->as_status ? NO_SUCH_RESOURCE : "404 page not found\n");
         } else if (fake_query(r, "watch")) {
                 snprintf(w->watched, sizeof w->watched, "%.*s", (int)n, version);
                 w->watch = c;
@@ -124,28 +104,10 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static void on_known(void *u, const struct err *e) {
-        struct world *w = u;
-        if (e && e->kind == ERR_RETRY) {
-                w->n_retries++;
-                w->retry_err = *e;
-                return;
-        }
-        w->called = true;
-        w->n_called++;
-        w->last_err = e ? *e : (struct err){ 0 };
-}
-
-static void discover(struct world *w) {
-        w->called = false;
-        kube_discover(w->client, &kube_resource_claims, on_known, w);
-        assert_false(w->called);
-        run_until(&w->loop, &w->called);
-}
-
 static void on_got(void *u, yyjson_val *obj, const struct err *e) {
         struct world *w = u;
         w->done = true;
+        w->n_done++;
         w->err = e ? *e : (struct err){ 0 };
 }
 
@@ -216,103 +178,50 @@ static void event(struct world *w, const char *type, const char *name, unsigned 
 
 /* ---- the first time ---- */
 
-static void the_best_version_is_used(void **state) {
+static void the_best_served_version_is_found(void **state) {
         struct world *w = *state;
-        get(w, 1);
-        run_until(&w->loop, &w->done);
-        assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_int_equal(fake_server_requests(w->server), 0);
-
         w->serves = "v1beta1 v1beta2 v2";
-        kube_discover(w->client, &kube_resource_claims, on_known, w);
-        assert_null(kube_resource_api(w->client));
-        discover(w);
-        assert_int_equal(w->n_called, 2);
-        assert_int_equal(w->asked, 1);
+        assert_string_equal(kube_resource_api(w->client), "v1");
+        get(w, 0);
+        run_until(&w->loop, &w->done);
+        assert_int_equal(w->err.kind, ERR_NONE);
+        assert_string_equal(w->got, "v1beta2");
         assert_string_equal(kube_resource_api(w->client), "v1beta2");
-        discover(w); /* the version is known: fn is still called in a later turn */
-        assert_int_equal(w->asked, 1);
+        assert_int_equal(w->requests, 2);
         get(w, 1);
         run_until(&w->loop, &w->done);
-        assert_string_equal(w->got, "v1beta2");
+        assert_int_equal(w->requests, 3);
+        w->serves = "v1beta1";
+        w->as_status = true;
+        get(w, 0);
+        run_until(&w->loop, &w->done);
+        assert_string_equal(w->got, "v1beta1");
 }
 
-/* failure: the API server does not serve a known version -> the error names the versions, and discovery is
- * retried */
-static void a_group_without_known_versions_is_reported_and_retried(void **state) {
+/* failure: the API server serves no known version of a group -> every version is tried again */
+static void a_group_without_a_known_version_is_retried(void **state) {
         struct world *w = *state;
         w->serves = "v1alpha3";
-        discover(w);
-        assert_int_equal(w->last_err.kind, ERR_INVALID);
-        assert_string_equal(w->last_err.msg, "the server offers no supported version of resource.k8s.io (v1, "
-                                             "v1beta2, v1beta1)");
-        w->called = false;
-        w->serves = "v1alpha3 v1";
-        run_until(&w->loop, &w->called); /* the test has not asked again */
-        assert_int_equal(w->last_err.kind, ERR_NONE);
-        assert_int_equal(w->n_called, 2);
-        assert_int_equal(w->asked, 2);
+        get(w, 4);
+        run_until(&w->loop, &w->done);
+        assert_int_equal(w->err.kind, ERR_RETRY);
+        assert_true(kube_away(&w->err));
+        assert_int_equal(w->requests, 4);
+        w->serves = "v1";
+        get(w, 0);
+        run_until(&w->loop, &w->done);
+        assert_int_equal(w->err.kind, ERR_NONE);
+        assert_string_equal(w->got, "v1");
 }
 
-/* failure: the API server refuses discovery at its start -> it is retried */
-static void a_refused_discovery_is_reported_and_retried(void **state) {
-        struct world *w = *state;
-        w->refuses = true;
-        discover(w);
-        assert_int_equal(w->last_err.kind, ERR_DENIED);
-        w->called = false;
-        w->refuses = false;
-        run_until(&w->loop, &w->called); /* the test has not asked again */
-        assert_int_equal(w->last_err.kind, ERR_NONE);
-        assert_int_equal(w->asked, 2);
-}
-
-/* failure: a page answers discovery -> it does not mean that no version is served */
-static void a_page_does_not_mean_that_there_is_no_version(void **state) {
-        static const int statuses[] = { 404, 403, 503, 200 };
+/* failure: a load balancer answers 404 instead of the API server -> the version stays */
+static void a_page_changes_no_version(void **state) {
         struct world *w = *state;
         w->page = true;
-        kube_discover(w->client, &kube_resource_claims, on_known, w);
-        for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
-                w->page_status = statuses[i];
-                w->n_retries = 0;
-                RUN_UNTIL(&w->loop, w->n_retries);
-                assert_int_equal(w->n_called, 0);
-                assert_true(kube_away(&w->retry_err));
-        }
-        w->page = false;
-        w->serves = ""; /* nor does the API server's own page, for a group that it does not serve */
-        w->n_retries = 0;
-        RUN_UNTIL(&w->loop, w->n_retries);
-        w->serves = "v1";
-        run_until(&w->loop, &w->called);
-        assert_int_equal(w->last_err.kind, ERR_NONE);
-        assert_int_equal(w->n_called, 1);
-}
-
-static void a_caller_that_undid_its_discovery_is_not_called(void **state) {
-        struct world *w = *state;
-        kube_discover(w->client, &kube_resource_claims, on_known, w);
-        kube_undiscover(w->client, &kube_resource_claims, on_known, w);
-        RUN_UNTIL(&w->loop, kube_resource_api(w->client));
-        run_for(&w->loop, 20);
-        assert_int_equal(w->n_called, 0);
-}
-
-static void free_client(void *u, const struct err *e) {
-        struct world *w = u;
-        w->called = true;
-        kube_client_free(w->client);
-        w->client = NULL;
-}
-
-static void a_callback_may_free_the_client(void **state) {
-        struct world *w = *state;
-        kube_discover(w->client, &kube_resource_claims, free_client, w);
-        kube_discover(w->client, &kube_resource_claims, on_known, w);
-        run_until(&w->loop, &w->called);
-        run_for(&w->loop, 20);
-        assert_int_equal(w->n_called, 0);
+        get(w, 3);
+        run_until(&w->loop, &w->done);
+        assert_true(kube_away(&w->err));
+        assert_string_equal(kube_resource_api(w->client), "v1");
 }
 
 /* ---- versions that change ---- */
@@ -321,13 +230,13 @@ static void a_callback_may_free_the_client(void **state) {
 static void a_call_goes_to_the_new_version(void **state) {
         struct world *w = *state;
         w->serves = "v1beta1 v1beta2";
-        discover(w);
+        get(w, 0);
+        run_until(&w->loop, &w->done);
         w->serves = "v1";
         get(w, 0);
         run_until(&w->loop, &w->done);
         assert_int_equal(w->err.kind, ERR_NONE);
         assert_string_equal(w->got, "v1");
-        assert_int_equal(w->asked, 2);
 }
 
 /* failure: a served API version disappears -> watches continue with another version */
@@ -354,13 +263,11 @@ static void an_informer_continues_with_the_new_version(void **state) {
         assert_true(w->deleted);
 }
 
-static void a_list_that_is_not_served_discovers_too(void **state) {
+static void a_list_finds_the_version_too(void **state) {
         struct world *w = *state;
-        w->serves = "v1beta2";
-        discover(w);
-        w->serves = "v1";
+        w->serves = "v1beta1";
         begin(w);
-        assert_string_equal(w->watched, "v1");
+        assert_string_equal(w->watched, "v1beta1");
         assert_int_equal(kube_informer_count(w->informer), 1);
 }
 
@@ -392,44 +299,30 @@ static void an_absent_server_changes_nothing(void **state) {
                          1 + ARRAY_LEN(statuses)); /* each list proves that the cache is current again */
 }
 
-/* However many requests are rejected, the group is queried at most once a second. */
-static void many_rejected_requests_cause_one_query(void **state) {
+/* The first answer decides, and the others do not skip a version. */
+static void requests_at_the_same_time_change_the_version_once(void **state) {
         struct world *w = *state;
-        unsigned n = 0;
-        discover(w);
-        for (; n < 20; n++) {
-                kube_start(w->client, &(struct kube_request){ .verb = KUBE_GET,
-                                                              .res = &kube_resource_claims,
-                                                              .ns = "a",
-                                                              .name = "c",
-                                                              .attempts = UINT_MAX,
-                                                              .done = on_got,
-                                                              .u = w });
-        }
-        w->serves = "v1beta1";
-        w->done = false;
-        uint64_t begin = uv_hrtime();
-        RUN_UNTIL(&w->loop, w->asked >= 2);
-        assert_true(uv_hrtime() - begin >= 900 * 1000000ULL);
-        run_until(&w->loop, &w->done);
-        assert_string_equal(w->got, "v1beta1");
-        assert_int_equal(w->asked, 2);
+        enum { N = 20 };
+        w->serves = "v1beta1 v1beta2";
+        for (unsigned n = 0; n < N; n++)
+                get(w, 2);
+        RUN_UNTIL(&w->loop, w->n_done == N);
+        assert_int_equal(w->err.kind, ERR_NONE);
+        assert_string_equal(w->got, "v1beta2");
+        assert_int_equal(w->requests, 2 * N);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                T(the_best_version_is_used),
-                T(a_group_without_known_versions_is_reported_and_retried),
-                T(a_refused_discovery_is_reported_and_retried),
-                T(a_page_does_not_mean_that_there_is_no_version),
-                T(a_caller_that_undid_its_discovery_is_not_called),
-                T(a_callback_may_free_the_client),
+                T(the_best_served_version_is_found),
+                T(a_group_without_a_known_version_is_retried),
+                T(a_page_changes_no_version),
                 T(a_call_goes_to_the_new_version),
                 T(an_informer_continues_with_the_new_version),
-                T(a_list_that_is_not_served_discovers_too),
+                T(a_list_finds_the_version_too),
                 T(an_absent_server_changes_nothing),
-                T(many_rejected_requests_cause_one_query),
+                T(requests_at_the_same_time_change_the_version_once),
         };
-        return cmocka_run_group_tests_name("discovery", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);
 }
