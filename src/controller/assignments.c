@@ -245,8 +245,6 @@ static const char *explain_full(const struct assignment *r, struct arena *a) {
 static void keep_as_it_is(const struct work *w, struct assignment *r) {
         static const struct compute_domain_fabric none;
         const struct compute_domain_fabric *f = w->old ? w->old : &none;
-        log_error("dropped a wrong decision about the assignments of a partition; please report this bug",
-                  kv_str("clique", w->clique), kv_str("why", w->out->broken));
         *r = (struct assignment){ .domains = f->domains,
                                   .n_domains = f->n_domains,
                                   .removals = f->removals,

@@ -30,32 +30,35 @@ static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         kube_informer_answer(caches[what], object);
 }
 
-static void on_key(void *u, const char *key) {
+static void on_key(void *u, const char *text) {
         struct controller *c = u;
+        struct key key = key_parse(text);
         if (!c->leading || !records_synced(c))
                 return;
         uint64_t begin = uv_hrtime();
-        records_release(c, key);
+        records_release(c, text);
         loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
         records_catch_up(c);
-        bool domain = key[0] == 'd';
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
-        if (domain)
-                reconcile_domain(c, key + 2);
-        else if (key[0] == 'r')
-                racks_reconcile(c, key + 2);
-        else if (key[0] == 'f')
-                fabrics_reconcile(c, key + 2);
-        else if (key[0] == 's')
+        switch (key.kind) {
+        case KEY_DOMAIN:
+                reconcile_domain(c, key.name);
+                break;
+        case KEY_NODE:
+                labels_reconcile(c, key.name);
+                break;
+        case KEY_RACK:
+                racks_reconcile(c, key.name);
+                break;
+        case KEY_FABRIC:
+                fabrics_reconcile(c, key.name);
+                break;
+        case KEY_DAEMONS:
+        case KEY_KINDS:
                 daemons_reconcile(c);
-        else
-                labels_reconcile(c, key + 2);
-        metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
-                       LABELS(domain          ? "domain"
-                              : key[0] == 'r' ? "rack"
-                              : key[0] == 'f' ? "fabric"
-                              : key[0] == 's' ? "daemons"
-                                              : "node"));
+                break;
+        }
+        metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9, LABELS(key_kind_name(key.kind)));
 }
 
 /* The server has this version's schema of ComputeDomains now. Write the parts of statuses that it dropped
@@ -78,9 +81,10 @@ static bool queue_domain(void *u, const struct kube_object *o) {
  * object that cannot be written may concern all. */
 static void on_write_failing(void *u, const char *requester) {
         struct controller *c = u;
-        if (requester[0] == 'n')
-                records_queue_domains_of_node(c, requester + 2);
-        else if (requester[0] == 's' || requester[0] == 'f')
+        struct key key = key_parse(requester);
+        if (key.kind == KEY_NODE)
+                records_queue_domains_of_node(c, key.name);
+        else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC)
                 kube_informer_each(c->cds, queue_domain, c);
 }
 

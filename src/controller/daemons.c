@@ -18,7 +18,7 @@ enum { MAX_BODY = 1 << 20 };
 
 static void submit(struct controller *c, enum kube_verb verb, const struct kube_resource *res,
                    const char *name, struct kube_informer *cache, const struct buf *b) {
-        writes_try(c->writes, &(struct writes_request){ .requester = RECORDS_DAEMONS,
+        writes_try(c->writes, &(struct writes_request){ .requester = KEY_OF_DAEMONS,
                                                         .verb = verb,
                                                         .res = res,
                                                         .ns = c->settings.ns,
@@ -47,7 +47,7 @@ static void report_kept(struct controller *c, const struct rct *r) {
         for (size_t i = 0; i < r->n_finalizers; i++)
                 message_add(&names, "%s", r->finalizers[i]);
         writes_cannot(c->writes,
-                      &(struct writes_request){ .requester = RECORDS_DAEMONS,
+                      &(struct writes_request){ .requester = KEY_OF_DAEMONS,
                                                 .verb = KUBE_APPLY,
                                                 .res = &kube_resource_claim_templates,
                                                 .ns = c->settings.ns,
@@ -78,7 +78,7 @@ static bool want_template(struct controller *c) {
 }
 
 static void want_set(struct controller *c, const struct daemonset *set, const char *hash) {
-        int64_t applied = writes_generation(c->writes, RECORDS_DAEMONS, &kube_daemonsets, c->settings.ns,
+        int64_t applied = writes_generation(c->writes, KEY_OF_DAEMONS, &kube_daemonsets, c->settings.ns,
                                             CD_DAEMON_OBJECT);
         if (!applied)
                 applied = WRITES_MADE_GENERATION;
@@ -192,7 +192,7 @@ static void replace(struct controller *c, const struct daemon_pod *p, enum rollo
         if (p->pod.o.meta.deleted || (choice != ROLLOUT_REPLACE && !granted))
                 return;
         if (records_stale(c) && !granted)
-                records_hold(c, RECORDS_DAEMONS);
+                records_hold(c, KEY_OF_DAEMONS);
         else if (granted || removals_ask(c, p, REMOVALS_TEMPLATE))
                 remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
 }
@@ -253,7 +253,7 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
                 replace(c, r.pods[i], r.choices[i]);
         report(&r, set, &out);
         if (out.recheck_s)
-                work_queue_add_after(c->queue, RECORDS_DAEMONS, (unsigned)out.recheck_s * 1000U);
+                work_queue_add_after(c->queue, KEY_OF_DAEMONS, (unsigned)out.recheck_s * 1000U);
 }
 
 /* ---- host-managed ---- */
@@ -281,7 +281,7 @@ static void want_none(struct controller *c, const struct daemonset *set) {
         if ((!set && !rct) || are_needed(c))
                 return;
         if (records_stale(c)) {
-                records_hold(c, RECORDS_DAEMONS);
+                records_hold(c, KEY_OF_DAEMONS);
                 return;
         }
         if (set && !set->o.meta.deleted)
@@ -292,7 +292,7 @@ static void want_none(struct controller *c, const struct daemonset *set) {
 
 void daemons_reconcile(struct controller *c) {
         const struct daemonset *set = find_set(c);
-        writes_begin(c->writes, RECORDS_DAEMONS);
+        writes_begin(c->writes, KEY_OF_DAEMONS);
         if (mode_runs_daemons(c->mode)) {
                 char hash[17];
                 objects_daemonset_hash(&c->settings, hash);
@@ -303,5 +303,5 @@ void daemons_reconcile(struct controller *c) {
         } else {
                 want_none(c, set);
         }
-        writes_end(c->writes, RECORDS_DAEMONS);
+        writes_end(c->writes, KEY_OF_DAEMONS);
 }

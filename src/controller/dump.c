@@ -32,7 +32,7 @@ static bool dump_domain(void *u, const struct kube_object *o) {
         const struct controller *c = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        buf_addf(&key, "d/%s", o->meta.uid);
+        key_render(KEY_DOMAIN, o->meta.uid, &key);
         log_info("domain", kv_str("namespace", o->meta.ns), kv_str("name", o->meta.name),
                  kv_str("uid", o->meta.uid), kv_str("status", str_or(cd->status, "")),
                  kv_int("ready", cd->nodes_ready), kv_int("wanted", cd->nodes_wanted),

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/assignments.h"
+#include "controller/checks.h"
 #include "model/channel_report.h"
 #include "rules/channels.h"
 
@@ -591,20 +592,16 @@ static void submit(const struct fabric_facts *k, const struct channels_decision 
                 writes_try(k->c->writes, &r);
 }
 
-static void report_broken(const struct fabric_facts *k, const char *broken) {
-        if (!broken || !k->old)
-                return;
+static void report_failed_check(const struct fabric_look *k, enum checks_rule rule, const char *why) {
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
-                                           k->old->o.meta.uid };
-        event_record(k->c->events, &about, EVENT_WARNING, REASON_ASSIGNMENTS_WRONG,
-                     "The controller changes no assignment of this partition, because its next decision "
-                     "would be wrong: %s. This is a bug of the driver. Please report it, and attach this "
-                     "object",
-                     broken);
+                                           k->old ? k->old->o.meta.uid : NULL };
+
+        if (why)
+                checks_failed(k->c, rule, &about, why);
 }
 
 static void key_of(const char *clique, struct buf *out) {
-        buf_addf(out, "f/%s", clique);
+        key_render(KEY_FABRIC, clique, out);
 }
 
 static bool is_stale(const struct controller *c) {
@@ -669,12 +666,17 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                            .went_back = *restored_at(c, clique) != NULL };
         if (daemons) {
                 assignments_make(c, k.old, clique, k.key, a, &assignments);
-                report_broken(&k, assignments.broken);
+                report_failed_check(&k, CHECKS_ASSIGNMENT, assignments.broken);
+                facts.wrong = assignments.broken;
                 facts.assignments = &assignments.decision;
                 facts.recount_why = assignments.recount_why;
                 facts.full_why = assignments.full_why;
         }
         channels_decide(&facts, a, &d);
+        const char *broken = channels_check(&facts, &d, a);
+        report_failed_check(&k, CHECKS_CHANNELS, broken);
+        if (broken)
+                channels_keep(&facts, broken, a, &d);
         writes_begin(c->writes, k.key);
         if (d.step != CHANNELS_KEEP)
                 submit(&k, &d);

@@ -6,6 +6,7 @@
 #include "api/resources.h"
 #include "base/log.h"
 #include "controller/assignments.h"
+#include "controller/checks.h"
 #include "controller/go_domains.h"
 #include "controller/removals.h"
 #include "rules/rules.h"
@@ -36,10 +37,16 @@ static void add_justified(void *u, const struct grant *x) {
         j->list[j->n++] = *x;
 }
 
-const char *labels_of(const struct controller *c, const char *name) {
-        const struct node *n = records_node(c, name);
+/* The caller frees the list. */
+static struct justified justified_on(const struct controller *c, const char *node) {
+        const struct node *n = records_node(c, node);
         struct justified j = { .c = c, .current = n ? n->domain_uid : NULL };
-        placements_on_node(c->placements, name, add_justified, &j);
+        placements_on_node(c->placements, node, add_justified, &j);
+        return j;
+}
+
+const char *labels_of(const struct controller *c, const char *name) {
+        struct justified j = justified_on(c, name);
         const char *uid = rules_label(j.current, j.list, j.n);
         free(j.list);
         return uid;
@@ -55,8 +62,9 @@ static void check_claim(void *u, const struct grant *x) {
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }
 
-/* Whether the right label may be written although it replaces or removes the present one. */
-static bool may_write_label(struct controller *c, const struct node *n, const char *key) {
+/* False: this is not known yet. */
+static bool may_write_label(struct controller *c, const struct node *n, const char *key,
+                            struct rules_label_facts *ret) {
         const char *name = n->o.meta.name, *uid = n->domain_uid;
         const struct compute_domain *cd = records_domain(c, uid);
         struct claimed claimed = { .cd = cd };
@@ -65,25 +73,42 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
-                placements_on_node(c->placements, name, check_claim, &claimed);
-        struct rules_label_facts facts = { .ending = cd && domain_ends(cd),
+                placements_on_node(c->placements, name, look_at_claim, &claimed);
+        *ret = (struct rules_label_facts){ .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
                                            .stale = records_stale(c) != NULL };
-        enum rules_label_step step = rules_label_step(uid, &facts);
+        enum rules_label_step step = rules_label_step(uid, ret);
         if (step == RULES_LABEL_ASK) {
                 _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
                 confirm_on_node(uid, name, &claim);
-                facts.confirmed =
+                ret->confirmed =
                         cd ? confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), key)
                            : confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, uid, key);
-                step = rules_label_step(uid, &facts);
+                step = rules_label_step(uid, ret);
         }
         if (step == RULES_LABEL_HOLD)
                 records_hold(c, key);
         return step == RULES_LABEL_WRITE;
 }
 
-/* ---- the daemon on the node ---- */
+/* The label of the domain. False: it stays for now. */
+static bool find_label(struct controller *c, const struct node *n, const char *key, const char **ret) {
+        const struct event_about node = { "v1", "Node", NULL, n->o.meta.name, n->o.meta.name };
+        struct justified j = justified_on(c, n->o.meta.name);
+        struct rules_label_facts facts = { 0 };
+        const char *broken = NULL;
+
+        *ret = rules_label(j.current, j.list, j.n);
+        bool differs = !streq(*ret, j.current) && may_write_label(c, n, key, &facts);
+        if (differs)
+                broken = rules_label_check(j.current, *ret, j.list, j.n, &facts);
+        free(j.list);
+        if (broken)
+                checks_failed(c, CHECKS_LABEL, &node, broken);
+        return differs && !broken;
+}
+
+/* ---- whether a daemon of ours runs there ---- */
 
 /* In host-managed mode a daemon of an earlier mode stays until the node has left its IMEX domain. A daemon
  * that is no longer wanted is removed only while it is idle. */
@@ -132,7 +157,7 @@ void labels_changed(struct controller *c, const struct node *was, const struct n
         if (!c->leading || records_stale(c) || streq(was->domain_uid, is->domain_uid))
                 return;
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        buf_addf(&key, "n/%s", name);
+        key_render(KEY_NODE, name, &key);
         const struct controller_written *ours = records_written(c, name);
         struct rules_relabel_facts f = {
                 .is = is->domain_uid,
@@ -158,11 +183,9 @@ void labels_reconcile(struct controller *c, const char *name) {
         struct objects_node_patch p = { 0 };
         bool late = false;
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        buf_addf(&key, "n/%s", name);
+        key_render(KEY_NODE, name, &key);
         if (n) {
-                p.domain_uid = labels_of(c, name);
-                p.versioned = p.set_domain =
-                        !streq(p.domain_uid, n->domain_uid) && may_write_label(c, n, buf_str(&key));
+                p.versioned = p.set_domain = find_label(c, n, buf_str(&key), &p.domain_uid);
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);

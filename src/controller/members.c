@@ -115,9 +115,9 @@ size_t members_of(const struct controller *c, const struct compute_domain *cd, s
         return n;
 }
 
-static const char *error_of(const struct controller *c, char kind, const char *name) {
+static const char *error_of(const struct controller *c, enum key_kind kind, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        buf_addf(&key, "%c/%s", kind, name);
+        key_render(kind, name, &key);
         return writes_error(c->writes, buf_str(&key));
 }
 
@@ -126,11 +126,11 @@ const char *members_error(const struct controller *c, const struct member_facts 
         for (size_t i = 0; i < n && !error && writes_failing(c->writes); i++) {
                 const struct member_facts *x = &list[i];
                 if (x->wanted && !x->pod)
-                        error = writes_error(c->writes, RECORDS_DAEMONS);
+                        error = writes_error(c->writes, KEY_OF_DAEMONS);
                 if (x->wanted && !error)
-                        error = error_of(c, 'n', x->name);
+                        error = error_of(c, KEY_NODE, x->name);
                 if (x->wanted && !error && x->clique && *x->clique)
-                        error = error_of(c, 'f', x->clique);
+                        error = error_of(c, KEY_FABRIC, x->clique);
         }
         return error;
 }

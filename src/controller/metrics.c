@@ -3,6 +3,7 @@
 
 #include "api/states.h"
 #include "base/clock.h"
+#include "controller/checks.h"
 
 #define OURS "nvidia_dra_compute_domain_controller_"
 #define DOMAIN "nvidia_dra_compute_domain_"
@@ -65,6 +66,12 @@ void controller_metrics_add(struct controller *c) {
         add_of_domains(c);
         if (mode_assigns_channels(c->mode))
                 add_of_fabrics(c);
+        m->checks_failed = add(c, METRIC_COUNTER, OURS "checks_failed_total",
+                               "Decisions that failed the check of their rule and were not written, by rule: "
+                               "assignment, channels, label, rack, status. Each is a bug of the driver.",
+                               LABELS("rule"));
+        for (int i = 0; i < CHECKS_RULES; i++)
+                metric_touch(m->checks_failed, LABELS(checks_rule_name((enum checks_rule)i)));
         m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
         m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Objects that wait for a decision.", NULL);
         m->waiting =

@@ -178,6 +178,12 @@ static void want_status(struct work *w, const struct membership *all, const stru
                 recheck(w, deleted + PLAN_PATIENCE_S - in->now);
                 return;
         }
+        struct verdict wrong;
+        w->out->broken = verdict_check(v, w->a);
+        if (w->out->broken) {
+                verdict_make_wrong(in->cd, w->out->broken, in->conditions, in->now, w->a, &wrong);
+                v = &wrong;
+        }
         if (!v->changed)
                 return;
         struct buf b = BUF_INIT(MAX_BODY);

@@ -83,7 +83,8 @@ struct plan {
         bool counted; /* the node counts are valid; false if the ComputeDomain ends or was formed in another
                          mode */
         struct census census;
-        const char *too_large; /* the name of an object that is too large to be written; NULL: none */
+        const char *broken;    /* why the status failed its check and is not written; NULL: it did not */
+        const char *too_large; /* the name of an object that is too large to be written, NULL: none */
 };
 
 /* How long the deletion of a ComputeDomain waits for daemons before it continues without them; when it begins

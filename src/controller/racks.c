@@ -9,6 +9,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/checks.h"
 #include "model/rack.h"
 #include "rules/racks.h"
 
@@ -224,6 +225,12 @@ static void reconcile_one(const struct rack *r, const struct compute_domain *cd)
         struct racks_decision d;
         f.confirmed = is_unused(r, cd, false);
         racks_decide(cd, &f, r->a, &d);
+        const char *broken = racks_check(&f, &d);
+        if (broken) {
+                const struct event_about rack = about(cd);
+                checks_failed(r->c, CHECKS_RACK, &rack, broken);
+                return;
+        }
         if (d.step == RACKS_NOTE) {
                 note(r, cd, &d);
         } else if (d.step == RACKS_HOLD) {
@@ -288,7 +295,8 @@ static void on_made(void *u, const struct writes_about *made, yyjson_val *obj, c
         event_record(c->events,
                      &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
                                             str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
-                     EVENT_NORMAL, REASON_RACK_JOINED, "created for the rack %s", made->requester + 2);
+                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s",
+                     key_parse(made->requester).name);
 }
 
 struct making {
@@ -339,7 +347,7 @@ static bool make_in_namespace(void *u, const struct kube_object *o) {
 void racks_reconcile(struct controller *c, const char *id) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256), name = BUF_INIT(256);
         struct rack r = { .c = c, .a = arena_new(4096), .id = id, .now = clock_wall_s() };
-        buf_addf(&key, "r/%s", id);
+        key_render(KEY_RACK, id, &key);
         r.key = buf_str(&key);
         r.stale = records_stale(c) || !kube_informer_current(c->slices) ||
                   !kube_informer_current(c->rack_namespaces);

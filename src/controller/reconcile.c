@@ -5,6 +5,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/checks.h"
 #include "controller/members.h"
 #include "controller/plan.h"
 #include "controller/reconcile.h"
@@ -167,7 +168,7 @@ static void gather_channels(const struct controller *c, const char *uid, struct 
 
 static const char *error_of_node(const struct controller *c, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        buf_addf(&key, "n/%s", name);
+        key_render(KEY_NODE, name, &key);
         return writes_error(c->writes, buf_str(&key));
 }
 
@@ -282,7 +283,7 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
 
 static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        const char *uid = q->requester + 2;
+        const char *uid = key_parse(q->requester).name;
         const struct compute_domain *cd = records_domain(c, uid);
         struct controller_domain *d = records_find(c, uid);
         if (!e && d) {
@@ -336,7 +337,7 @@ static void report_news(struct controller *c, const char *uid, bool written) {
 
 static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        report_news(c, q->requester + 2, !e);
+        tell(c, key_parse(q->requester).name, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
@@ -412,7 +413,7 @@ void reconcile_domain(struct controller *c, const char *uid) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         struct plan_input in;
         struct plan p;
-        buf_addf(&key, "d/%s", uid);
+        key_render(KEY_DOMAIN, uid, &key);
         gather(c, uid, buf_str(&key), a, &in);
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
@@ -421,6 +422,11 @@ void reconcile_domain(struct controller *c, const char *uid) {
                 struct controller_domain *d = records_make(c, uid);
                 d->counted = p.counted;
                 d->census = p.census;
+        }
+        if (p.broken) {
+                const struct event_about about = { CD_API_VERSION, CD_KIND, in.cd->o.meta.ns,
+                                                   in.cd->o.meta.name, uid };
+                checks_failed(c, CHECKS_STATUS, &about, p.broken);
         }
         if (p.too_large)
                 log_error("an object exceeds the size limit, so it is not written", kv_str("domain", uid),

@@ -75,35 +75,35 @@ void records_catch_up(const struct controller *c) {
 
 /* ---- the queue ---- */
 
-static void queue(struct controller *c, char kind, const char *name) {
+static void queue(struct controller *c, enum key_kind kind, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        /* A replica that does not lead ignores changes. It queues everything when it begins to lead. */
-        if (!c->leading || !name || !*name)
+        /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
+        if (!c->leading || !name || (!*name && kind != KEY_DAEMONS))
                 return;
-        buf_addf(&key, "%c/%s", kind, name);
+        key_render(kind, name, &key);
         if (!key.failed)
                 work_queue_add(c->queue, buf_str(&key));
 }
 
 void records_queue_domain(struct controller *c, const char *uid) {
-        queue(c, 'd', uid);
+        queue(c, KEY_DOMAIN, uid);
 }
 
 void records_queue_node(struct controller *c, const char *name) {
-        queue(c, 'n', name);
+        queue(c, KEY_NODE, name);
 }
 
 void records_queue_rack(struct controller *c, const char *id) {
         if (c->config->racks)
-                queue(c, 'r', id);
+                queue(c, KEY_RACK, id);
 }
 
 void records_queue_fabric(struct controller *c, const char *clique) {
-        queue(c, 'f', clique);
+        queue(c, KEY_FABRIC, clique);
 }
 
 void records_queue_daemons(struct controller *c) {
-        queue(c, 's', "daemons");
+        queue(c, KEY_DAEMONS, "");
 }
 
 static void queue_place(void *u, const struct grant *x) {

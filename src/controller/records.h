@@ -11,6 +11,7 @@
 #include "controller/config.h"
 #include "controller/confirm.h"
 #include "controller/crds.h"
+#include "controller/keys.h"
 #include "controller/since.h"
 #include "controller/leases.h"
 #include "controller/placements.h"
@@ -83,6 +84,7 @@ struct controller_metrics {
         struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
         struct metric *channels, *fabric_problem; /* NULL without fabrics */
         struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *held, *crds;
+        struct metric *checks_failed;
 };
 
 /* At most CONTROLLER_TOLD_MAX ComputeDomains have their own series, eight each. Those that are not Ready come
@@ -153,15 +155,13 @@ const char *records_stale(const struct controller *c);
 /* Makes the caches deliver all changes that they have received. Call it before a decision. */
 void records_catch_up(const struct controller *c);
 
-/* Queue a key: a ComputeDomain by its UID, a Node by its name, a rack by its ID, a fabric object by its
- * clique ID. A replica that does not lead queues nothing. */
+/* Queues a key (controller/keys.h). A follower queues nothing. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id); /* does nothing while racks are off */
 void records_queue_fabric(struct controller *c, const char *clique);
-void records_queue_daemons(struct controller *c); /* the DaemonSet of the daemons and their claim template */
-#define RECORDS_DAEMONS "s/daemons"               /* the key that it queues */
-/* The ComputeDomains that a node may belong to: by a claim, a label, or a daemon's Pod of the Go driver. */
+void records_queue_daemons(struct controller *c); /* their DaemonSet and claim template */
+/* The domains that have to do with a node: by claim, by label, by a daemon Pod of the Go driver. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
 /* The removals of this key are paused until no cache is stale. Then the key is queued again. */

@@ -7,10 +7,11 @@
 
 #include "api/names.h"
 #include "api/reasons.h"
+#include "base/diag.h"
 #include "rules/majority.h"
 #include "rules/message.h"
 
-enum { N_CONDITIONS = 7 };
+enum { N_CONDITIONS = 8 };
 
 struct work {
         const struct channels_facts *f;
@@ -144,6 +145,7 @@ static void find_members(struct work *w) {
 
 static void add_condition(struct work *w, const char *type, const char *reason, const char *message) {
         struct compute_domain_fabric *g = &w->d->fabric;
+        BUG_ON(g->n_conditions == N_CONDITIONS);
         const struct condition *was =
                 w->f->old ? condition_find(w->f->old->conditions, w->f->old->n_conditions, type) : NULL;
         g->conditions[g->n_conditions++] =
@@ -611,6 +613,8 @@ static void take_assignments(struct work *w) {
                 add_condition(w, FABRIC_ASSIGNMENTS_LOST, REASON_NOT_ALL_REPORTED, w->f->recount_why);
         if (w->f->full_why)
                 add_condition(w, FABRIC_DOMAIN_FULL, REASON_NO_INDEX_LEFT, w->f->full_why);
+        if (w->f->wrong)
+                add_condition(w, FABRIC_DECISION_WRONG, FABRIC_DECISION_WRONG, w->f->wrong);
         if (r->n_refused)
                 add_condition(w, FABRIC_DOMAINS_EXHAUSTED, REASON_TOO_MANY_DOMAINS,
                               message_of(w->a,
@@ -678,4 +682,73 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         else if (!same(g, f->old) || (f->assignments && f->assignments->changed))
                 ret->step = CHANNELS_PATCH;
         ret->urgent = ret->urgent || !f->old;
+}
+
+/* ---- what must hold ---- */
+
+static const struct fabric_channel *find_entry(const struct fabric_channel *list, size_t n, int64_t id,
+                                               const char *owner) {
+        for (size_t i = 0; i < n; i++)
+                if (list[i].id == id && streq(list[i].owner.uid, owner))
+                        return &list[i];
+        return NULL;
+}
+
+/* Another ComputeDomain that has the channel, in an entry or by the report of a node that may still run. */
+static const char *other_owner(const struct channels_facts *f, const struct compute_domain_fabric *g,
+                               const struct fabric_channel *e) {
+        for (size_t i = 0; i < g->n_channels; i++)
+                if (g->channels[i].id == e->id && !streq(g->channels[i].owner.uid, e->owner.uid))
+                        return g->channels[i].owner.uid;
+        for (size_t i = 0; i < f->n_nodes; i++)
+                for (size_t k = 0; !f->nodes[i].gone && k < f->nodes[i].n_held; k++)
+                        if (f->nodes[i].held[k].id == e->id &&
+                            !streq(f->nodes[i].held[k].owner, e->owner.uid))
+                                return f->nodes[i].held[k].owner;
+        return NULL;
+}
+
+const char *channels_check(const struct channels_facts *f, const struct channels_decision *d,
+                           struct arena *a) {
+        const struct compute_domain_fabric *g = &d->fabric, *old = table_begins(f) ? NULL : f->old;
+
+        for (size_t i = 0; i < g->n_channels; i++)
+                if (g->channels[i].id < 1 || g->channels[i].id >= FABRIC_CHANNELS_MOST)
+                        return arena_printf(a, "ComputeDomain %s has channel %lld", g->channels[i].owner.uid,
+                                            (long long)g->channels[i].id);
+        for (size_t i = 0; i < d->n_assigned; i++) {
+                const struct fabric_channel *e = &d->assigned[i];
+                const char *other = other_owner(f, g, e);
+                if (!find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                        return arena_printf(a,
+                                            "channel %lld is assigned to ComputeDomain %s without an entry",
+                                            (long long)e->id, e->owner.uid);
+                if (other)
+                        return arena_printf(a, "channel %lld of ComputeDomain %s is assigned to %s",
+                                            (long long)e->id, other, e->owner.uid);
+        }
+        for (size_t i = 0; old && i < old->n_channels; i++) {
+                const struct fabric_channel *e = &old->channels[i];
+                if (!e->releasing && !find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                        return arena_printf(a, "channel %lld of ComputeDomain %s is freed before its release",
+                                            (long long)e->id, e->owner.uid);
+        }
+        return NULL;
+}
+
+void channels_keep(const struct channels_facts *f, const char *why, struct arena *a,
+                   struct channels_decision *ret) {
+        struct work w = { .f = f, .a = a, .d = ret };
+
+        *ret = (struct channels_decision){ 0 };
+        if (!f->old)
+                return;
+        ret->fabric = *f->old;
+        ret->fabric.conditions = arena_alloc(a, N_CONDITIONS * sizeof *ret->fabric.conditions);
+        ret->fabric.n_conditions = 0;
+        for (size_t i = 0; i < f->old->n_conditions && ret->fabric.n_conditions < N_CONDITIONS - 1; i++)
+                if (!streq(f->old->conditions[i].type, FABRIC_DECISION_WRONG))
+                        ret->fabric.conditions[ret->fabric.n_conditions++] = f->old->conditions[i];
+        add_condition(&w, FABRIC_DECISION_WRONG, FABRIC_DECISION_WRONG, why);
+        ret->step = same(&ret->fabric, f->old) ? CHANNELS_KEEP : CHANNELS_PATCH;
 }

@@ -109,10 +109,11 @@ struct channels_facts {
         size_t n_owners;
         /* The IMEX domains that the driver's daemons run there; NULL: they run none. */
         const struct assignment *assignments;
-        const char *recount_why; /* why no node gets an assignment, for people; NULL: all nodes do */
-        const char *full_why;    /* which nodes get none in the standing domain; NULL: all nodes do */
-        bool stale;              /* a cache that these facts are from may be stale */
-        /* When the Leases were listed last, and the time before; 0: never. */
+        const char *recount_why; /* why no node gets an assignment, for people; NULL: each does */
+        const char *full_why;    /* which nodes get none in the domain that stands; NULL: each does */
+        const char *wrong;       /* why the decision about assignments failed its check; NULL: it did not */
+        bool stale;              /* a cache that these facts are from may miss something */
+        /* When the Leases were listed last, and before that; 0: never. */
         int64_t leases_at, leases_before;
         int64_t now;
 };
@@ -141,3 +142,13 @@ struct channels_decision {
 int64_t channels_untold_s(const struct channels_facts *f);
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret);
+
+/* What must hold of every object that is written: no ComputeDomain has channel 0; a newly assigned channel is
+ * not in the table, and no node holds it; an entry is removed only if it was being released, except from an
+ * object whose entries do not count. NULL: it holds. Otherwise what does not, in the arena. */
+const char *channels_check(const struct channels_facts *f, const struct channels_decision *d,
+                           struct arena *a);
+/* The decision in place of one that failed its check: the object stays as it is, with the condition
+ * DecisionWrong and the message `why`. */
+void channels_keep(const struct channels_facts *f, const char *why, struct arena *a,
+                   struct channels_decision *ret);

@@ -66,3 +66,18 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
         if (!n && left > 0)
                 ret->recheck_s = left;
 }
+
+const char *racks_check(const struct racks_facts *f, const struct racks_decision *d) {
+        if (d->step != RACKS_DELETE)
+                return NULL;
+        if (f->stale)
+                return "it would be deleted while a cache is stale";
+        if (f->claimed || !f->confirmed)
+                return "it would be deleted while a claim may use it";
+        for (size_t i = 0; f->wanted && i < f->n_nodes; i++)
+                if (f->nodes[i].states)
+                        return "it would be deleted while a Node states the rack";
+        if (f->wanted && (!d->empty_since || f->now - d->empty_since < RACKS_EMPTY_S))
+                return "it would be deleted before its rack has had no Node for a day";
+        return NULL;
+}

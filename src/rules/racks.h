@@ -60,3 +60,8 @@ struct racks_decision {
 };
 void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, struct arena *a,
                   struct racks_decision *ret);
+
+/* What must hold of every deletion: no claim uses the ComputeDomain, as the API server has confirmed; no
+ * cache is stale; and the rack has had no Node for a day, or the namespace does not want it. NULL: it holds.
+ * Otherwise what does not; static. */
+const char *racks_check(const struct racks_facts *f, const struct racks_decision *d);

@@ -28,6 +28,28 @@ enum rules_label_step rules_label_step(const char *current, const struct rules_l
         return f->claimed || f->confirmed ? RULES_LABEL_WRITE : RULES_LABEL_ASK;
 }
 
+static bool is_justified(const char *uid, const struct grant *claims, size_t n) {
+        for (size_t i = 0; uid && i < n; i++)
+                if (streq(claims[i].domain_uid, uid))
+                        return true;
+        return false;
+}
+
+const char *rules_label_check(const char *current, const char *right, const struct grant *claims, size_t n,
+                              const struct rules_label_facts *f) {
+        if (right && !is_justified(right, claims, n))
+                return "no claim justifies the new label";
+        if (!current)
+                return NULL;
+        if (is_justified(current, claims, n))
+                return "a claim justifies the present label";
+        if (!f->ending && f->stale)
+                return "the present label would be replaced while a cache is stale";
+        if (!f->ending && !f->claimed && !f->confirmed)
+                return "the present label would be replaced before its end is confirmed";
+        return NULL;
+}
+
 bool rules_own_template(const struct compute_domain *cd, const char *const *namespaces, size_t n_namespaces,
                         const struct rct *r) {
         if (streq(r->target, CD_TARGET_DAEMON))

@@ -36,6 +36,11 @@ enum rules_label_step {
  * cache that does not show a claim is not enough. A new label on a node without one can be written at
  * once. */
 enum rules_label_step rules_label_step(const char *current, const struct rules_label_facts *f);
+/* What must hold of every label that is written: a claim justifies the new one, and the present one is
+ * replaced only if no claim justifies it and its end is known. NULL: it holds. Otherwise what does not;
+ * static. */
+const char *rules_label_check(const char *current, const char *right, const struct grant *claims, size_t n,
+                              const struct rules_label_facts *f);
 
 /* What is known when the cache shows that the label of a node has changed. */
 struct rules_relabel_facts {

@@ -345,6 +345,17 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
         conclude(cd, NULL, conditions, now, ret);
 }
 
+void verdict_make_wrong(const struct compute_domain *cd, const char *why, bool conditions, int64_t now,
+                        struct arena *a, struct verdict *ret) {
+        *ret = (struct verdict){ .n_conditions = 1, .warns = true };
+        ret->conditions[0] = (struct cd_condition){
+                CONDITION_READY, "False", REASON_DECISION_WRONG,
+                message_of(a, "The controller does not write its next status, because it would be wrong: %s",
+                           why)
+        };
+        conclude(cd, NULL, conditions, now, ret);
+}
+
 static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
                 const char *message) {
         list[(*n)++] = (struct verdict_event){ warning, reason, message };
@@ -480,4 +491,22 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
         host_event(cd, v, list, &n);
         *ret = list;
         return n;
+}
+
+const char *verdict_check(const struct verdict *v, struct arena *a) {
+        const struct listed l = sort_listed(v->nodes, v->n_nodes, a);
+        bool ready = v->n_conditions && streq(v->conditions[0].status, "True");
+
+        if (ready != streq(v->status, "Ready"))
+                return arena_printf(a, "status %s with condition Ready %s", v->status,
+                                    ready ? "True" : "False");
+        if (v->n_nodes > VERDICT_NODES)
+                return arena_printf(a, "%zu nodes are listed", v->n_nodes);
+        for (size_t i = 1; i < l.n; i++)
+                if (streq(l.list[i - 1]->node, l.list[i]->node))
+                        return arena_printf(a, "node %s is listed twice", l.list[i]->node);
+        if (v->has_nodes && v->nodes_ready > v->nodes_wanted)
+                return arena_printf(a, "%lld of %lld nodes are ready", (long long)v->nodes_ready,
+                                    (long long)v->nodes_wanted);
+        return NULL;
 }

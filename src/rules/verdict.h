@@ -63,6 +63,16 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
 void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, const char *formed_in,
                         bool conditions, int64_t now, struct arena *a, struct verdict *ret);
 
+/* What must hold of every status that is written: Ready agrees with the condition Ready; no node is listed
+ * twice, and the list is not too long; no more nodes are ready than
+ * belong to the domain. NULL: it holds. Otherwise what does not, in the arena. */
+const char *verdict_check(const struct verdict *v, struct arena *a);
+
+/* In place of a verdict that failed its check: not ready, with the reason DecisionWrong and the message
+ * `why`. What the status reports about nodes stays. */
+void verdict_make_wrong(const struct compute_domain *cd, const char *why, bool conditions, int64_t now,
+                        struct arena *a, struct verdict *ret);
+
 struct verdict_event {
         bool warning;
         const char *reason, *message;

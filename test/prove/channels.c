@@ -250,6 +250,7 @@ static bool decide(struct state *s) {
                                           .leases_before = time_of(s->leases_before),
                                           .now = NOW };
         channels_decide(&f, a, &d);
+        BUG_ON(channels_check(&f, &d, a));
         if (d.step == CHANNELS_CREATE) {
                 s->object = s->created = 1;
                 s->is_own = s->is_lost = s->next = s->counted = s->members = 0;

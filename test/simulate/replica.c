@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/mem.h"
+#include "controller/checks.h"
 #include "controller/config.h"
 #include "controller/controller.h"
 #include "controller/dump.h"
@@ -192,15 +193,16 @@ static void elect(void *u) {
         });
 }
 
-/* ---- the start ---- */
-
-static void on_resource_api(void *u, const struct err *e) {
-        struct life *l = u;
-        if (!l->over && !e)
-                controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
+/* In place of the controller's, because a failed check ends a test. */
+void checks_failed(struct controller *c, enum checks_rule rule, const struct event_about *about,
+                   const char *why) {
+        sim_broken("a decision (%s) about %s %s is wrong: %s", checks_rule_name(rule), about->kind,
+                   about->name, why);
 }
 
-static void set_flag(struct life *l, const char *flag, const char *value) {
+/* ---- the beginning ---- */
+
+static void say(struct life *l, const char *flag, const char *value) {
         for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
                 if (str_starts(l->arguments[i], flag)) {
                         free(l->arguments[i]);
@@ -265,7 +267,7 @@ static void start(unsigned i, uv_loop_t *loop) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
         sim_log("controller-%u starts", i);
-        kube_discover(l->client, &kube_resource_claims, on_resource_api, l);
+        controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
 }
 
 void replica_start(unsigned i, uv_loop_t *loop) {

@@ -196,8 +196,8 @@ static void a_claim_template_that_a_finalizer_keeps_is_an_error(void **state) {
         w->daemon_template = A_TEMPLATE(",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",\"finalizers\":["
                                         "\"example.com/keep\"]");
         leading_start(&w->l);
-        RUN_UNTIL(&w->l.loop, writes_error(w->l.c.writes, RECORDS_DAEMONS));
-        assert_non_null(strstr(writes_error(w->l.c.writes, RECORDS_DAEMONS), "example.com/keep"));
+        RUN_UNTIL(&w->l.loop, writes_error(w->l.c.writes, KEY_OF_DAEMONS));
+        assert_non_null(strstr(writes_error(w->l.c.writes, KEY_OF_DAEMONS), "example.com/keep"));
         assert_string_equal(w->order, "");
 }
 

@@ -695,7 +695,7 @@ static void a_domain_without_assignments_is_dropped_when_it_is_idle(void **state
 
 /* ---- the check ---- */
 
-/* failure: two nodes would get one index -> the object is not written, and AssignmentsWrong reports it */
+/* failure: two nodes would get one index -> the object is not written, and DecisionWrong reports it */
 static void the_check_finds_every_wrong_assignment(void **state) {
         struct world *w = *state;
         struct fabric_assignment two[] = { { .node = "n0", .index = 1, .epoch = 11 },

@@ -110,6 +110,74 @@ static void decide(struct small *s) {
         s->f.releasing_since = since;
         s->f.known_since = s->f.old ? s->f.old->o.meta.created : 0;
         channels_decide(&s->f, s->a, &s->d);
+        assert_null(channels_check(&s->f, &s->d, s->a));
+}
+
+static void assert_broken(struct small *s, const char *why) {
+        const char *broken = channels_check(&s->f, &s->d, s->a);
+        assert_non_null(broken);
+        if (!strstr(broken, why))
+                fail_msg("%s", broken);
+}
+
+/* failure: a decision about channels would be wrong -> it is not written, and DecisionWrong reports it */
+static void the_check_finds_every_wrong_channel(void **state) {
+        struct small *s = *state;
+        give(s, 3, B, 0);
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        decide(s);
+        const struct channels_decision right = s->d;
+        assert_int_equal(id_of(s, A), 1);
+
+        s->d.fabric.channels[0].id = 0;
+        assert_broken(s, "has channel 0");
+        s->d.fabric.channels[0].id = FABRIC_CHANNELS_MOST;
+        assert_broken(s, "has channel ");
+        s->d.fabric.channels[0].id = 1;
+
+        s->d.assigned[0].id = 2;
+        assert_broken(s, "without an entry");
+        s->d.assigned[0].id = s->d.fabric.channels[0].id = 3;
+        assert_broken(s, "channel 3 of ComputeDomain " B " is assigned to " A);
+        s->d.assigned[0].id = s->d.fabric.channels[0].id = 1;
+
+        s->held[0] = (struct report_hold){ 1, C };
+        s->nodes[1].held = s->held;
+        s->nodes[1].n_held = 1;
+        assert_broken(s, "channel 1 of ComputeDomain " C " is assigned to " A);
+        s->nodes[1].gone = true;
+        assert_null(channels_check(&s->f, &s->d, s->a));
+
+        s->d.fabric.n_channels = 1; /* without B's */
+        assert_broken(s, "channel 3 of ComputeDomain " B " is freed before its release");
+        s->channels[0].releasing = NOW - 1;
+        assert_null(channels_check(&s->f, &s->d, s->a));
+        s->channels[0].releasing = 0;
+        s->old.table_of = "another object";
+        assert_null(channels_check(&s->f, &s->d, s->a));
+        s->old.table_of = OBJECT;
+        s->d = right;
+        assert_null(channels_check(&s->f, &s->d, s->a));
+}
+
+static void a_decision_that_fails_its_check_leaves_the_object_as_it_is(void **state) {
+        struct small *s = *state;
+        give(s, 3, B, 0);
+        channels_keep(&s->f, "two owners", s->a, &s->d);
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        assert_string_equal(said(s, "DecisionWrong"), "two owners");
+        assert_int_equal(id_of(s, B), 3);
+        s->old.conditions = s->d.fabric.conditions;
+        s->old.n_conditions = s->d.fabric.n_conditions;
+        channels_keep(&s->f, "two owners", s->a, &s->d);
+        assert_int_equal(s->d.step, CHANNELS_KEEP);
+        assert_int_equal(s->d.fabric.n_conditions, 1);
+        s->f.old = NULL; /* and none is created */
+        channels_keep(&s->f, "two owners", s->a, &s->d);
+        assert_int_equal(s->d.step, CHANNELS_KEEP);
+        decide(s);
+        assert_string_equal(said(s, "DecisionWrong"), "");
 }
 
 /* failure: two ComputeDomains share a partition -> each gets its own channel, and never 0 */
@@ -814,6 +882,8 @@ int main(void) {
                 RULE(a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_known),
                 RULE(a_held_channel_counts_more_than_the_fabric_object),
                 RULE(an_old_report_takes_no_channel_from_its_owner),
+                RULE(the_check_finds_every_wrong_channel),
+                RULE(a_decision_that_fails_its_check_leaves_the_object_as_it_is),
                 RULE(an_entry_of_an_old_report_is_removed_while_its_owner_waits),
                 RULE(the_report_of_a_running_plugin_counts_more),
                 RULE(a_running_plugin_that_knows_the_object_counts_more),

@@ -348,6 +348,7 @@ static void run_controller(struct world *w, struct controller *c) {
                                     .leases_before = c->leases_before,
                                     .now = w->now };
         channels_decide(&f, a, &d);
+        assert_null(channels_check(&f, &d, a));
         if (d.ask_leases)
                 ask_leases(w, c);
         /* One PATCH in flight, with the version of its object. A crash may lose the answer. */

@@ -45,6 +45,7 @@ static struct racks_decision decided(const struct compute_domain *cd, struct rac
         struct racks_decision d;
         f.now = NOW;
         racks_decide(cd, &f, a, &d);
+        assert_null(racks_check(&f, &d));
         return d;
 }
 
@@ -52,7 +53,42 @@ static const struct racks_node both[] = { { "n0", .there = true, .states = true 
                                           { "n1", .there = true, .states = true } };
 static const struct racks_node gone[] = { { "n0", .there = false }, { "n1", .there = true, .moved = true } };
 
-static void nodes_that_join_are_recorded_once(void **state) {
+/* failure: a decision would delete a rack that is in use -> it is not carried out, and DecisionWrong reports
+ * it
+ */
+static void the_check_finds_every_wrong_deletion(void **state) {
+        (void)state;
+        const struct racks_node left[] = { { "n0" } };
+        const struct racks_facts right = {
+                .nodes = left, .n_nodes = 1, .wanted = true, .confirmed = true, .now = NOW
+        };
+        struct racks_facts f = right;
+        struct racks_decision d = { .step = RACKS_DELETE, .empty_since = NOW - RACKS_EMPTY_S };
+        assert_null(racks_check(&f, &d));
+        f.stale = true;
+        assert_string_equal(racks_check(&f, &d), "it would be deleted while a cache is stale");
+        f = right;
+        f.confirmed = false;
+        assert_string_equal(racks_check(&f, &d), "it would be deleted while a claim may use it");
+        f = right;
+        f.claimed = true;
+        assert_string_equal(racks_check(&f, &d), "it would be deleted while a claim may use it");
+        f = right;
+        f.nodes = both;
+        assert_string_equal(racks_check(&f, &d), "it would be deleted while a Node states the rack");
+        f.wanted = false; /* in a namespace that does not want it */
+        assert_null(racks_check(&f, &d));
+        f = right;
+        d.empty_since++;
+        assert_string_equal(racks_check(&f, &d),
+                            "it would be deleted before its rack has had no Node for a day");
+        d.empty_since = 0;
+        assert_non_null(racks_check(&f, &d));
+        d.step = RACKS_HOLD;
+        assert_null(racks_check(&f, &d));
+}
+
+static void nodes_that_join_are_written_down_once(void **state) {
         (void)state;
         struct compute_domain cd = domain("n0", NULL);
         struct racks_facts f = { .nodes = both, .n_nodes = 2, .wanted = true };
@@ -232,7 +268,8 @@ static void a_rack_whose_node_list_is_lost_may_be_down(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nodes_that_join_are_recorded_once),
+                cmocka_unit_test(the_check_finds_every_wrong_deletion),
+                cmocka_unit_test(nodes_that_join_are_written_down_once),
                 cmocka_unit_test(a_rebooting_rack_keeps_its_computedomain),
                 cmocka_unit_test(the_time_is_recorded_when_the_last_node_is_gone),
                 cmocka_unit_test(an_empty_rack_is_deleted_a_day_later_despite_restarts),

@@ -340,8 +340,33 @@ static void a_label_is_removed_only_after_confirmation(void **state) {
                 rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .ending = true }), w);
 }
 
+/* failure: a label would be wrong -> it is not written, and DecisionWrong reports it */
+static void the_check_finds_every_wrong_label(void **state) {
+        const struct grant a = { .claim_uid = "c", .domain_uid = UID_A };
+        const struct rules_label_facts none = { 0 };
+
+        assert_null(rules_label_check(NULL, UID_A, &a, 1, &none));
+        assert_string_equal(rules_label_check(NULL, "another", &a, 1, &none),
+                            "no claim justifies the new label");
+        assert_string_equal(
+                rules_label_check(UID_A, NULL, &a, 1, &(struct rules_label_facts){ .ending = true }),
+                "a claim justifies the present label");
+        assert_string_equal(rules_label_check(UID_A, NULL, NULL, 0, &none),
+                            "the present label would be replaced before its end is confirmed");
+        assert_string_equal(
+                rules_label_check(UID_A, NULL, NULL, 0,
+                                  &(struct rules_label_facts){ .confirmed = true, .stale = true }),
+                "the present label would be replaced while a cache is stale");
+        assert_null(
+                rules_label_check(UID_A, NULL, NULL, 0, &(struct rules_label_facts){ .confirmed = true }));
+        assert_null(rules_label_check(UID_A, NULL, NULL, 0, &(struct rules_label_facts){ .claimed = true }));
+        assert_null(rules_label_check(UID_A, NULL, NULL, 0,
+                                      &(struct rules_label_facts){ .ending = true, .stale = true }));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_check_finds_every_wrong_label),
                 cmocka_unit_test(a_label_is_removed_only_after_confirmation),
                 cmocka_unit_test(the_label_follows_the_oldest_claim),
                 cmocka_unit_test(a_label_is_justified_and_stable),

@@ -38,11 +38,44 @@ static struct verdict judge(struct arena *a, const struct compute_domain *cd, st
         for (size_t i = 0; i < n; i++)
                 c.n_listed += m[i].listed;
         verdict_make(cd, &f, &p, true, 1000, a, &v);
+        assert_null(verdict_check(&v, a));
         return v;
 }
 
-/* The Go driver's rule of `status`, and the additional reasons of this driver. */
-static void the_status_depends_on_the_nodes_and_problems(void **st) {
+/* failure: a status would be wrong -> it is not written, and DecisionWrong reports it */
+static void the_check_finds_every_wrong_status(void **st) {
+        struct arena *a = arena_new(4096);
+        struct compute_domain cd = { .o.meta = { .name = "d", .ns = "n", .uid = "u" } };
+        struct member m[] = { ready("a", 0), ready("b", 1) };
+        struct verdict v = judge(a, &cd, m, 2, NULL), wrong;
+
+        v.status = "NotReady";
+        assert_string_equal(verdict_check(&v, a), "status NotReady with condition Ready True");
+        v.status = "Ready";
+        v.nodes_ready = 3;
+        assert_string_equal(verdict_check(&v, a), "3 of 2 nodes are ready");
+        v.nodes_ready = 2;
+        v.nodes[1].node = "a";
+        assert_string_equal(verdict_check(&v, a), "node a is listed twice");
+        v.nodes[1].node = "b";
+        v.n_nodes = VERDICT_NODES + 1;
+        v.nodes = arena_alloc(a, v.n_nodes * sizeof *v.nodes);
+        for (size_t i = 0; i < v.n_nodes; i++)
+                v.nodes[i].node = arena_printf(a, "%zu", i);
+        assert_string_equal(verdict_check(&v, a), "1001 nodes are listed");
+
+        verdict_make_wrong(&cd, "node a is listed twice", true, 1000, a, &wrong);
+        assert_null(verdict_check(&wrong, a));
+        assert_string_equal(wrong.status, "NotReady");
+        assert_string_equal(wrong.conditions[0].reason, "DecisionWrong");
+        assert_non_null(strstr(wrong.conditions[0].message, "node a is listed twice"));
+        assert_false(wrong.has_nodes);
+        assert_true(wrong.changed);
+        arena_free(a);
+}
+
+/* Reference 6.8, and what we say beyond it. */
+static void status_rule(void **st) {
         const struct {
                 int num_nodes;
                 struct member members[3];
@@ -355,11 +388,12 @@ static void a_lost_node_does_not_hide_a_failing_node(void **st) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
-                cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
-                cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
-                cmocka_unit_test(a_connected_peer_causes_no_write),
-                cmocka_unit_test(nodes_ready_never_exceed_nodes_wanted),
+                cmocka_unit_test(the_check_finds_every_wrong_status),
+                cmocka_unit_test(status_rule),
+                cmocka_unit_test(the_message_names_what_is_missing),
+                cmocka_unit_test(peers),
+                cmocka_unit_test(a_found_peer_causes_no_write),
+                cmocka_unit_test(more_are_never_ready_than_wanted),
                 cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
                 cmocka_unit_test(the_status_is_written_only_on_change),
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
