@@ -197,7 +197,7 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	"$cluster/host-imex" 2 stop
 	eventually 30 places 2 0
 	eventually 20 node_event 2 "the host's nvidia-imex is UNAVAILABLE, so pods could not use their channels here" ComputeDomainDevicesWithheld
-	eventually 20 fabric_says NodesWithhold 'node-2 (HostIMEXNotUp)'
+	eventually 20 fabric_condition_has NodesWithhold 'node-2 (HostIMEXNotUp)'
 	places 1 16
 	worker b train 2
 	eventually 30 event_contains Pod/b 'cannot allocate all claims'

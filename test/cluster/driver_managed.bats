@@ -261,8 +261,8 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	node=$(k -n "$ns" get pod a -o jsonpath='{.spec.nodeName}')
 	[[ $(k -n "$ns" get pods -o jsonpath='{.items[*].spec.nodeName}') == "$node $node $node" ]]
 	eventually 15 domain_field_is team .status.nodesReady 1
-	eventually 15 event_says ResourceClaim/one "the channel of this claim is on node $node"
-	event_says ResourceClaim/one "use the claim template of ComputeDomain 'team'"
+	eventually 15 event_contains ResourceClaim/one "the channel of this claim is on node $node"
+	event_contains ResourceClaim/one "use the claim template of ComputeDomain 'team'"
 	# One for another node; one that the node has no room for.
 	sharer elsewhere one "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [$node]}]}]}}}"
 	eventually 30 waits_because elsewhere "resourceclaim not available on the node"

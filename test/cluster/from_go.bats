@@ -145,7 +145,7 @@ rolled_out() {
 @test "a new node of the ComputeDomain waits, and condition and Event report until when; another ComputeDomain forms there" {
 	worker three train 2
 	# Its first Prepare may end while the table of our first minute here still waits for what ran on deleted Nodes.
-	eventually 240 event_says Pod/three "one that the Go driver formed accepts new nodes after its last pod has ended"
+	eventually 240 event_contains Pod/three "one that the Go driver formed accepts new nodes after its last pod has ended"
 	local message
 	message=$(condition train Ready message)
 	[[ $message == *node-0* && $message == *node-1* && $message == *"Other nodes join after the last pod of this ComputeDomain has ended" ]]

@@ -198,7 +198,7 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 	eventually 90 places 3 0
 	eventually 20 node_event 3 'nvidia-imex has version 575.57.08 on this node, but version 580.95.05 on most nodes of its NVLink partition' \
 		ComputeDomainDevicesWithheld
-	eventually 20 fabric_says NodesDiffer 'nvidia-imex 580.95.05' 'node-3 (575.57.08)'
+	eventually 20 fabric_condition_has NodesDiffer 'nvidia-imex 580.95.05' 'node-3 (575.57.08)'
 	fabric_version_is 580.95.05
 	places 2 16
 	knob 3 VERSION=

@@ -196,7 +196,7 @@ compact_etcd() {
 	"$cluster/clique" 3 1
 	eventually 60 clique_label_is 3 1 # nothing announces it: the plugin looks every 30 s
 	# The daemon in use keeps its index, by which its peers know it, and the status reports that its node is in another clique now.
-	eventually 20 condition_says d "reports clique ID"
+	eventually 20 ready_message_has d "reports clique ID"
 	[[ $(domain_field d .status.cliques) == 2 && $(imex_pid 3) == "$pid" ]]
 	k -n "$ns" delete pod b >/dev/null
 	worker c d 3

@@ -59,7 +59,7 @@ END
 	worker three named 1
 	running three 60
 	has_channel three
-	plugin_says 1 "unpreparing a claim that no longer exists on this node\" claim=\"$ns/by-name\""
+	plugin_logged 1 "unpreparing a claim that no longer exists on this node\" claim=\"$ns/by-name\""
 	running two 5
 	has_channel two
 }

@@ -78,7 +78,7 @@ node_of() { k -n "$ns" get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 	eventually 10 rack_note_is "$driver_ns" "$east" nodes node-0,node-1
 	eventually 10 rack_note_is "$driver_ns" "$west" nodes node-2,node-3
 	[[ $(k -n "$driver_ns" get cd -l resource.nvidia.com/rack -o name | wc -l) == 2 ]]
-	eventually 10 event_says ComputeDomain/$east 'created for the rack' "$driver_ns"
+	eventually 10 event_contains ComputeDomain/$east 'created for the rack' "$driver_ns"
 }
 
 # failure: the label of a namespace is removed -> its rack ComputeDomains are removed when their pods have
