@@ -592,7 +592,7 @@ static void submit(const struct fabric_facts *k, const struct channels_decision 
                 writes_try(k->c->writes, &r);
 }
 
-static void report_failed_check(const struct fabric_look *k, enum checks_rule rule, const char *why) {
+static void report_failed_check(const struct fabric_facts *k, enum checks_rule rule, const char *why) {
         const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, k->clique,
                                            k->old ? k->old->o.meta.uid : NULL };
 

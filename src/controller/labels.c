@@ -62,7 +62,7 @@ static void check_claim(void *u, const struct grant *x) {
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }
 
-/* False: this is not known yet. */
+/* Whether the right label may be written although it replaces or removes the present one. */
 static bool may_write_label(struct controller *c, const struct node *n, const char *key,
                             struct rules_label_facts *ret) {
         const char *name = n->o.meta.name, *uid = n->domain_uid;
@@ -73,7 +73,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
-                placements_on_node(c->placements, name, look_at_claim, &claimed);
+                placements_on_node(c->placements, name, check_claim, &claimed);
         *ret = (struct rules_label_facts){ .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
                                            .stale = records_stale(c) != NULL };
@@ -108,7 +108,7 @@ static bool find_label(struct controller *c, const struct node *n, const char *k
         return differs && !broken;
 }
 
-/* ---- whether a daemon of ours runs there ---- */
+/* ---- the daemon on the node ---- */
 
 /* In host-managed mode a daemon of an earlier mode stays until the node has left its IMEX domain. A daemon
  * that is no longer wanted is removed only while it is idle. */

@@ -337,7 +337,7 @@ static void report_news(struct controller *c, const char *uid, bool written) {
 
 static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        tell(c, key_parse(q->requester).name, !e);
+        report_news(c, key_parse(q->requester).name, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");

@@ -200,9 +200,9 @@ void checks_failed(struct controller *c, enum checks_rule rule, const struct eve
                    about->name, why);
 }
 
-/* ---- the beginning ---- */
+/* ---- the start ---- */
 
-static void say(struct life *l, const char *flag, const char *value) {
+static void set_flag(struct life *l, const char *flag, const char *value) {
         for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
                 if (str_starts(l->arguments[i], flag)) {
                         free(l->arguments[i]);

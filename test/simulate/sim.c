@@ -273,6 +273,4 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
                         buf_addf(b, " %s=%lld", kvs->key, (long long)kvs->v.i);
         }
         print_text(buf_str(b));
-        if (str_starts(msg, "dropped a wrong decision about the assignments of a partition"))
-                sim_broken("%s", buf_str(b));
 }

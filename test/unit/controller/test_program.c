@@ -232,7 +232,7 @@ static const char *program;
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->says = (struct buf)BUF_INIT(4 << 20);
+        w->output = (struct buf)BUF_INIT(4 << 20);
         w->status = (struct buf)BUF_INIT(1 << 16);
         w->set = (struct buf)BUF_INIT(1 << 16);
         w->crds_exist = true;
@@ -356,8 +356,8 @@ static void the_controller_waits_for_the_resource_api(void **state) {
         struct world *w = *state;
         w->unserved = true;
         start(w);
-        RUN_UNTIL(&w->loop, says(w, "serves no known version of an API group: retrying"));
-        assert_true(says(w, "group=\"resource.k8s.io\" versions=\"v1, v1beta2, v1beta1\""));
+        RUN_UNTIL(&w->loop, printed(w, "serves no known version of an API group: retrying"));
+        assert_true(printed(w, "group=\"resource.k8s.io\" versions=\"v1, v1beta2, v1beta1\""));
         w->unserved = false;
         RUN_UNTIL(&w->loop, w->domain_writes);
 }
@@ -398,9 +398,9 @@ static void sigusr2_prints_why_writes_fail(void **state) {
         start(w);
         RUN_UNTIL(&w->loop, w->domain_writes >= 2);
         ask_for_state(w);
-        assert_true(says(
+        assert_true(printed(
                 w, "\"write\" object=\"domain/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
-        assert_true(says(w, "no writes today"));
+        assert_true(printed(w, "no writes today"));
 }
 
 /* failure: SIGUSR2 is sent to a standby -> it prints the leader that it waits for [programs] */
@@ -424,8 +424,8 @@ static void sigusr2_is_answered_before_the_start(void **state) {
         start(w);
         RUN_UNTIL(&w->loop, w->asked);
         ask_for_state(w);
-        assert_true(says(w, "\"lease\" election=true candidate=false"));
-        assert_true(says(w, "\"controller\" started=true leads=false synced=false"));
+        assert_true(printed(w, "\"lease\" election=true candidate=false"));
+        assert_true(printed(w, "\"controller\" started=true leads=false synced=false"));
 }
 
 /* ---- nodes that cannot be labelled ---- */

@@ -166,7 +166,7 @@ static void a_decision_that_fails_its_check_leaves_the_object_as_it_is(void **st
         give(s, 3, B, 0);
         channels_keep(&s->f, "two owners", s->a, &s->d);
         assert_int_equal(s->d.step, CHANNELS_PATCH);
-        assert_string_equal(said(s, "DecisionWrong"), "two owners");
+        assert_string_equal(condition_text(s, "DecisionWrong"), "two owners");
         assert_int_equal(id_of(s, B), 3);
         s->old.conditions = s->d.fabric.conditions;
         s->old.n_conditions = s->d.fabric.n_conditions;
@@ -177,7 +177,7 @@ static void a_decision_that_fails_its_check_leaves_the_object_as_it_is(void **st
         channels_keep(&s->f, "two owners", s->a, &s->d);
         assert_int_equal(s->d.step, CHANNELS_KEEP);
         decide(s);
-        assert_string_equal(said(s, "DecisionWrong"), "");
+        assert_string_equal(condition_text(s, "DecisionWrong"), "");
 }
 
 /* failure: two ComputeDomains share a partition -> each gets its own channel, and never 0 */

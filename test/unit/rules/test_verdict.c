@@ -74,8 +74,8 @@ static void the_check_finds_every_wrong_status(void **st) {
         arena_free(a);
 }
 
-/* Reference 6.8, and what we say beyond it. */
-static void status_rule(void **st) {
+/* The Go driver's rule of `status`, and the additional reasons of this driver. */
+static void the_status_depends_on_the_nodes_and_problems(void **st) {
         const struct {
                 int num_nodes;
                 struct member members[3];
@@ -389,11 +389,11 @@ static void a_lost_node_does_not_hide_a_failing_node(void **st) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_check_finds_every_wrong_status),
-                cmocka_unit_test(status_rule),
-                cmocka_unit_test(the_message_names_what_is_missing),
-                cmocka_unit_test(peers),
-                cmocka_unit_test(a_found_peer_causes_no_write),
-                cmocka_unit_test(more_are_never_ready_than_wanted),
+                cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
+                cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
+                cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
+                cmocka_unit_test(a_connected_peer_causes_no_write),
+                cmocka_unit_test(nodes_ready_never_exceed_nodes_wanted),
                 cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
                 cmocka_unit_test(the_status_is_written_only_on_change),
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
