@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys: what the work queue holds: the object about which something is to be decided. The queue and the writes
+/* keys: the entries of the work queue. Each names an object that needs a decision. The queue and the writes
  * compare keys as texts. Pure. */
 #pragma once
 

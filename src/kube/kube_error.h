@@ -22,8 +22,9 @@
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
-/* Reads the answer to a request for an object or a list: 0 and its document, or -1 and the error. *ret_wait_s is the time the server
- * asks to wait, -1 when it does not; what only stands in its place is believed for ten seconds at most. */
+/* Reads the answer to a request for an object or a list: 0 and its document, or -1 and the error. *ret_wait_s
+ * is the time that the server asks to wait, -1 if it does not. Of an answer that is not from an API server at
+ * most ten seconds count. */
 int kube_answer(const struct http_response *r, const struct kube_request *asked, yyjson_doc **ret,
                 struct err *e, int *ret_wait_s);
 

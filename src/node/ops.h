@@ -96,7 +96,7 @@ struct claims {
         struct loop_turn kick;
         struct sweep *sweep;
         struct batch *batch;
-        bool freed; /* but for the batch that is under way, which needs the memory until its end */
+        bool freed; /* except the current batch, which needs the memory until its end */
 };
 
 /* run: takes the queued operations; its `u` is the claims. */

@@ -121,7 +121,7 @@ restart_plugin() {
 
 @test "host IMEX is down when the plugin starts: the slice is published, a pod with a channel runs, DOWN is reported, and nothing starts IMEX" {
 	"$cluster/host-imex" 1 stop
-	# What the plugin that saw it stop has told must not pass for the word of the one that finds it so.
+	# The Event of the plugin that saw IMEX stop must not count as the Event of the plugin that starts now.
 	eventually 20 node_event 1 "does not start nvidia-imex on hosts" HostIMEXDown
 	k -n default delete events --all >/dev/null
 	restart_plugin 1

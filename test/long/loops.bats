@@ -64,7 +64,7 @@ all_are_read() {
 	for reader in $(<"$BATS_TEST_TMPDIR/readers"); do kill -CONT "$reader"; done
 	rm "$BATS_TEST_TMPDIR/readers"
 }
-# lost POD: how many lines its log says that it lacks.
+# lost POD: prints how many lines its log reports as lost.
 lost() { k -n "$driver_ns" logs "$1" --tail=-1 | sed -n 's/.*"log lines were dropped, because nothing read stderr" lines=\([0-9]*\)$/\1/p'; }
 tells_what_it_lost() { [[ $(lost "$1") -ge 1 ]]; }
 
