@@ -8,8 +8,8 @@
 
 #include "controller/records.h"
 
-/* `synced` is called once, when all caches are filled. A replica must not lead before that, because its caches
- * are incomplete. */
+/* `synced` is called once, when all caches are filled. A replica must not lead before that, because its
+ * caches are incomplete. */
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
                       struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
                       void *u);
