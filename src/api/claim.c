@@ -50,7 +50,7 @@ bool claim_result_is_daemon(const struct claim_result *r) {
 }
 
 /* A request with alternatives is allocated as "request/alternative". A configuration may name either. */
-static bool names_request(const struct claim_config *c, const char *request) {
+static bool claim_names_request(const struct claim_config *c, const char *request) {
         size_t n = str_from(request).n;
         struct str rest = str_from(request), first = { 0 };
         str_next_field(&rest, '/', &first);
@@ -74,7 +74,7 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                         const struct claim_config *cfg = &c->configs[i];
                         struct opaque_config got;
                         if (!streq(cfg->source, sources[s]) || !streq(cfg->driver, CD_DRIVER) ||
-                            (cfg->n_requests && !names_request(cfg, r->request)))
+                            (cfg->n_requests && !claim_names_request(cfg, r->request)))
                                 continue;
                         if (opaque_decode(cfg->parameters, strict, a, &got, e) < 0)
                                 return err_wrap(e, "request '%s': opaque configuration", r->request);

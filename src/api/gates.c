@@ -39,7 +39,7 @@ void gates_init(struct gates *g) {
                 g->on[i] = gate_table[i].on;
 }
 
-static int find(struct str name) {
+static int gates_find(struct str name) {
         for (int i = 0; i < GATE_COUNT; i++)
                 if (str_eq(name, str_from(gate_table[i].name)))
                         return i;
@@ -61,7 +61,7 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
                                        part.p);
                 name = str_trim(name);
                 value = str_trim(value);
-                int i = find(name);
+                int i = gates_find(name);
                 if (i < 0)
                         return err_set(e, ERR_INVALID, 0, "unrecognized feature gate: %.*s", (int)name.n,
                                        name.p);

@@ -194,7 +194,7 @@ static int take_iommu(const struct iommu *i, struct err *e) {
                        : err_set(e, ERR_INVALID, 0, "unknown IOMMU backend policy: %.100s", policy);
 }
 
-static int find_kind(const char *name, enum gpu_config_kind *ret) {
+static int gpu_config_find_kind(const char *name, enum gpu_config_kind *ret) {
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
                 if (streq(name, kinds[i].config)) {
                         *ret = (enum gpu_config_kind)i;
@@ -204,14 +204,14 @@ static int find_kind(const char *name, enum gpu_config_kind *ret) {
         return -1;
 }
 
-static int decode(struct str json, struct arena *a, struct wire *w, enum gpu_config_kind *ret_kind,
-                  struct err *e) {
+static int gpu_config_decode_wire(struct str json, struct arena *a, struct wire *w,
+                                  enum gpu_config_kind *ret_kind, struct err *e) {
         if (jd_decode_text(f_head, json.p, json.n, false, "", a, w, e) < 0)
                 return -1;
         if (!streq(w->api_version, CD_API_VERSION))
                 return err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\" is not " CD_API_VERSION,
                                str_or(w->api_version, ""));
-        if (find_kind(w->kind, ret_kind) < 0)
+        if (gpu_config_find_kind(w->kind, ret_kind) < 0)
                 return err_set(e, ERR_INVALID, 0,
                                "kind \"%.100s\" is not one of the driver " GPU_DRIVER
                                ": want GpuConfig, MigDeviceConfig or VfioDeviceConfig",
@@ -223,7 +223,7 @@ int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_con
         struct arena *a = arena_new(512);
         struct gpu_config config = { 0 };
         struct wire w = { 0 };
-        int r = decode(json, a, &w, &config.kind, e);
+        int r = gpu_config_decode_wire(json, a, &w, &config.kind, e);
         if (r == 0 && (take_iommu(w.iommu, e) < 0 || take_sharing(w.sharing, gates, &config, e) < 0))
                 r = -1;
         if (r == 0)
@@ -235,7 +235,7 @@ int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_con
 /* ---- choice of the configuration ---- */
 
 /* A request with alternatives is allocated as "request/alternative". A configuration may name either. */
-static bool names_request(const struct claim_config *c, const char *request) {
+static bool gpu_config_names_request(const struct claim_config *c, const char *request) {
         struct str rest = str_from(request), main = { 0 };
         str_next_field(&rest, '/', &main);
         for (size_t i = 0; i < c->n_requests; i++) {
@@ -247,10 +247,10 @@ static bool names_request(const struct claim_config *c, const char *request) {
 }
 
 /* Checks the form of any configuration, even of one that does not count. */
-static int kind_of(const struct claim_config *c, enum gpu_config_kind *ret, struct err *e) {
+static int gpu_config_kind_of(const struct claim_config *c, enum gpu_config_kind *ret, struct err *e) {
         struct arena *a = arena_new(512);
         struct wire w = { 0 };
-        int r = decode(c->parameters, a, &w, ret, e);
+        int r = gpu_config_decode_wire(c->parameters, a, &w, ret, e);
         arena_free(a);
         return r < 0 ? err_wrap(e, "error decoding config parameters") : 0;
 }
@@ -272,9 +272,9 @@ int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu
                                        "only opaque parameters are supported by this driver");
                 if (!streq(config->driver, GPU_DRIVER))
                         continue;
-                if (kind_of(config, &got, e) < 0)
+                if (gpu_config_kind_of(config, &got, e) < 0)
                         return -1;
-                if (config->n_requests ? !names_request(config, r->request) : got != kind)
+                if (config->n_requests ? !gpu_config_names_request(config, r->request) : got != kind)
                         continue;
                 if (chosen && streq(chosen->source, "FromClaim") && !of_claim)
                         continue;

@@ -62,12 +62,12 @@ const struct jd_field node_fields[] = {
         JD_END,
 };
 
-static bool is_ready(const struct condition *list, size_t n) {
+static bool kinds_is_ready(const struct condition *list, size_t n) {
         return condition_true(list, n, "Ready");
 }
 
 bool node_ready(const struct node *n) {
-        return is_ready(n->conditions, n->n_conditions);
+        return kinds_is_ready(n->conditions, n->n_conditions);
 }
 
 bool node_has_gpu(const struct node *n) {
@@ -167,11 +167,11 @@ static bool phase_ended(const char *phase) {
         return streq(phase, "Succeeded") || streq(phase, "Failed");
 }
 
-bool plugin_pod_tells(const struct plugin_pod *p) {
+bool plugin_pod_reports(const struct plugin_pod *p) {
         bool ended = p->o.meta.deleted || phase_ended(p->phase);
         /* The container of a plugin may crash in a loop. Its Pod then has the phase Running and annotations
          * from an earlier time, so only a Pod that is Ready counts. */
-        return p->host_state && !ended && is_ready(p->conditions, p->n_conditions);
+        return p->host_state && !ended && kinds_is_ready(p->conditions, p->n_conditions);
 }
 
 bool plugin_pod_ended(const struct plugin_pod *p) {
@@ -184,9 +184,9 @@ int64_t plugin_pod_ready_since(const struct plugin_pod *p) {
 }
 
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b) {
-        if (a && !plugin_pod_tells(a))
+        if (a && !plugin_pod_reports(a))
                 a = NULL;
-        if (b && !plugin_pod_tells(b))
+        if (b && !plugin_pod_reports(b))
                 b = NULL;
         return !a || (b && b->o.meta.created >= a->o.meta.created) ? b : a;
 }

@@ -112,7 +112,7 @@ struct plugin_pod {
 extern const struct jd_field plugin_pod_fields[];
 /* Does the Pod report the state of its host's IMEX? The report of a plugin that is not Ready, or of a Pod
  * without a plugin, does not count. */
-bool plugin_pod_tells(const struct plugin_pod *p);
+bool plugin_pod_reports(const struct plugin_pod *p);
 /* Has the Pod ended, so that none of its processes can run any more? */
 bool plugin_pod_ended(const struct plugin_pod *p);
 /* The time since when it has been Ready; 0: it is not. */

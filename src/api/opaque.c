@@ -49,7 +49,7 @@ static const struct jd_field *const fields_of[] = {
         [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon
 };
 
-static int find_kind(const char *name, enum opaque_kind *ret) {
+static int opaque_find_kind(const char *name, enum opaque_kind *ret) {
         for (size_t i = 0; i < ARRAY_LEN(kind_names); i++)
                 if (streq(name, kind_names[i])) {
                         *ret = (enum opaque_kind)i;
@@ -66,7 +66,7 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
         if (!streq(w.api_version, CD_API_VERSION))
                 return err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\" is not " CD_API_VERSION,
                                str_or(w.api_version, ""));
-        if (find_kind(w.kind, &kind) < 0)
+        if (opaque_find_kind(w.kind, &kind) < 0)
                 return err_set(e, ERR_INVALID, 0, "kind \"%.100s\" is not one of the driver %s",
                                str_or(w.kind, ""), CD_DRIVER);
         if (jd_decode_text(fields_of[kind], json.p, json.n, true, "", a, &w, e) < 0)
@@ -90,7 +90,7 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
         return 0;
 }
 
-static const char *text_at(yyjson_val *obj, const char *key, struct arena *a) {
+static const char *opaque_text_at(yyjson_val *obj, const char *key, struct arena *a) {
         yyjson_val *v = yyjson_obj_get(obj, key);
         return yyjson_is_str(v) ? arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v)) : "";
 }
@@ -106,18 +106,19 @@ static int decode_lenient(struct str json, struct arena *a, struct opaque_config
                 return -1;
         if (!yyjson_is_obj(root))
                 err_set(e, ERR_INVALID, 0, "not a JSON object");
-        else if (!str_starts(text_at(root, "apiVersion", a), CD_GROUP "/") ||
-                 find_kind(text_at(root, "kind", a), &kind) < 0)
+        else if (!str_starts(opaque_text_at(root, "apiVersion", a), CD_GROUP "/") ||
+                 opaque_find_kind(opaque_text_at(root, "kind", a), &kind) < 0)
                 err_set(e, ERR_INVALID, 0,
                         "apiVersion \"%.100s\", kind \"%.100s\" is not one of the driver %s",
-                        text_at(root, "apiVersion", a), text_at(root, "kind", a), CD_DRIVER);
+                        opaque_text_at(root, "apiVersion", a), opaque_text_at(root, "kind", a), CD_DRIVER);
         else {
                 *ret = (struct opaque_config){
                         .kind = kind,
-                        .domain_id = text_at(root, "domainID", a),
-                        .allocation_mode = kind == OPAQUE_CHANNEL ? text_at(root, "allocationMode", a) : "",
-                        .own_channel =
-                                kind == OPAQUE_CHANNEL && streq(text_at(root, "isolation", a), "Channel"),
+                        .domain_id = opaque_text_at(root, "domainID", a),
+                        .allocation_mode =
+                                kind == OPAQUE_CHANNEL ? opaque_text_at(root, "allocationMode", a) : "",
+                        .own_channel = kind == OPAQUE_CHANNEL &&
+                                       streq(opaque_text_at(root, "isolation", a), "Channel"),
                 };
                 r = 0;
         }

@@ -101,8 +101,8 @@ static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool d
         return 0;
 }
 
-static int replace(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct stat *ret,
-                   struct err *e) {
+static int file_replace_with(const char *path, const void *data, size_t n, mode_t mode, bool durable,
+                             struct stat *ret, struct err *e) {
         static atomic_uint serial;
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *dir =
@@ -123,16 +123,16 @@ static int replace(const char *path, const void *data, size_t n, mode_t mode, bo
 }
 
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return replace(path, data, n, mode, true, NULL, e);
+        return file_replace_with(path, data, n, mode, true, NULL, e);
 }
 
 int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
                        struct err *e) {
-        return replace(path, data, n, mode, true, ret, e);
+        return file_replace_with(path, data, n, mode, true, ret, e);
 }
 
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return replace(path, data, n, mode, false, NULL, e);
+        return file_replace_with(path, data, n, mode, false, NULL, e);
 }
 
 int file_remove(const char *path, struct err *e) {

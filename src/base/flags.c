@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -108,7 +108,7 @@ static int set_from_env(const struct flag *f, struct err *e) {
         return 0;
 }
 
-static const struct flag *find(const struct flag *flags, const char *name, size_t n) {
+static const struct flag *flags_find(const struct flag *flags, const char *name, size_t n) {
         for (const struct flag *f = flags; f->name; f++) {
                 if (strlen(f->name) == n && memcmp(f->name, name, n) == 0)
                         return f;
@@ -123,7 +123,7 @@ static int set_from_arg(const struct flag *flags, int argc, char **argv, int *i,
                 name++;
         const char *equals = strchr(name, '=');
         size_t n = equals ? (size_t)(equals - name) : strlen(name);
-        const struct flag *f = find(flags, name, n);
+        const struct flag *f = flags_find(flags, name, n);
         char origin[ENV_NAME_MAX];
         if (!f)
                 return err_set(e, ERR_INVALID, 0, "unknown flag '%s'", argv[*i]);

@@ -9,7 +9,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/magic.h"
@@ -99,19 +99,19 @@ struct http_client {
         void *token_u;
 };
 
-static void settle(struct http_client *c);
+static void http_client_settle(struct http_client *c);
 static void teardown(struct http_client *c);
 
 /* ---- libcurl's sockets and timer on the loop ---- */
 
-static void enter(struct http_client *c) {
+static void http_client_enter(struct http_client *c) {
         guard_enter(&c->guard);
         c->in_curl = true;
 }
 
-static void leave(struct http_client *c) {
+static void http_client_leave(struct http_client *c) {
         c->in_curl = false;
-        settle(c);
+        http_client_settle(c);
         if (guard_leave(&c->guard))
                 teardown(c);
 }
@@ -123,17 +123,17 @@ static void on_socket(void *u, int events) {
 
         flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
         flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
-        enter(c);
+        http_client_enter(c);
         curl_multi_socket_action(c->multi, s->fd, flags, &running);
-        leave(c);
+        http_client_leave(c);
 }
 
-static void on_timer(void *u) {
+static void http_client_on_timer(void *u) {
         struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         int running;
-        enter(c);
+        http_client_enter(c);
         curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        leave(c);
+        http_client_leave(c);
 }
 
 /* 0 ms means the next turn: a timer of 0 ms that restarts in its own callback would never let libuv poll. */
@@ -190,7 +190,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
 }
 
 /* libcurl's own function leaves the socket open in programs that we start. */
-static curl_socket_t open_socket(void *u, curlsocktype purpose, struct curl_sockaddr *a) {
+static curl_socket_t http_client_open_socket(void *u, curlsocktype purpose, struct curl_sockaddr *a) {
         const unsigned ms = USER_TIMEOUT_MS;
         const int on = 1;
         int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
@@ -270,7 +270,7 @@ static const char *call_content_type(const struct http_call *call) {
         return str_or(type, "");
 }
 
-static size_t on_header(char *p, size_t size, size_t n, void *u) {
+static size_t http_client_on_header(char *p, size_t size, size_t n, void *u) {
         struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
         static const char name[] = "retry-after:";
 
@@ -293,7 +293,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
 }
 
 /* A return value other than n ends the transfer. */
-static size_t on_data(char *p, size_t size, size_t n, void *u) {
+static size_t http_client_on_data(char *p, size_t size, size_t n, void *u) {
         struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
 
         n *= size;
@@ -358,7 +358,7 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
-        curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, http_client_open_socket);
         /* A thread that resolves a name is detached when its call ends: joining it would stop the loop for as
          * long as the name servers are silent. */
         curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L);
@@ -375,9 +375,9 @@ static void set_call_options(struct http_call *call, const struct http_request *
         curl_easy_setopt(h, CURLOPT_ERRORBUFFER, call->reason);
         curl_easy_setopt(h, CURLOPT_URL, call->url);
         curl_easy_setopt(h, CURLOPT_HTTPHEADER, call->headers);
-        curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, http_client_on_header);
         curl_easy_setopt(h, CURLOPT_HEADERDATA, call);
-        curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+        curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, http_client_on_data);
         curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
         curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)(r->large ? LARGE_BUFFER_BYTES : BUFFER_BYTES));
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
@@ -505,7 +505,7 @@ static void failure(const struct http_call *call, CURLcode result, struct err *e
                 err_set(e, ERR_RETRY, (int)result, "%s", reason);
 }
 
-static void call_finish(struct http_call *call, CURLcode result) {
+static void http_client_call_finish(struct http_call *call, CURLcode result) {
         struct http_client *c = call->client;
         struct err e;
         struct http_response r = { .status = call_status(call), .retry_after_s = call->retry_after_s };
@@ -576,7 +576,7 @@ static void read_messages(struct http_client *c) {
                         continue;
                 if (result == CURLE_OPERATION_TIMEDOUT && silent_for(call) >= c->silence_ms)
                         c->reconnect = true;
-                call_finish(call, result);
+                http_client_call_finish(call, result);
         }
 }
 
@@ -590,7 +590,7 @@ static struct http_call *next_unsettled(struct http_client *c) {
 
 /* Does what was not possible inside libcurl: reports ended calls, releases cancelled ones, starts new
  * ones. */
-static void settle(struct http_client *c) {
+static void http_client_settle(struct http_client *c) {
         struct http_call *call;
 
         read_messages(c);
@@ -604,7 +604,7 @@ static void settle(struct http_client *c) {
                 else if (call->state == CALL_CANCELLED)
                         call_release(call);
                 else
-                        call_finish(call, CURLE_OPERATION_TIMEDOUT);
+                        http_client_call_finish(call, CURLE_OPERATION_TIMEDOUT);
         }
 }
 
@@ -692,8 +692,8 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         }
         TAILQ_INIT(&c->calls);
         LIST_INIT(&c->sockets);
-        loop_timer_init(&c->timer, loop, on_timer, c);
-        loop_turn_init(&c->next_turn, loop, on_timer, c);
+        loop_timer_init(&c->timer, loop, http_client_on_timer, c);
+        loop_turn_init(&c->next_turn, loop, http_client_on_timer, c);
         multi_open(c);
         *ret = c;
         return 0;

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/crowd.h"
-#include "base/diag.h"
+#include "base/conn_evict.h"
+#include "base/stderr.h"
 #include "base/loop.h"
 #include "base/mem.h"
 
@@ -33,7 +33,7 @@ const struct http_limits http_limits_default = {
 
 struct conn {
         TAILQ_ENTRY(conn) link;
-        struct crowd_addr addr;
+        struct conn_evict_addr addr;
         int fd; /* libmicrohttpd's */
         uint64_t active_ms, ends_ms;
         bool ended; /* shut down; libmicrohttpd closes it later */
@@ -98,7 +98,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *
 }
 
 /* Requests that are being answered keep their reference to the response. */
-static void forget(struct answer *a) {
+static void http_server_forget(struct answer *a) {
         if (a->response)
                 MHD_destroy_response(a->response);
         free(a->path);
@@ -106,7 +106,7 @@ static void forget(struct answer *a) {
 }
 
 /* response is NULL when it is too large, or memory is out. */
-static struct answer make(const struct http_server *s, const char *path) {
+static struct answer http_server_make(const struct http_server *s, const char *path) {
         struct buf out = BUF_INIT(MAX_BODY);
         const char *content_type = plain;
         struct answer a = { .path = xstrdup(path) };
@@ -157,19 +157,19 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
         conn->ends_ms = conn->active_ms + s->limits->request_ms;
         if (s->made.path && streq(s->made.path, path))
                 return answer_with(s, c, request, &s->made);
-        struct answer a = make(s, path);
+        struct answer a = http_server_make(s, path);
         enum MHD_Result ok = answer_with(s, c, request, &a);
         if (a.bytes > SHORT_BODY) {
-                forget(&s->made);
+                http_server_forget(&s->made);
                 s->made = a;
         } else {
-                forget(&a);
+                http_server_forget(&a);
         }
         return ok;
 }
 
-static void on_completed(void *u, struct MHD_Connection *c, void **state,
-                         enum MHD_RequestTerminationCode code) {
+static void http_server_on_completed(void *u, struct MHD_Connection *c, void **state,
+                                     enum MHD_RequestTerminationCode code) {
         struct http_server *s = u;
         struct conn *conn = conn_of(c);
         struct request *request = *state;
@@ -185,28 +185,28 @@ static void on_completed(void *u, struct MHD_Connection *c, void **state,
 /* Connections. libmicrohttpd has no function that closes one. After the shutdown it finds that the peer has
  * ended it. */
 
-static void end(struct conn *c) {
+static void http_server_end(struct conn *c) {
         c->ended = true;
         (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-static void make_room(struct http_server *s) {
-        struct crowd_member m[CROWD_MAX];
+static void http_server_make_room(struct http_server *s) {
+        struct conn_evict_conn m[CROWD_MAX];
         struct conn *of[CROWD_MAX], *c;
         size_t n = 0;
         TAILQ_FOREACH (c, &s->conns, link) {
                 if (c->ended || n == CROWD_MAX)
                         continue;
                 /* A new connection has no request yet, so `unfinished` means nothing here. Its age counts. */
-                m[n] = (struct crowd_member){ .addr = c->addr, .since_ms = c->active_ms };
+                m[n] = (struct conn_evict_conn){ .addr = c->addr, .since_ms = c->active_ms };
                 of[n++] = c;
         }
         if (n > s->limits->connections)
-                end(of[crowd_victim(m, n)]);
+                http_server_end(of[conn_evict_choose(m, n)]);
 }
 
-static void on_connection(void *u, struct MHD_Connection *c, void **context,
-                          enum MHD_ConnectionNotificationCode code) {
+static void http_server_on_connection(void *u, struct MHD_Connection *c, void **context,
+                                      enum MHD_ConnectionNotificationCode code) {
         struct http_server *s = u;
         struct conn *conn = *context;
         if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -216,21 +216,21 @@ static void on_connection(void *u, struct MHD_Connection *c, void **context,
         }
         *context = conn = xnew(struct conn);
         conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        conn->addr = crowd_peer(conn->fd);
+        conn->addr = conn_evict_peer(conn->fd);
         conn->active_ms = uv_now(s->loop);
         conn->ends_ms = conn->active_ms + s->limits->request_ms;
         TAILQ_INSERT_TAIL(&s->conns, conn, link);
-        make_room(s);
+        http_server_make_room(s);
 }
 
 /* The loop. */
 
-static void run(struct http_server *s) {
+static void http_server_run(struct http_server *s) {
         MHD_UNSIGNED_LONG_LONG wait_ms;
         uint64_t next = UINT64_MAX;
         struct conn *c;
         MHD_run(s->daemon);
-        forget(&s->made);
+        http_server_forget(&s->made);
         if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
                 next = uv_now(s->loop) + wait_ms;
         TAILQ_FOREACH (c, &s->conns, link)
@@ -239,17 +239,17 @@ static void run(struct http_server *s) {
         loop_timer_at(&s->timer, next);
 }
 
-static void on_timer(void *u) {
+static void http_server_on_timer(void *u) {
         struct http_server *s = u;
         struct conn *c;
         TAILQ_FOREACH (c, &s->conns, link)
                 if (!c->ended && c->ends_ms <= uv_now(s->loop))
-                        end(c);
-        run(s);
+                        http_server_end(c);
+        http_server_run(s);
 }
 
 static void on_poll(void *u, int events) {
-        run(u);
+        http_server_run(u);
 }
 
 /* Starting. */
@@ -322,11 +322,12 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_lim
         s->u = u;
         s->port = port_of(fd);
         TAILQ_INIT(&s->conns);
-        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
-                                     fd, MHD_OPTION_CONNECTION_LIMIT, limits->connections + CLOSING,
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-                                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+        s->daemon =
+                MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
+                                 MHD_OPTION_CONNECTION_LIMIT, limits->connections + CLOSING,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                                 MHD_OPTION_NOTIFY_CONNECTION, http_server_on_connection, s,
+                                 MHD_OPTION_NOTIFY_COMPLETED, http_server_on_completed, s, MHD_OPTION_END);
         const union MHD_DaemonInfo *info =
                 s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
         int r = info ? loop_fd_init(&s->poll, loop, info->epoll_fd, on_poll, s) : UV_ENOMEM;
@@ -338,7 +339,7 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_lim
                 free(s);
                 return err_errno(e, -r, "listen on '%s': start the HTTP server", endpoint);
         }
-        loop_timer_init(&s->timer, loop, on_timer, s);
+        loop_timer_init(&s->timer, loop, http_server_on_timer, s);
         loop_fd_start(&s->poll, UV_READABLE);
         *ret = s;
         return 0;

@@ -3,8 +3,8 @@
  * descriptor.
  *
  * Every pod of a cluster can reach the port. So no client gets more of it than a scrape needs: a connection
- * that takes too long is closed. When all places are taken, the address that has most loses one (base/crowd).
- * Connections are kept alive when the client asks for it. */
+ * that takes too long is closed. When all places are taken, the address that has most loses one
+ * (base/conn_evict). Connections are kept alive when the client asks for it. */
 #pragma once
 
 #include <uv.h>

@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -174,13 +174,13 @@ static int read_set(struct http_tls *t, struct http_tls_set **ret, struct err *e
         return set_new(pem, t->file, ret, e);
 }
 
-static bool same(const struct http_tls_set *a, const struct http_tls_set *b) {
+static bool http_tls_same(const struct http_tls_set *a, const struct http_tls_set *b) {
         return streq(str_or(a->ca_pem, ""), str_or(b->ca_pem, "")) &&
                streq(str_or(a->cert_pem, ""), str_or(b->cert_pem, "")) &&
                streq(str_or(a->key_pem, ""), str_or(b->key_pem, ""));
 }
 
-static void on_turn(void *u) {
+static void http_tls_on_turn(void *u) {
         struct http_tls *t = u;
         struct http_tls_set *fresh;
         struct err e;
@@ -192,7 +192,7 @@ static void on_turn(void *u) {
         } else if (read_set(t, &fresh, &e) < 0) {
                 err_wrap(&e, "the certificates that were read before stay in use");
                 t->changed(t->u, &e);
-        } else if (same(fresh, t->set)) {
+        } else if (http_tls_same(fresh, t->set)) {
                 http_tls_unref(fresh);
         } else {
                 http_tls_unref(t->set);
@@ -206,15 +206,15 @@ void http_tls_check(struct http_tls *t) {
                 loop_turn_start(&t->turn);
 }
 
-static void on_file(struct watch_file *w) {
+static void http_tls_on_file(struct watch_file *w) {
         http_tls_check(w->u);
 }
 
-static void watch(struct http_tls *t, struct watch_file *w, const char *path) {
+static void http_tls_watch(struct http_tls *t, struct watch_file *w, const char *path) {
         struct err e;
 
         w->u = t;
-        if (watch_file_start(w, t->loop, path, on_file, &e) == 0)
+        if (watch_file_start(w, t->loop, path, http_tls_on_file, &e) == 0)
                 return;
         t->watch_err = e;
         err_wrap(&t->watch_err, "a change of '%s' will be noticed only when a connection fails", path);
@@ -222,15 +222,15 @@ static void watch(struct http_tls *t, struct watch_file *w, const char *path) {
         http_tls_check(t);
 }
 
-static void watch_all(struct http_tls *t) {
+static void http_tls_watch_all(struct http_tls *t) {
         for (unsigned i = 0; i < N_FILES; i++) {
                 if (!t->file[i])
                         continue;
                 const char *slash = strrchr(t->file[i], '/');
                 _cleanup_(freep) char *data =
                         xasprintf("%.*s..data", slash ? (int)(slash - t->file[i]) + 1 : 0, t->file[i]);
-                watch(t, &t->watch[i], t->file[i]);
-                watch(t, &t->data_watch[i], data);
+                http_tls_watch(t, &t->watch[i], t->file[i]);
+                http_tls_watch(t, &t->data_watch[i], data);
         }
 }
 
@@ -251,8 +251,8 @@ int http_tls_new(uv_loop_t *loop, const struct http_tls_options *o, struct http_
         t->loop = loop;
         t->changed = o->changed;
         t->u = o->u;
-        loop_turn_init(&t->turn, loop, on_turn, t);
-        watch_all(t);
+        loop_turn_init(&t->turn, loop, http_tls_on_turn, t);
+        http_tls_watch_all(t);
         *ret = t;
         return 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256 };
 
@@ -29,7 +29,7 @@ static void where_add(const struct where *w, struct buf *b) {
                 buf_addf(b, "%s%.*s", b->n ? "." : "", (int)w->i, w->name);
 }
 
-static int bad(const struct where *w, struct err *e, const char *what) {
+static int json_bad(const struct where *w, struct err *e, const char *what) {
         struct buf b = BUF_INIT(JD_MAX_PATH);
         where_add(w, &b);
         err_set(e, ERR_INVALID, 0, "%s%s%s", buf_str(&b), b.n ? ": " : "", what);
@@ -79,7 +79,7 @@ static int decode_raw(yyjson_val *v, const struct where *w, struct arena *a, str
         size_t n;
         char *text = yyjson_val_write(v, YYJSON_WRITE_NOFLAG, &n);
         if (!text)
-                return bad(w, e, "cannot be kept as text");
+                return json_bad(w, e, "cannot be kept as text");
         out->p = arena_strndup(a, text, n);
         out->n = n;
         free(text);
@@ -91,12 +91,12 @@ static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, co
         size_t i, max;
         yyjson_val *item;
         if (!yyjson_is_arr(v))
-                return bad(w, e, "not a list");
+                return json_bad(w, e, "not a list");
         const char **list = arena_alloc(a, (yyjson_arr_size(v) + 1) * sizeof *list);
         yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
                 if (!yyjson_is_str(item))
-                        return bad(&at, e, "not a string");
+                        return json_bad(&at, e, "not a string");
                 list[i] = arena_strndup(a, yyjson_get_str(item), yyjson_get_len(item));
         }
         *out = list;
@@ -109,12 +109,12 @@ static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, str
         size_t i, max;
         yyjson_val *key, *val;
         if (!yyjson_is_obj(v))
-                return bad(w, e, "not an object");
+                return json_bad(w, e, "not an object");
         struct jd_pair *list = arena_alloc(a, (yyjson_obj_size(v) + 1) * sizeof *list);
         yyjson_obj_foreach (v, i, max, key, val) {
                 struct where at = { w, yyjson_get_str(key), yyjson_get_len(key) };
                 if (!yyjson_is_str(val))
-                        return bad(&at, e, "not a string");
+                        return json_bad(&at, e, "not a string");
                 list[i].key = arena_strndup(a, yyjson_get_str(key), yyjson_get_len(key));
                 list[i].value = arena_strndup(a, yyjson_get_str(val), yyjson_get_len(val));
         }
@@ -128,7 +128,7 @@ static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, con
         size_t i, max;
         yyjson_val *item;
         if (!yyjson_is_arr(v))
-                return bad(w, e, "not a list");
+                return json_bad(w, e, "not a list");
         char *list = arena_alloc(a, yyjson_arr_size(v) * f->size);
         yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
@@ -147,22 +147,22 @@ static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, co
         switch (f->type) {
         case JD_T_STR:
                 if (!yyjson_is_str(v))
-                        return bad(w, e, "not a string");
+                        return json_bad(w, e, "not a string");
                 *(const char **)to = arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v));
                 return 0;
         case JD_T_BOOL:
                 if (!yyjson_is_bool(v))
-                        return bad(w, e, "not a boolean");
+                        return json_bad(w, e, "not a boolean");
                 *(bool *)to = yyjson_get_bool(v);
                 return 0;
         case JD_T_INT:
                 if (!yyjson_is_int(v) || (yyjson_is_uint(v) && yyjson_get_uint(v) > INT64_MAX))
-                        return bad(w, e, "not an integer");
+                        return json_bad(w, e, "not an integer");
                 *(int64_t *)to = yyjson_get_sint(v);
                 return 0;
         case JD_T_TIME:
                 if (!yyjson_is_str(v) || !jd_time(yyjson_get_str(v), to))
-                        return bad(w, e, "not a time");
+                        return json_bad(w, e, "not a time");
                 return 0;
         case JD_T_OBJ:
                 return decode_obj(f->sub, v, strict, w, a, to, e);
@@ -178,7 +178,7 @@ static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, co
         case JD_T_RAW:
                 return decode_raw(v, w, a, to, e);
         }
-        return bad(w, e, "of a type unknown to its table");
+        return json_bad(w, e, "of a type unknown to its table");
 }
 
 static bool known(const struct jd_field *fields, const char *name) {
@@ -218,18 +218,18 @@ static int decode_member(const struct jd_field *f, const char *path, yyjson_val 
         yyjson_val *m = yyjson_obj_getn(v, path, at.i);
         bool last = !path[at.i];
         if (!m || yyjson_is_null(m))
-                return last && f->required ? bad(&at, e, "missing") : 0;
+                return last && f->required ? json_bad(&at, e, "missing") : 0;
         if (last)
                 return decode_value(f, m, strict, &at, a, out, e);
         if (!yyjson_is_obj(m))
-                return bad(&at, e, "not an object");
+                return json_bad(&at, e, "not an object");
         return decode_member(f, path + at.i + 1, m, strict, &at, a, out, e);
 }
 
 static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
                       struct arena *a, void *out, struct err *e) {
         if (!yyjson_is_obj(v))
-                return bad(w, e, "not an object");
+                return json_bad(w, e, "not an object");
         if (strict && check_strict(fields, v, w, e) < 0)
                 return -1;
         for (const struct jd_field *f = fields; f->name; f++)
@@ -261,8 +261,8 @@ static const struct jd_field f_pair[] = {
 
 /* `end`: the number of zeroed elements after the last one. If it is not 0, an empty list is not NULL
  * either. */
-static void copy_list(const struct jd_field *f, const struct jd_field *sub, size_t size, size_t end,
-                      const char *from, struct arena *a, char *to) {
+static void json_copy_list(const struct jd_field *f, const struct jd_field *sub, size_t size, size_t end,
+                           const char *from, struct arena *a, char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
         size_t n = *(const size_t *)(const void *)(from + f->count_off);
         char *copy = list && n + end ? arena_alloc(a, (n + end) * size) : NULL;
@@ -300,13 +300,13 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
                 return;
         case JD_T_LIST:
-                copy_list(f, f->sub, f->size, 0, from, a, to);
+                json_copy_list(f, f->sub, f->size, 0, from, a, to);
                 return;
         case JD_T_STRS:
-                copy_list(f, f_text, sizeof(char *), 1, from, a, to);
+                json_copy_list(f, f_text, sizeof(char *), 1, from, a, to);
                 return;
         case JD_T_MAP:
-                copy_list(f, f_pair, sizeof(struct jd_pair), 0, from, a, to);
+                json_copy_list(f, f_pair, sizeof(struct jd_pair), 0, from, a, to);
                 return;
         case JD_T_RAW: {
                 const struct str *raw = at;
@@ -392,7 +392,7 @@ static bool is_plain(const struct jw *w, unsigned char c) {
                !(w->go_escape && (c == '<' || c == '>' || c == '&'));
 }
 
-static void add_escaped(struct jw *w, struct str s) {
+static void json_add_escaped(struct jw *w, struct str s) {
         static const char special[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf"; /* the last two: Go only */
         struct buf *b = w->out;
         buf_addc(b, '"');
@@ -426,19 +426,19 @@ static void add_escaped(struct jw *w, struct str s) {
         buf_addc(b, '"');
 }
 
-static void begin(struct jw *w, const char *key) {
+static void json_begin(struct jw *w, const char *key) {
         uint64_t bit = UINT64_C(1) << w->depth;
         if (w->not_first & bit)
                 buf_addc(w->out, ',');
         w->not_first |= bit;
         if (key) {
-                add_escaped(w, str_from(key));
+                json_add_escaped(w, str_from(key));
                 buf_addc(w->out, ':');
         }
 }
 
 static void open_level(struct jw *w, const char *key, char c) {
-        begin(w, key);
+        json_begin(w, key);
         buf_addc(w->out, c);
         BUG_ON(w->depth >= 63);
         w->depth++;
@@ -468,8 +468,8 @@ void jw_end_arr(struct jw *w) {
 }
 
 void jw_strn(struct jw *w, const char *key, struct str val) {
-        begin(w, key);
-        add_escaped(w, val);
+        json_begin(w, key);
+        json_add_escaped(w, val);
 }
 
 void jw_str(struct jw *w, const char *key, const char *val) {
@@ -491,22 +491,22 @@ void jw_strf(struct jw *w, const char *key, const char *fmt, ...) {
 }
 
 void jw_int(struct jw *w, const char *key, int64_t val) {
-        begin(w, key);
+        json_begin(w, key);
         buf_addf(w->out, "%" PRId64, val);
 }
 
 void jw_bool(struct jw *w, const char *key, bool val) {
-        begin(w, key);
+        json_begin(w, key);
         buf_adds(w->out, val ? "true" : "false");
 }
 
 void jw_null(struct jw *w, const char *key) {
-        begin(w, key);
+        json_begin(w, key);
         buf_adds(w->out, "null");
 }
 
 void jw_raw(struct jw *w, const char *key, struct str json) {
-        begin(w, key);
+        json_begin(w, key);
         buf_add(w->out, json.p, json.n);
 }
 
@@ -521,7 +521,7 @@ static void add_time(struct jw *w, const char *key, int64_t unix_s, const char *
         struct tm tm;
         time_t t = (time_t)unix_s;
         gmtime_r(&t, &tm);
-        begin(w, key);
+        json_begin(w, key);
         buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
                  tm.tm_hour, tm.tm_min, tm.tm_sec, fraction);
 }

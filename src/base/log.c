@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/json.h"
 #include "base/str.h"
 
@@ -26,7 +26,7 @@ static bool torn; /* the last line is incomplete */
 void log_setup(enum log_format f, int v) {
         format = f;
         verbosity = v;
-        diag_widen();
+        stderr_widen_pipe();
 }
 
 int log_verbosity(void) {
@@ -116,7 +116,7 @@ static bool caught_up(void) {
                 add_line(&b, LOG_WARN, __FILE__, __LINE__,
                          "log lines were dropped, because nothing read stderr",
                          (const struct kv[]){ kv_int("lines", dropped), { .key = 0 } });
-        size_t n = b.n, written = n ? diag_write(b.p, n) : 0;
+        size_t n = b.n, written = n ? stderr_write(b.p, n) : 0;
         buf_done(&b);
         if (written == n) {
                 dropped = 0;
@@ -131,7 +131,7 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
         struct buf b = BUF_INIT(LOG_LINE_MAX);
         add_line(&b, level, file, line, msg, kvs);
         pthread_mutex_lock(&lock);
-        size_t written = caught_up() ? diag_write(b.p, b.n) : 0;
+        size_t written = caught_up() ? stderr_write(b.p, b.n) : 0;
         if (written < b.n)
                 dropped++;
         torn |= written > 0 && written < b.n;

@@ -53,7 +53,7 @@ uint64_t loop_now_ms(uv_loop_t *loop) {
 
 /* ---- timers ---- */
 
-static void on_timer(uv_timer_t *uv) {
+static void loop_on_timer(uv_timer_t *uv) {
         struct loop__handle *h = handle_of(uv->data);
         h->fn.timer(h->u);
 }
@@ -66,7 +66,7 @@ void loop_timer_init(struct loop_timer *t, uv_loop_t *loop, loop_fn *fn, void *u
 
 void loop_timer_start(struct loop_timer *t, uint64_t ms) {
         uv_update_time(t->h->uv.any.loop);
-        uv_timer_start(&t->h->uv.timer, on_timer, ms, 0);
+        uv_timer_start(&t->h->uv.timer, loop_on_timer, ms, 0);
 }
 
 void loop_timer_at(struct loop_timer *t, uint64_t at_ms) {
@@ -76,7 +76,7 @@ void loop_timer_at(struct loop_timer *t, uint64_t at_ms) {
         if (at_ms == UINT64_MAX)
                 loop_timer_stop(t);
         else
-                uv_timer_start(&t->h->uv.timer, on_timer, at_ms > now ? at_ms - now : 0, 0);
+                uv_timer_start(&t->h->uv.timer, loop_on_timer, at_ms > now ? at_ms - now : 0, 0);
 }
 
 void loop_timer_stop(struct loop_timer *t) {
@@ -198,7 +198,7 @@ void loop_fd_done(struct loop_fd *f) {
 
 /* ---- signals ---- */
 
-static void on_signal(uv_signal_t *uv, int signum) {
+static void loop_on_signal(uv_signal_t *uv, int signum) {
         struct loop__handle *h = handle_of(uv->data);
         h->fn.signal(h->u, signum);
 }
@@ -213,7 +213,7 @@ int loop_signal_init(struct loop_signal *s, uv_loop_t *loop, int signum, loop_si
         }
         h->fn.signal = fn;
         s->h = h;
-        r = uv_signal_start(&h->uv.signal, on_signal, signum);
+        r = uv_signal_start(&h->uv.signal, loop_on_signal, signum);
         if (r < 0)
                 loop_signal_done(s);
         return r;

@@ -4,7 +4,7 @@
  * object is noticed, too, if the compiler keeps that last store (debug builds). */
 #pragma once
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 /* `u` as a pointer to `type`; ends the process when it is something else. */
 #define MAGIC_CAST(type, u, number)                                                                          \

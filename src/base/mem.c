@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 /* For small fixed allocations there is no useful way to continue without memory. The process ends, its
  * supervisor restarts it, and it resumes from its files and the API. */
@@ -18,7 +18,7 @@ static _Noreturn void out_of_memory(size_t n) {
         char text[64];
         int k = snprintf(text, sizeof text, "out of memory allocating %zu bytes\n", n);
         if (k > 0)
-                diag_write(text, (size_t)k);
+                stderr_write(text, (size_t)k);
         abort();
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/process.h"
@@ -46,7 +46,7 @@ struct metrics *metrics_new(void) {
         return m;
 }
 
-static void series_free(struct metric *m, struct series *s) {
+static void metrics_series_free(struct metric *m, struct series *s) {
         HASH_DEL(m->series, s);
         free(s->bucket);
         free(s);
@@ -66,7 +66,7 @@ void metrics_free(struct metrics *m) {
 
 /* Series. */
 
-static void add_escaped(struct buf *b, const char *s, bool quotes) {
+static void metrics_add_escaped(struct buf *b, const char *s, bool quotes) {
         for (; *s; s++) {
                 if (*s == '\n')
                         buf_adds(b, "\\n");
@@ -84,7 +84,7 @@ static struct series *find_series(struct metric *m, const char *const *values, b
         for (; values && values[n]; n++) {
                 BUG_ON(n == m->n_labels);
                 buf_addf(&text, "%s%s=\"", n ? "," : "", m->label[n]);
-                add_escaped(&text, values[n], true);
+                metrics_add_escaped(&text, values[n], true);
                 buf_addc(&text, '"');
         }
         BUG_ON(n != m->n_labels || text.failed);
@@ -148,12 +148,12 @@ void metric_observe(struct metric *m, double v, const char *const *values) {
 void metric_forget(struct metric *m, const char *const *values) {
         struct series *s = find_series(m, values, false);
         if (s)
-                series_free(m, s);
+                metrics_series_free(m, s);
 }
 
 void metric_clear(struct metric *m) {
         while (m->series)
-                series_free(m, m->series);
+                metrics_series_free(m, m->series);
 }
 
 /* Text. */
@@ -191,7 +191,7 @@ static void add_head(struct buf *b, const char *name, const char *help, enum met
                 [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"
         };
         buf_addf(b, "# HELP %s ", name);
-        add_escaped(b, help, false);
+        metrics_add_escaped(b, help, false);
         buf_addf(b, "\n# TYPE %s %s\n", name, types[type]);
 }
 

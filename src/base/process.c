@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -104,7 +104,7 @@ static void stop_output(struct process *p) {
         close(TAKE_FD(p->out_fd));
 }
 
-static void destroy(struct process *p) {
+static void process_destroy(struct process *p) {
         stop_output(p);
         loop_timer_done(&p->grace);
         loop_signal_done(&p->sigchld);
@@ -133,7 +133,7 @@ void process_drain(struct process *p) {
         }
 }
 
-static void on_output(void *u, int events) {
+static void process_on_output(void *u, int events) {
         process_drain(u);
 }
 
@@ -150,7 +150,7 @@ static int launch_error(const struct process *p, struct report r, struct err *e)
 }
 
 /* For a process that has been reaped: -1 and the failed step, if it never became the program. */
-static int read_report(const struct process *p, struct err *e) {
+static int process_read_report(const struct process *p, struct err *e) {
         struct report report;
         ssize_t n;
 
@@ -160,7 +160,7 @@ static int read_report(const struct process *p, struct err *e) {
         return n == (ssize_t)sizeof report ? launch_error(p, report, e) : 0;
 }
 
-static void on_sigchld(void *u, int signum) {
+static void process_on_sigchld(void *u, int signum) {
         struct process *p = u;
         siginfo_t info = { 0 };
         int status;
@@ -180,11 +180,11 @@ static void on_sigchld(void *u, int signum) {
         process_drain(p);
         if (!p->freed) {
                 struct err failed;
-                bool executed = read_report(p, &failed) == 0;
+                bool executed = process_read_report(p, &failed) == 0;
                 p->o.ended(p->o.u, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                            WIFSIGNALED(status) ? WTERMSIG(status) : 0, executed ? NULL : &failed);
         }
-        destroy(p);
+        process_destroy(p);
 }
 
 static void on_not_reaped(void *u) {
@@ -315,7 +315,7 @@ static int open_output(struct process *p, uv_loop_t *loop, int *ret_w) {
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         fcntl(fds[0], F_SETFL, O_NONBLOCK);
-        r = loop_fd_init(&p->output, loop, fds[0], on_output, p);
+        r = loop_fd_init(&p->output, loop, fds[0], process_on_output, p);
         if (r < 0) {
                 close(fds[0]);
                 close(fds[1]);
@@ -343,7 +343,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         p->name = xstrdup(o->argv[0]);
         loop_timer_init(&p->grace, loop, on_not_reaped, p);
         /* Before the fork: otherwise the exit of a short program could be missed. */
-        r = loop_signal_init(&p->sigchld, loop, SIGCHLD, on_sigchld, p);
+        r = loop_signal_init(&p->sigchld, loop, SIGCHLD, process_on_sigchld, p);
         if (r == 0)
                 r = open_output(p, loop, &out_w);
         if (r < 0)
@@ -354,7 +354,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         p->o.chroot = NULL;
         p->o.pass_fd = 0;
         if (r < 0) {
-                destroy(p);
+                process_destroy(p);
                 return -1;
         }
         loop_fd_start(&p->output, UV_READABLE);

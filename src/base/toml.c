@@ -24,7 +24,7 @@ struct reader {
         struct err *e;
 };
 
-static int bad(struct reader *r, const char *what) {
+static int toml_bad(struct reader *r, const char *what) {
         return err_set(r->e, ERR_INVALID, 0, "line %u: %s", r->line, what);
 }
 
@@ -33,7 +33,7 @@ static char at(const struct reader *r, size_t i) {
         return (size_t)(r->end - r->p) > i ? r->p[i] : '\0';
 }
 
-static bool take(struct reader *r, const char *word) {
+static bool toml_take(struct reader *r, const char *word) {
         size_t n = strlen(word);
         if ((size_t)(r->end - r->p) < n || memcmp(r->p, word, n) != 0)
                 return false;
@@ -41,7 +41,7 @@ static bool take(struct reader *r, const char *word) {
         return true;
 }
 
-static void skip_blanks(struct reader *r) {
+static void toml_skip_blanks(struct reader *r) {
         while (at(r, 0) == ' ' || at(r, 0) == '\t')
                 r->p++;
 }
@@ -51,18 +51,18 @@ static bool is_control(char c) {
 }
 
 static bool take_newline(struct reader *r) {
-        if (!take(r, "\n") && !take(r, "\r\n"))
+        if (!toml_take(r, "\n") && !toml_take(r, "\r\n"))
                 return false;
         r->line++;
         return true;
 }
 
 static int skip_comment(struct reader *r) {
-        if (!take(r, "#"))
+        if (!toml_take(r, "#"))
                 return 0;
         for (; r->p < r->end && at(r, 0) != '\n' && !(at(r, 0) == '\r' && at(r, 1) == '\n'); r->p++) {
                 if (is_control(*r->p) && *r->p != '\t')
-                        return bad(r, "a control character in a comment");
+                        return toml_bad(r, "a control character in a comment");
         }
         return 0;
 }
@@ -70,7 +70,7 @@ static int skip_comment(struct reader *r) {
 /* Blanks, comments and ends of lines, as between the elements of a list. */
 static int skip_lines(struct reader *r) {
         do {
-                skip_blanks(r);
+                toml_skip_blanks(r);
                 if (skip_comment(r) < 0)
                         return -1;
         } while (take_newline(r));
@@ -84,10 +84,11 @@ static int hex_digits(struct reader *r, unsigned n, uint32_t *ret) {
         for (unsigned i = 0; i < n; i++, r->p++) {
                 char c = at(r, 0);
                 if (!isxdigit((unsigned char)c))
-                        return bad(r, "an escape without its digits");
+                        return toml_bad(r, "an escape without its digits");
                 *ret = *ret * 16 + (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
         }
-        return *ret > 0x10ffff || (*ret >= 0xd800 && *ret < 0xe000) ? bad(r, "an escape of no character") : 0;
+        return *ret > 0x10ffff || (*ret >= 0xd800 && *ret < 0xe000) ? toml_bad(r, "an escape of no character")
+                                                                    : 0;
 }
 
 static void put_utf8(struct buf *out, uint32_t c) {
@@ -101,7 +102,7 @@ static void put_utf8(struct buf *out, uint32_t c) {
 }
 
 /* After the backslash. */
-static int take_escape(struct reader *r, bool lines, struct buf *out) {
+static int toml_take_escape(struct reader *r, bool lines, struct buf *out) {
         static const char names[] = "btnfr\"\\", meant[] = "\b\t\n\f\r\"\\";
         char c = at(r, 0);
         const char *known = c ? strchr(names, c) : NULL;
@@ -119,23 +120,23 @@ static int take_escape(struct reader *r, bool lines, struct buf *out) {
                 return 0;
         }
         /* Skips the end of the line and all blank space that follows. */
-        skip_blanks(r);
+        toml_skip_blanks(r);
         if (!lines || !take_newline(r))
-                return bad(r, "an escape that TOML does not have");
+                return toml_bad(r, "an escape that TOML does not have");
         do
-                skip_blanks(r);
+                toml_skip_blanks(r);
         while (take_newline(r));
         return 0;
 }
 
 /* After the first quote, which is `quote`; with `lines`, after the third. */
-static int take_string(struct reader *r, char quote, bool lines, struct buf *out) {
+static int toml_take_string(struct reader *r, char quote, bool lines, struct buf *out) {
         const char end[] = { quote, quote, quote, '\0' };
         if (lines)
                 (void)take_newline(r);
         for (;;) {
                 char c = at(r, 0);
-                if (lines && take(r, end)) {
+                if (lines && toml_take(r, end)) {
                         /* Up to two more quotes belong to the text. */
                         for (int i = 0; i < 2 && at(r, 0) == quote; i++, r->p++)
                                 buf_add(out, &quote, 1);
@@ -145,24 +146,24 @@ static int take_string(struct reader *r, char quote, bool lines, struct buf *out
                         r->p++;
                         return 0;
                 }
-                if (quote == '"' && take(r, "\\")) {
-                        if (take_escape(r, lines, out) < 0)
+                if (quote == '"' && toml_take(r, "\\")) {
+                        if (toml_take_escape(r, lines, out) < 0)
                                 return -1;
                 } else if (lines && take_newline(r)) {
                         buf_add(out, "\n", 1);
                 } else if (r->p == r->end || (is_control(c) && c != '\t')) {
-                        return bad(r, "a string without its end");
+                        return toml_bad(r, "a string without its end");
                 } else {
                         buf_add(out, r->p++, 1);
                 }
         }
 }
 
-static int take_text(struct reader *r, struct buf *text) {
+static int toml_take_text(struct reader *r, struct buf *text) {
         char quote = at(r, 0);
         bool lines = at(r, 1) == quote && at(r, 2) == quote;
         r->p += lines ? 3 : 1;
-        return take_string(r, quote, lines, text);
+        return toml_take_string(r, quote, lines, text);
 }
 
 /* ---- keys ---- */
@@ -177,16 +178,16 @@ static int take_name(struct reader *r, struct path *path) {
         int ret = 0;
         if (quote == '"' || quote == '\'') {
                 r->p++;
-                ret = take_string(r, quote, false, &name);
+                ret = toml_take_string(r, quote, false, &name);
         } else {
                 const char *begin = r->p;
                 while (is_bare(at(r, 0)))
                         r->p++;
                 buf_add(&name, begin, (size_t)(r->p - begin));
-                ret = r->p == begin ? bad(r, "a key was expected") : 0;
+                ret = r->p == begin ? toml_bad(r, "a key was expected") : 0;
         }
         if (ret == 0 && name.failed)
-                ret = bad(r, "a key that is too long");
+                ret = toml_bad(r, "a key that is too long");
         struct str text = { buf_str(&name), name.n };
         if (path->same == path->n && path->n < r->n_sought && str_eq(text, str_from(r->sought[path->n])))
                 path->same++;
@@ -198,11 +199,11 @@ static int take_name(struct reader *r, struct path *path) {
 /* "a.b.c", appended to the names in `path`. */
 static int take_key(struct reader *r, struct path *path) {
         for (;;) {
-                skip_blanks(r);
+                toml_skip_blanks(r);
                 if (take_name(r, path) < 0)
                         return -1;
-                skip_blanks(r);
-                if (!take(r, "."))
+                toml_skip_blanks(r);
+                if (!toml_take(r, "."))
                         return 0;
         }
 }
@@ -216,14 +217,14 @@ static int take_list(struct reader *r) {
         for (;;) {
                 if (skip_lines(r) < 0)
                         return -1;
-                if (take(r, "]"))
+                if (toml_take(r, "]"))
                         return 0;
                 if (take_value(r, &element) < 0 || skip_lines(r) < 0)
                         return -1;
-                if (take(r, "]"))
+                if (toml_take(r, "]"))
                         return 0;
-                if (!take(r, ","))
-                        return bad(r, "a list without its end");
+                if (!toml_take(r, ","))
+                        return toml_bad(r, "a list without its end");
         }
 }
 
@@ -231,24 +232,24 @@ static int take_pair(struct reader *r, const struct path *table) {
         struct path path = *table;
         if (take_key(r, &path) < 0)
                 return -1;
-        if (!take(r, "="))
-                return bad(r, "a key without '='");
-        skip_blanks(r);
+        if (!toml_take(r, "="))
+                return toml_bad(r, "a key without '='");
+        toml_skip_blanks(r);
         return take_value(r, &path);
 }
 
 static int take_inline_table(struct reader *r, const struct path *path) {
-        skip_blanks(r);
-        if (take(r, "}"))
+        toml_skip_blanks(r);
+        if (toml_take(r, "}"))
                 return 0;
         for (;;) {
                 if (take_pair(r, path) < 0)
                         return -1;
-                skip_blanks(r);
-                if (take(r, "}"))
+                toml_skip_blanks(r);
+                if (toml_take(r, "}"))
                         return 0;
-                if (!take(r, ","))
-                        return bad(r, "a table without its end");
+                if (!toml_take(r, ","))
+                        return toml_bad(r, "a table without its end");
         }
 }
 
@@ -271,14 +272,14 @@ static int skip_scalar(struct reader *r) {
         char first = word.n ? *word.p : '\0'; /* at the end of the text there is no character */
         if (!word.n ||
             (!isdigit((unsigned char)first) && !str_eq(word, STR("inf")) && !str_eq(word, STR("nan"))))
-                return bad(r, "a value was expected");
+                return toml_bad(r, "a value was expected");
         return 0;
 }
 
 static bool take_bool(struct reader *r, bool *ret) {
         const char *begin = r->p;
-        *ret = take(r, "true");
-        if ((*ret || take(r, "false")) && !is_bare(at(r, 0)))
+        *ret = toml_take(r, "true");
+        if ((*ret || toml_take(r, "false")) && !is_bare(at(r, 0)))
                 return true;
         r->p = begin;
         return false;
@@ -286,7 +287,7 @@ static bool take_bool(struct reader *r, bool *ret) {
 
 static int take_string_value(struct reader *r, struct toml_value *ret) {
         struct buf text = BUF_INIT(TOML_TEXT_MAX - 1);
-        int r_text = take_text(r, &text);
+        int r_text = toml_take_text(r, &text);
         if (!text.failed && !memchr(buf_str(&text), '\0', text.n)) {
                 ret->kind = TOML_STRING;
                 memcpy(ret->text, buf_str(&text), text.n + 1);
@@ -301,7 +302,7 @@ static int take_value(struct reader *r, const struct path *path) {
         if (!path->list && path->n == r->n_sought && path->same == path->n) {
                 value = &r->value;
                 if (value->kind != TOML_ABSENT)
-                        return bad(r, "the setting occurs twice");
+                        return toml_bad(r, "the setting occurs twice");
         }
         *value = (struct toml_value){ .kind = TOML_OTHER, .line = r->line };
         if (take_bool(r, &value->truth)) {
@@ -310,11 +311,11 @@ static int take_value(struct reader *r, const struct path *path) {
         }
         if (at(r, 0) == '"' || at(r, 0) == '\'')
                 return take_string_value(r, value);
-        bool list = take(r, "[");
-        if (!list && !take(r, "{"))
+        bool list = toml_take(r, "[");
+        if (!list && !toml_take(r, "{"))
                 return skip_scalar(r);
         if (++r->depth > DEPTH_MAX)
-                return bad(r, "values that nest too deep");
+                return toml_bad(r, "values that nest too deep");
         ret = list ? take_list(r) : take_inline_table(r, path);
         r->depth--;
         return ret;
@@ -324,18 +325,18 @@ static int take_value(struct reader *r, const struct path *path) {
 
 /* "[a.b]" or "[[a.b]]" */
 static int take_header(struct reader *r, struct path *ret) {
-        bool list = take(r, "[[");
+        bool list = toml_take(r, "[[");
         *ret = (struct path){ .list = list };
         if (!list)
                 r->p++;
         if (take_key(r, ret) < 0)
                 return -1;
-        return take(r, list ? "]]" : "]") ? 0 : bad(r, "a table name without its end");
+        return toml_take(r, list ? "]]" : "]") ? 0 : toml_bad(r, "a table name without its end");
 }
 
 static int take_document(struct reader *r) {
         struct path table = { 0 };
-        (void)take(r, "\xef\xbb\xbf");
+        (void)toml_take(r, "\xef\xbb\xbf");
         for (;;) {
                 if (skip_lines(r) < 0)
                         return -1;
@@ -344,11 +345,11 @@ static int take_document(struct reader *r) {
                 int ret = at(r, 0) == '[' ? take_header(r, &table) : take_pair(r, &table);
                 if (ret < 0)
                         return -1;
-                skip_blanks(r);
+                toml_skip_blanks(r);
                 if (skip_comment(r) < 0)
                         return -1;
                 if (r->p < r->end && !take_newline(r))
-                        return bad(r, "text after a value");
+                        return toml_bad(r, "text after a value");
         }
 }
 

@@ -7,7 +7,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -92,7 +92,7 @@ void watch_file_stop(struct watch_file *w) {
         free(w->dir_name);
 }
 
-static void note(struct watch_file *w, const struct inotify_event *ev) {
+static void watch_file_note(struct watch_file *w, const struct inotify_event *ev) {
         bool lost = ev->mask & IN_Q_OVERFLOW;
         const char *name = ev->len ? ev->name : NULL;
         if (lost || ev->wd == w->wd) {
@@ -111,7 +111,7 @@ static void note(struct watch_file *w, const struct inotify_event *ev) {
 }
 
 /* If the folder does not exist, the parent's watch will report it. */
-static void follow(struct watch_file *w) {
+static void watch_file_follow(struct watch_file *w) {
         w->moved = false;
         w->due = true;
         (void)watch_both(w);
@@ -120,11 +120,11 @@ static void follow(struct watch_file *w) {
 }
 
 /* A callback may stop any watch, and so free the hub. */
-static void deliver(struct watch_file__hub *hub) {
+static void watch_file_deliver(struct watch_file__hub *hub) {
         struct watch_file *w;
         LIST_FOREACH (w, &hub->watches, link)
                 if (w->moved)
-                        follow(w);
+                        watch_file_follow(w);
         for (;;) {
                 LIST_FOREACH (w, &hub->watches, link)
                         if (w->due)
@@ -150,11 +150,11 @@ static void on_readable(void *u, int events) {
                 for (char *p = b.bytes; p < b.bytes + n; p += sizeof *ev + ev->len) {
                         ev = (const struct inotify_event *)(const void *)p;
                         LIST_FOREACH (w, &hub->watches, link)
-                                note(w, ev);
+                                watch_file_note(w, ev);
                 }
         }
         guard_enter(&hub->guard);
-        deliver(hub);
+        watch_file_deliver(hub);
         if (guard_leave(&hub->guard))
                 free(hub);
 }
@@ -187,7 +187,7 @@ static struct watch_file__hub *hub_of(uv_loop_t *loop, int *ret_error) {
 /* ---- watches ---- */
 
 /* The folder of a path; *ret_name is the rest. */
-static char *split(const char *path, char **ret_name) {
+static char *watch_file_split(const char *path, char **ret_name) {
         const char *slash = strrchr(path, '/');
         *ret_name = xstrdup(slash ? slash + 1 : path);
         return slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
@@ -203,9 +203,9 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
         *w = (struct watch_file){
                 .u = w->u, .fn = fn, .active = true, .hub = hub, .wd = NONE, .parent_wd = NONE
         };
-        w->dir = split(path, &w->name);
+        w->dir = watch_file_split(path, &w->name);
         if (!streq(w->dir, "/") && !streq(w->dir, "."))
-                w->parent = split(w->dir, &w->dir_name);
+                w->parent = watch_file_split(w->dir, &w->dir_name);
         LIST_INSERT_HEAD(&hub->watches, w, link);
         if (watch_both(w) < 0) {
                 (void)err_errno(e, errno, "watch folder '%s'", w->dir);

@@ -3,22 +3,22 @@
 
 #include "api/names.h"
 #include "cd_plugin/daemon_claim.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/folders.h"
-#include "cd_plugin/gather.h"
-#include "cd_plugin/news.h"
-#include "cd_plugin/plan.h"
+#include "cd_plugin/prepare_inputs.h"
+#include "cd_plugin/cd_events.h"
+#include "cd_plugin/cd_plan.h"
 #include "cd_plugin/rebuild.h"
 #include "cd_plugin/standing.h"
-#include "cd_plugin/steps.h"
-#include "cd_plugin/wants.h"
+#include "cd_plugin/cd_steps.h"
+#include "cd_plugin/cd_requests.h"
 #include "node/claims.h"
 
 struct cd *cd_driver_new(const struct cd_options *o) {
         struct cd *cd = xnew(struct cd);
         cd->o = *o;
         cd->o.more_ns = str_or(o->more_ns, "");
-        news_init(cd);
+        cd_events_init(cd);
         daemon_claim_init(cd);
         return cd;
 }
@@ -29,19 +29,19 @@ static void report_standing(const struct cd *cd) {
 }
 
 /* In a watch of domains or of the fabric object, or in a state file. */
-static void on_changed(void *u) {
+static void cd_driver_on_changed(void *u) {
         struct cd *cd = u;
         struct op *op;
         report_standing(cd);
         claims_reevaluate(cd->claims);
         TAILQ_FOREACH (op, &cd->claims->ops, link) {
                 if (op->phase == OP_WAITING)
-                        gather_doubt(op);
+                        prepare_inputs_recheck(op);
         }
 }
 
 static bool has_daemon(const struct cd *cd) {
-        return device_own_daemon_claim(&cd->claims->journal.table);
+        return cd_device_own_daemon_claim(&cd->claims->journal.table);
 }
 
 /* Without the node's daemon here, the fabric object has no assignment that serves a pod, and may not exist.
@@ -80,28 +80,28 @@ static bool imex_domain_of(void *u, const struct checkpoint_claim *entry, const 
         return standing_domain_of(u, entry, d, ret);
 }
 
-static void attach(void *u, struct claims *c) {
+static void cd_driver_attach(void *u, struct claims *c) {
         struct cd *cd = u;
         cd->claims = c;
-        cd->readiness =
-                readiness_new(cd->o.loop, &(struct readiness_options){ .plugin_dir = cd->o.plugin_dir,
-                                                                       .node = cd->o.node,
-                                                                       .boot_id = cd->o.boot_id,
-                                                                       .table = &c->journal.table,
-                                                                       .changed = on_changed,
-                                                                       .lost = news_ready_lost,
-                                                                       .session_taken = news_session_taken,
-                                                                       .u = cd });
+        cd->readiness = readiness_new(cd->o.loop,
+                                      &(struct readiness_options){ .plugin_dir = cd->o.plugin_dir,
+                                                                   .node = cd->o.node,
+                                                                   .boot_id = cd->o.boot_id,
+                                                                   .table = &c->journal.table,
+                                                                   .changed = cd_driver_on_changed,
+                                                                   .lost = cd_events_ready_lost,
+                                                                   .session_taken = cd_events_session_taken,
+                                                                   .u = cd });
         cd->grants = grants_new(cd->o.loop, c, cd->o.plugin_dir,
                                 mode_runs_daemons(cd->o.mode) ? imex_domain_of : NULL, on_noted, cd);
         if (mode_forms_domains(cd->o.mode))
-                cd->o.fabric = fabric_watch_new(cd->o.kube, on_changed, cd);
-        cd->watches = lookup_watches_new(cd->o.kube, on_changed, cd);
+                cd->o.fabric = fabric_watch_new(cd->o.kube, cd_driver_on_changed, cd);
+        cd->watches = lookup_watches_new(cd->o.kube, cd_driver_on_changed, cd);
 }
 
-static void release(void *u) {
+static void cd_driver_release(void *u) {
         struct cd *cd = u;
-        news_done(cd);
+        cd_events_done(cd);
         daemon_claim_done(cd);
         lookup_watches_free(cd->watches);
         grants_free(cd->grants);
@@ -111,7 +111,7 @@ static void release(void *u) {
         free(cd);
 }
 
-static void waits(void *u, const struct op *op) {
+static void cd_driver_waits(void *u, const struct op *op) {
         const struct cd *cd = u;
         if (op->waits_for == WAITS_FOR_HOST)
                 host_imex_poll_fast(cd->o.host);
@@ -120,7 +120,7 @@ static void waits(void *u, const struct op *op) {
 /* Its files stay only if the claim is recorded, or another operation for the same claim exists. */
 static void release_op(void *u, struct op *op) {
         const struct cd *cd = u;
-        gather_release(u, op);
+        prepare_inputs_release(u, op);
         grants_follow(cd->grants);
 }
 
@@ -128,13 +128,13 @@ static void release_op(void *u, struct op *op) {
 static void note_waiting(const struct cd *cd) {
         const struct op *op;
         TAILQ_FOREACH (op, &cd->claims->ops, link) {
-                const struct gathered *g = op->own;
+                const struct prepare_inputs *g = op->own;
                 if (op->phase == OP_WAITING && g && !g->granting)
                         grants_wait(cd->grants, op->uid);
         }
 }
 
-static void waited_for(void *u, unsigned what) {
+static void cd_driver_waited_for(void *u, unsigned what) {
         const struct cd *cd = u;
         note_waiting(cd);
         facts_poll_fast(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
@@ -142,7 +142,7 @@ static void waited_for(void *u, unsigned what) {
                 host_imex_poll_slow(cd->o.host);
 }
 
-static void follow(void *u, const struct checkpoint *table) {
+static void cd_driver_follow(void *u, const struct checkpoint *table) {
         struct cd *cd = u;
         cd->followed = true;
         grants_follow(cd->grants);
@@ -156,10 +156,10 @@ static void follow(void *u, const struct checkpoint *table) {
 }
 
 static void prepared(void *u, struct op *op) {
-        news_prepared(u, op);
-        for (size_t i = 0; i < op->n_wants; i++) {
-                if (want_of(&op->wants[i])->is_own)
-                        daemon_claim_written(u, op->uid, want_of(&op->wants[i])->edits);
+        cd_events_prepared(u, op);
+        for (size_t i = 0; i < op->n_requests; i++) {
+                if (cd_request_of(&op->requests[i])->is_own)
+                        daemon_claim_written(u, op->uid, cd_request_of(&op->requests[i])->edits);
         }
 }
 
@@ -167,28 +167,28 @@ const struct node_driver cd_driver = {
         .name = CD_DRIVER,
         .cdi_kind = CD_CDI_KIND_CLAIM,
         .codec = &cd_device_codec,
-        .attach = attach,
-        .free = release,
-        .fetch = gather_fetch,
+        .attach = cd_driver_attach,
+        .free = cd_driver_release,
+        .fetch = prepare_inputs_fetch,
         .release = release_op,
-        .take = wants_take,
-        .check = wants_check,
-        .gather = gather_start,
+        .take = cd_requests_take,
+        .check = cd_requests_check,
+        .await_inputs = prepare_inputs_start,
         .steps = cd_steps,
-        .waits = waits,
-        .waited_for = waited_for,
-        .look_closer = gather_look_closer,
-        .plan = plan_device,
-        .record = plan_record,
-        .comment = plan_comment,
+        .waits = cd_driver_waits,
+        .waited_for = cd_driver_waited_for,
+        .investigate = prepare_inputs_investigate,
+        .plan = cd_plan_device,
+        .record = cd_plan_record,
+        .comment = cd_plan_comment,
         .set_up = readiness_prepare_dir,
         .undo = readiness_remove_dir,
         .undo_failed = folders_undo_failed,
-        .each_thing = folders_each,
+        .each_resource = folders_each,
         .unprepare = daemon_claim_unprepare,
         .prepared = prepared,
-        .follow = follow,
+        .follow = cd_driver_follow,
         .rebuild = rebuild_devices,
-        .may_go = folders_may_go,
-        .sweep = folders_sweep,
+        .may_collect = folders_may_collect,
+        .remove_unused = folders_remove_unused,
 };

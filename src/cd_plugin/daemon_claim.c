@@ -9,10 +9,10 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/edits.h"
 #include "cd_plugin/folders.h"
-#include "cd_plugin/released.h"
+#include "cd_plugin/unprepared_claims.h"
 #include "node/claims.h"
 
 /* Files that compute-domain-daemon reads. */
@@ -47,7 +47,7 @@ static int show(struct cd *cd, const char *name, const char *what, struct err *e
 }
 
 /* The files that one daemon was shown do not count for the next. */
-static void forget(struct cd *cd) {
+static void daemon_claim_forget(struct cd *cd) {
         static const char *const names[] = { FABRIC_FILE, EDITS_FILE };
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 _cleanup_(freep) char *path = file_of(cd, names[i]);
@@ -56,7 +56,7 @@ static void forget(struct cd *cd) {
         cd->daemon.shown = false;
 }
 
-static int identify(const struct cdi_edits *edits, char id[static 17], struct err *e) {
+static int daemon_claim_identify(const struct cdi_edits *edits, char id[static 17], struct err *e) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(EDITS_MAX);
         const struct cdi_device device = { CD_DEVICE_DAEMON, *edits };
         cdi_render(&(struct cdi_spec){ .kind = CD_CDI_KIND_CLAIM, .devices = &device, .n_devices = 1 },
@@ -96,7 +96,7 @@ static int make_edits(struct cd *cd, const char *uid, struct arena *a, struct cd
                 return -1;
         if (*d.clique_id && facts_major(cd->o.facts, PROC_MAJOR_CAPS, &d.caps_major, e) < 0)
                 return -1;
-        if (edits_for_daemon(a, &d, ret, e) < 0 || identify(ret, id, e) < 0)
+        if (edits_for_daemon(a, &d, ret, e) < 0 || daemon_claim_identify(ret, id, e) < 0)
                 return -1;
         add_env(a, ret, arena_printf(a, "COMPUTE_DOMAIN_DAEMON_EDITS=%s", id));
         return 0;
@@ -119,8 +119,8 @@ void daemon_claim_written(struct cd *cd, const char *uid, const char *id) {
 }
 
 /* Compares the present content of the daemon's CDI file with the content that it would have now. */
-static void compare(struct cd *cd) {
-        const struct checkpoint_claim *claim = device_own_daemon_claim(&cd->claims->journal.table);
+static void daemon_claim_compare(struct cd *cd) {
+        const struct checkpoint_claim *claim = cd_device_own_daemon_claim(&cd->claims->journal.table);
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct cdi_edits edits;
         char id[17];
@@ -150,7 +150,7 @@ static void compare(struct cd *cd) {
 int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct err *e) {
         const struct cd *cd = u;
         struct err why;
-        if (!entry->n_devices || !device_is_own_daemon(entry->devices))
+        if (!entry->n_devices || !cd_device_is_own_daemon(entry->devices))
                 return 0;
         if (folders_daemon_lives(cd, entry->uid))
                 return err_set(
@@ -158,7 +158,8 @@ int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct
                         "%s: the IMEX daemon of ResourceClaim '%s/%s' still runs, for example because its "
                         "Pod was force-deleted: the claim is unprepared when it has ended",
                         cd->o.node, str_or(entry->ns, "?"), str_or(entry->name, entry->uid));
-        if (str_is_uuid(entry->uid) && released_add(cd->o.plugin_dir, cd->o.boot_id, entry->uid, &why) < 0)
+        if (str_is_uuid(entry->uid) &&
+            unprepared_claims_add(cd->o.plugin_dir, cd->o.boot_id, entry->uid, &why) < 0)
                 log_warn("cannot record that the claim of an IMEX daemon is unprepared, so it is not "
                          "reported, and the index of this node stays reserved until its next daemon reports",
                          kv_str("claim", entry->uid), kv_err(&why));
@@ -168,31 +169,32 @@ int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct
 void daemon_claim_report(const struct cd *cd) {
         char uid[37];
         struct err e;
-        if (released_newest(cd->o.plugin_dir, cd->o.boot_id, &cd->claims->journal.table, uid, &e) < 0)
+        if (unprepared_claims_newest(cd->o.plugin_dir, cd->o.boot_id, &cd->claims->journal.table, uid, &e) <
+            0)
                 log_warn("cannot report which daemon claim was unprepared", kv_err(&e));
         else
                 own_pod_set(cd->o.own_pod, IMEX_ANNOTATION_UNPREPARED, *uid ? uid : NULL, 0);
 }
 
-static void on_retry(void *u) {
-        compare(u);
+static void daemon_claim_on_retry(void *u) {
+        daemon_claim_compare(u);
 }
 
 void daemon_claim_facts(struct cd *cd) {
-        compare(cd);
+        daemon_claim_compare(cd);
 }
 
 /* A claim that is being prepared is compared when that has finished. */
 void daemon_claim_follow(struct cd *cd) {
-        const struct checkpoint_claim *claim = device_own_daemon_claim(&cd->claims->journal.table);
+        const struct checkpoint_claim *claim = cd_device_own_daemon_claim(&cd->claims->journal.table);
         if (!claim && cd->daemon.shown && !ops_active(cd->claims, cd->daemon.preparing))
-                forget(cd);
+                daemon_claim_forget(cd);
         else if (claim && !streq(claim->uid, cd->daemon.compared) && !ops_active(cd->claims, claim->uid))
-                compare(cd);
+                daemon_claim_compare(cd);
 }
 
 void daemon_claim_init(struct cd *cd) {
-        loop_timer_init(&cd->daemon.retry, cd->o.loop, on_retry, cd);
+        loop_timer_init(&cd->daemon.retry, cd->o.loop, daemon_claim_on_retry, cd);
         cd->daemon.shown = true; /* by an earlier process */
 }
 

@@ -17,7 +17,8 @@ int daemon_claim_edits(struct cd *cd, const char *uid, struct arena *a, struct c
 void daemon_claim_written(struct cd *cd, const char *uid, const char *id);
 
 /* The claim is about to be unprepared, which proves to the controller that its daemon no longer runs
- * (released.h). -1: the daemon is alive, for example after a force-delete of its Pod. For node_driver. */
+ * (unprepared_claims.h). -1: the daemon is alive, for example after a force-delete of its Pod. For
+ * node_driver. */
 int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct err *e);
 /* The table of the claims has changed: reports unprepared daemon claims. */
 void daemon_claim_report(const struct cd *cd);

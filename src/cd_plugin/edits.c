@@ -39,7 +39,7 @@ struct nodes {
         size_t n, cap;
 };
 
-static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node *node) {
+static void edits_add_node(struct arena *a, struct nodes *nodes, const struct cdi_node *node) {
         for (size_t i = 0; i < nodes->n; i++) {
                 if (streq(nodes->list[i].path, node->path))
                         return;
@@ -70,7 +70,7 @@ static int scan_one(void *u, int folder, const char *name, struct err *e) {
                 return 0;
         struct cdi_node node = { arena_printf(s->a, "/%s/%s", s->dir, name), major(st.st_rdev),
                                  minor(st.st_rdev), st.st_mode & 0777 };
-        add_node(s->a, s->nodes, &node);
+        edits_add_node(s->a, s->nodes, &node);
         return 0;
 }
 
@@ -82,12 +82,13 @@ static int scan(struct arena *a, const char *dev_root, const char *dir, const ch
         return file_each(where, scan_one, &s, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }
 
-static int by_path(const void *a, const void *b) {
+static int edits_by_path(const void *a, const void *b) {
         return strcmp(((const struct cdi_node *)a)->path, ((const struct cdi_node *)b)->path);
 }
 
 /* The capability that lets a process manage the IMEX session of this node. */
-static int add_capability(struct arena *a, const struct edits_daemon *d, struct nodes *nodes, struct err *e) {
+static int edits_add_capability(struct arena *a, const struct edits_daemon *d, struct nodes *nodes,
+                                struct err *e) {
         _cleanup_(freep) char *path = file_join(d->proc_driver, "capabilities/fabric-imex-mgmt");
         _cleanup_(freep) char *text = NULL;
         struct proc_capability cap;
@@ -98,7 +99,7 @@ static int add_capability(struct arena *a, const struct edits_daemon *d, struct 
                 return err_wrap(e, "IMEX management capability '%s'", path);
         struct cdi_node node = { arena_printf(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major,
                                  cap.minor, cap.mode };
-        add_node(a, nodes, &node);
+        edits_add_node(a, nodes, &node);
         return 0;
 }
 
@@ -153,12 +154,12 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                 return -1;
         if (*d->clique_id) {
                 /* First, so that it takes precedence over a node in /dev of an earlier load of the driver. */
-                if (add_capability(a, d, &nodes, e) < 0)
+                if (edits_add_capability(a, d, &nodes, e) < 0)
                         return -1;
                 if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
                     scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0)
                         return -1;
-                qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
+                qsort(nodes.list, nodes.n, sizeof *nodes.list, edits_by_path);
         }
         if (d->domain_uid) {
                 env[n++] = arena_printf(a, "CLIQUE_ID=%s", d->clique_id);

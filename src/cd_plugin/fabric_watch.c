@@ -5,7 +5,7 @@
 #include <sys/queue.h>
 
 #include "api/resources.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "kube/kube_informer.h"
@@ -35,17 +35,17 @@ struct fabric_watch {
 
 /* ---- the watch ---- */
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void fabric_watch_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct fabric_watch *w = u;
         w->changed(w->u);
 }
 
-static void on_synced(void *u) {
+static void fabric_watch_on_synced(void *u) {
         struct fabric_watch *w = u;
         w->changed(w->u);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void fabric_watch_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct fabric_watch *w = u;
         if (e)
                 log_warn("cannot watch the ComputeDomainFabric of this node: pods wait for their channels",
@@ -55,28 +55,28 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                          kv_str("fabric", w->clique));
 }
 
-static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
+static void fabric_watch_on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
         const struct fabric_watch *w = u;
         log_error("the ComputeDomainFabric of this node cannot be read", kv_str("fabric", w->clique),
                   kv_err(e));
 }
 
-static struct kube_informer *watch(struct fabric_watch *w) {
+static struct kube_informer *fabric_watch_watch(struct fabric_watch *w) {
         _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", w->clique);
         return kube_informer_new(w->client, &(struct kube_informer_options){
                                                     .res = &kube_fabrics,
                                                     .field_selector = selector,
                                                     .fields = compute_domain_fabric_fields,
                                                     .size = sizeof(struct compute_domain_fabric),
-                                                    .changed = on_changed,
-                                                    .synced = on_synced,
-                                                    .failing = on_failing,
-                                                    .undecodable = on_undecodable,
+                                                    .changed = fabric_watch_on_changed,
+                                                    .synced = fabric_watch_on_synced,
+                                                    .failing = fabric_watch_on_failing,
+                                                    .undecodable = fabric_watch_on_undecodable,
                                                     .u = w,
                                             });
 }
 
-static void report(void *u) {
+static void fabric_watch_report(void *u) {
         struct fabric_watch *w = u;
         w->changed(w->u);
 }
@@ -88,11 +88,11 @@ struct fabric_watch *fabric_watch_new(struct kube_client *c, void (*changed)(voi
         w->u = u;
         w->clique = xstrdup("");
         LIST_INIT(&w->asks);
-        loop_turn_init(&w->turn, kube_client_loop(c), report, w);
+        loop_turn_init(&w->turn, kube_client_loop(c), fabric_watch_report, w);
         return w;
 }
 
-static void ask(struct fabric_ask *a);
+static void fabric_watch_ask(struct fabric_ask *a);
 
 void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
         struct fabric_ask *a;
@@ -101,9 +101,9 @@ void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
         kube_informer_free(w->informer);
         free(w->clique);
         w->clique = xstrdup(clique_id);
-        w->informer = *clique_id ? watch(w) : NULL;
+        w->informer = *clique_id ? fabric_watch_watch(w) : NULL;
         LIST_FOREACH (a, &w->asks, link)
-                ask(a);
+                fabric_watch_ask(a);
         loop_turn_start(&w->turn);
 }
 
@@ -133,7 +133,7 @@ void fabric_watch_free(struct fabric_watch *w) {
 
 /* ---- requests ---- */
 
-static void on_answer(void *u, yyjson_val *obj, const struct err *e) {
+static void fabric_watch_on_answer(void *u, yyjson_val *obj, const struct err *e) {
         struct fabric_ask *a = u;
         const struct compute_domain_fabric *seen = fabric_watch_get(a->w);
         bool missing = e && e->kind == ERR_NOT_FOUND;
@@ -146,12 +146,12 @@ static void on_answer(void *u, yyjson_val *obj, const struct err *e) {
         a->done(a->u, missing ? NULL : e);
 }
 
-static void on_failed(void *u, const struct err *e) {
+static void fabric_watch_on_failed(void *u, const struct err *e) {
         const struct fabric_ask *a = u;
         a->failed(a->u, e);
 }
 
-static void ask(struct fabric_ask *a) {
+static void fabric_watch_ask(struct fabric_ask *a) {
         kube_cancel(a->call);
         a->call = NULL;
         a->answered = false;
@@ -164,8 +164,8 @@ static void ask(struct fabric_ask *a) {
                                                                    .name = a->w->clique,
                                                                    .attempts = UINT_MAX,
                                                                    .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
-                                                                   .done = on_answer,
-                                                                   .retry = on_failed,
+                                                                   .done = fabric_watch_on_answer,
+                                                                   .retry = fabric_watch_on_failed,
                                                                    .u = a });
 }
 
@@ -177,7 +177,7 @@ struct fabric_ask *fabric_ask_start(struct fabric_watch *w, void (*answered)(voi
         a->failed = failed;
         a->u = u;
         LIST_INSERT_HEAD(&w->asks, a, link);
-        ask(a);
+        fabric_watch_ask(a);
         return a;
 }
 
@@ -195,7 +195,7 @@ bool fabric_ask_see(const struct fabric_ask *a, const struct compute_domain_fabr
 
 void fabric_ask_again(struct fabric_ask *a) {
         if (!a->call)
-                ask(a);
+                fabric_watch_ask(a);
 }
 
 void fabric_ask_cancel(struct fabric_ask *a) {

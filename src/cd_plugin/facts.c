@@ -28,7 +28,7 @@ static void unusable(struct facts *f, const char *reason, const char *message) {
         snprintf(f->message, sizeof f->message, "%s", message);
 }
 
-void facts_judge(const struct facts_input *in, struct facts *ret) {
+void facts_evaluate(const struct facts_input *in, struct facts *ret) {
         *ret = (struct facts){
                 .known = true,
                 .usable = true,
@@ -37,7 +37,7 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                 .channel_count = in->channel_count,
         };
         if (!in->nvml) {
-                ret->fabric = (struct fabric){ .kind = FABRIC_ERROR };
+                ret->fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_ERROR };
                 snprintf(ret->fabric.reason, sizeof ret->fabric.reason, "%s", in->nvml_error->msg);
                 unusable(ret,
                          in->nvml_error->kind == ERR_NOT_FOUND ? REASON_DRIVER_NOT_FOUND
@@ -46,7 +46,7 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                 return;
         }
         snprintf(ret->driver_version, sizeof ret->driver_version, "%s", in->nvml->driver_version);
-        fabric_from_facts(in->nvml, in->strict, &ret->fabric);
+        gpu_fabric_from_facts(in->nvml, in->strict, &ret->fabric);
         if (in->runs_imex && nvml_version_cmp(ret->driver_version, FACTS_MIN_DRIVER) < 0) {
                 char text[sizeof ret->message];
                 snprintf(text, sizeof text,
@@ -56,9 +56,9 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                 unusable(ret, REASON_DRIVER_TOO_OLD, text);
         } else if (!in->channel_major) {
                 unusable(ret, REASON_NO_IMEX_CHANNELS, in->major_error->msg);
-        } else if (ret->fabric.kind == FABRIC_REGISTERING) {
+        } else if (ret->fabric.kind == GPU_FABRIC_REGISTERING) {
                 unusable(ret, REASON_FABRIC_REGISTERING, ret->fabric.reason);
-        } else if (ret->fabric.kind == FABRIC_ERROR) {
+        } else if (ret->fabric.kind == GPU_FABRIC_ERROR) {
                 unusable(ret, REASON_FABRIC_ERROR, ret->fabric.reason);
         }
 }
@@ -89,10 +89,10 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
         return 0;
 }
 
-static void schedule(struct facts_sampler *s);
+static void facts_schedule(struct facts_sampler *s);
 
 /* Whether the callback is due; `message` may have numbers that change with every sample. */
-static bool same(const struct facts *a, const struct facts *b) {
+static bool facts_same(const struct facts *a, const struct facts *b) {
         return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) &&
                a->channel_major == b->channel_major && a->channel_count == b->channel_count &&
                a->fabric.kind == b->fabric.kind && streq(a->fabric.clique_id, b->fabric.clique_id) &&
@@ -110,7 +110,7 @@ static unsigned channel_count(const char *proc_driver) {
                        : count;
 }
 
-static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
+static void facts_update(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
         struct facts now;
         struct err major_error;
         struct facts_input in = { .nvml = nvml,
@@ -121,23 +121,23 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
                                   .runs_imex = s->o.runs_imex };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
                 in.channel_major = 0;
-        facts_judge(&in, &now);
-        bool news = !same(&now, &s->facts);
+        facts_evaluate(&in, &now);
+        bool news = !facts_same(&now, &s->facts);
         s->facts = now;
-        schedule(s);
+        facts_schedule(s);
         if (news)
                 s->o.changed(s->o.u);
 }
 
-static void answered(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
+static void facts_answered(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
         s->no_answers = 0;
         s->answered_ms = loop_now_ms(s->loop);
-        judge(s, nvml, error);
+        facts_update(s, nvml, error);
 }
 
 /* A process that hung or crashed is no information about the driver, nor is a folder that cannot be searched:
  * the known facts stay valid for a while. */
-static void no_answer(struct facts_sampler *s, const struct err *e) {
+static void facts_no_answer(struct facts_sampler *s, const struct err *e) {
         bool held =
                 s->facts.known && s->facts.usable &&
                 (s->no_answers < NO_ANSWERS_MAX - 1 || loop_now_ms(s->loop) < s->answered_ms + FACTS_HOLD_MS);
@@ -147,9 +147,9 @@ static void no_answer(struct facts_sampler *s, const struct err *e) {
                          kv_err(e));
         s->no_answers++;
         if (held)
-                schedule(s);
+                facts_schedule(s);
         else
-                judge(s, NULL, e);
+                facts_update(s, NULL, e);
 }
 
 /* Answers of NVML count, and so does the fact that it cannot be loaded. */
@@ -157,38 +157,38 @@ static bool is_answer(const struct err *e) {
         return e->code > 0 || e->code == NVML_CANNOT_LOAD;
 }
 
-static void on_answered(void *u, const struct str *json, const struct err *error) {
+static void facts_on_answered(void *u, const struct str *json, const struct err *error) {
         struct facts_sampler *s = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct nvml_facts facts;
         struct err e;
         if (!json && is_answer(error))
-                answered(s, NULL, error);
+                facts_answered(s, NULL, error);
         else if (!json)
-                no_answer(s, error);
+                facts_no_answer(s, error);
         else if (nvml_facts_decode(*json, a, &facts, &e) < 0)
-                no_answer(s, &e);
+                facts_no_answer(s, &e);
         else
-                answered(s, &facts, NULL);
+                facts_answered(s, &facts, NULL);
 }
 
-static void on_timer(void *u) {
+static void facts_on_timer(void *u) {
         struct facts_sampler *s = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(512);
         struct driver_file library;
         struct err e;
         if (driver_root_find_library(&s->o.root, "libnvidia-ml.so.1", a, &library, &e) < 0) {
                 if (e.kind == ERR_NOT_FOUND)
-                        answered(s, NULL, &e);
+                        facts_answered(s, NULL, &e);
                 else
-                        no_answer(s, &e);
+                        facts_no_answer(s, &e);
                 return;
         }
-        nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, on_answered, s);
+        nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, facts_on_answered, s);
 }
 
 /* The next sample, counted from the end of this one, so that there is a pause even if NVML is slow. */
-static void schedule(struct facts_sampler *s) {
+static void facts_schedule(struct facts_sampler *s) {
         bool fine = s->facts.usable && !s->no_answers;
         unsigned limit = s->waiting ? WAITING_MS : fine ? IDLE_MS : UNUSABLE_MS;
         if (s->waiting || !fine)
@@ -214,9 +214,9 @@ struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_opti
         s->nvml = nvml_client_new(loop);
         s->o = *o;
         s->interval_ms = FIRST_MS;
-        s->facts = (struct facts){ .reason = REASON_DRIVER_NOT_ASKED_YET,
+        s->facts = (struct facts){ .reason = REASON_DRIVER_NOT_QUERIED,
                                    .message = "the NVIDIA driver has not answered yet" };
-        loop_timer_init(&s->timer, loop, on_timer, s);
+        loop_timer_init(&s->timer, loop, facts_on_timer, s);
         loop_timer_start(&s->timer, 0);
         return s;
 }

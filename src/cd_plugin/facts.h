@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "nvidia/driver_root.h"
-#include "nvidia/fabric.h"
+#include "nvidia/gpu_fabric.h"
 #include "nvidia/proc_files.h"
 
 enum { FACTS_HOLD_MS = 300000 };
@@ -26,7 +26,7 @@ struct facts {
         const char *reason; /* for Events and metrics: "DriverNotFound", ...; "" when usable */
         char message[400];  /* for people */
         char driver_version[96];
-        struct fabric fabric;
+        struct gpu_fabric fabric;
         unsigned channel_major; /* 0: none */
         unsigned channel_count; /* ImexChannelCount of the driver, or the driver's default if it is not set */
 };
@@ -41,7 +41,7 @@ struct facts_input {
         bool strict;    /* gate CrashOnNVLinkFabricErrors */
         bool runs_imex; /* our daemon runs IMEX and lists nodes by name: needs a driver that resolves names */
 };
-void facts_judge(const struct facts_input *in, struct facts *ret);
+void facts_evaluate(const struct facts_input *in, struct facts *ret);
 #define FACTS_MIN_DRIVER "570.158.01"
 
 struct facts_sampler;

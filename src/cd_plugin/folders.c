@@ -6,7 +6,7 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/standing.h"
 #include "imex/imex_grants.h"
 #include "node/effects.h"
@@ -16,9 +16,9 @@ static bool is_domain(const char *uid) {
         return str_is_uuid(str_or(uid, "")) && !streq(uid, CD_DAEMON_DOMAIN);
 }
 
-void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *u) {
+void folders_each(const struct checkpoint_claim *entry, node_resource_fn *fn, void *u) {
         for (size_t i = 0; i < entry->n_devices; i++) {
-                if (device_is_daemon(&entry->devices[i]) && is_domain(entry->devices[i].domain))
+                if (cd_device_is_daemon(&entry->devices[i]) && is_domain(entry->devices[i].domain))
                         fn(u, entry->devices[i].domain);
         }
         if (entry->n_devices || entry->state != CHECKPOINT_STARTED)
@@ -58,8 +58,8 @@ char *folders_shared(const char *plugin_dir) {
 /* Our daemon has one claim for all folders. */
 static int look_for_daemon(void *u, int folder, const char *domain, struct err *e) {
         struct life *l = u;
-        l->maybe =
-                l->maybe || (str_is_uuid(domain) && readiness_inhabited(l->plugin_dir, domain, l->claim_uid));
+        l->maybe = l->maybe ||
+                   (str_is_uuid(domain) && readiness_has_daemon(l->plugin_dir, domain, l->claim_uid));
         return 0;
 }
 
@@ -70,11 +70,11 @@ bool folders_daemon_lives(const struct cd *cd, const char *claim_uid) {
         return (file_each(dir, look_for_daemon, &l, &e) < 0 && e.kind != ERR_NOT_FOUND) || l.maybe;
 }
 
-bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
+bool folders_may_collect(void *u, const struct checkpoint_claim *entry) {
         const struct cd *cd = u;
         _cleanup_(freep) char *claim = xasprintf("%s/%s", entry->ns, entry->name);
         bool lives = entry->state == CHECKPOINT_COMPLETED && entry->n_devices &&
-                     device_is_own_daemon(entry->devices) && folders_daemon_lives(cd, entry->uid);
+                     cd_device_is_own_daemon(entry->devices) && folders_daemon_lives(cd, entry->uid);
         if (lives)
                 log_warn("a claim no longer exists, but its IMEX daemon runs: it stays prepared until the "
                          "daemon ends",
@@ -83,10 +83,10 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
 }
 
 /* The daemon that runs IMEX for it may be about to return. */
-static bool has_channel(const struct cd *cd, const char *domain) {
+static bool folders_has_channel(const struct cd *cd, const char *domain) {
         char counts_on[37];
         CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, c, d) {
-                if (!device_is_daemon(d) &&
+                if (!cd_device_is_daemon(d) &&
                     (streq(d->domain, domain) ||
                      (standing_domain_of(cd, c, d, counts_on) && streq(counts_on, domain))))
                         return true;
@@ -117,8 +117,8 @@ static bool has_grant(const struct cd *cd, const char *domain) {
 static int sweep_one(void *u, int folder, const char *domain, struct err *e) {
         const struct cd *cd = u;
         struct err failed;
-        if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) || has_channel(cd, domain) ||
-            has_grant(cd, domain) || readiness_inhabited(cd->o.plugin_dir, domain, NULL))
+        if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) || folders_has_channel(cd, domain) ||
+            has_grant(cd, domain) || readiness_has_daemon(cd->o.plugin_dir, domain, NULL))
                 return 0;
         if (readiness_remove_dir(cd->o.plugin_dir, domain, &failed) < 0)
                 log_warn("cannot remove the folder of a former domain", kv_str("domain", domain),
@@ -126,7 +126,7 @@ static int sweep_one(void *u, int folder, const char *domain, struct err *e) {
         return 0;
 }
 
-void folders_sweep(void *u, const struct checkpoint *table) {
+void folders_remove_unused(void *u, const struct checkpoint *table) {
         const struct cd *cd = u;
         _cleanup_(freep) char *path = file_join(cd->o.plugin_dir, "domains");
         struct err e;

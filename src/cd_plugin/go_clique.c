@@ -20,45 +20,45 @@ struct go_clique {
         void *u;
 };
 
-static void keep(struct go_clique *g, struct arena *a, struct clique *object) {
+static void go_clique_keep(struct go_clique *g, struct arena *a, struct clique *object) {
         arena_free(g->arena);
         g->arena = a;
         g->object = object;
         *g->why = '\0';
 }
 
-static void fail(struct go_clique *g, const struct err *e) {
+static void go_clique_fail(struct go_clique *g, const struct err *e) {
         snprintf(g->why, sizeof g->why, "cannot read ComputeDomainClique '%s/%s': %s", g->ns,
                  buf_str(&g->name), e->msg);
 }
 
-static void take(struct go_clique *g, yyjson_val *obj) {
+static void go_clique_take(struct go_clique *g, yyjson_val *obj) {
         struct arena *a = arena_new(1024);
         struct clique *c = arena_alloc(a, sizeof *c);
         struct err e;
         if (jd_decode(clique_fields, obj, false, "", a, c, &e) == 0) {
-                keep(g, a, c);
+                go_clique_keep(g, a, c);
                 return;
         }
         arena_free(a);
-        fail(g, &e);
+        go_clique_fail(g, &e);
 }
 
-static void on_answer(void *u, yyjson_val *obj, const struct err *e) {
+static void go_clique_on_answer(void *u, yyjson_val *obj, const struct err *e) {
         struct go_clique *g = u;
         g->call = NULL;
         if (!e)
-                take(g, obj);
+                go_clique_take(g, obj);
         else if (e->kind == ERR_NOT_FOUND)
-                keep(g, NULL, NULL);
+                go_clique_keep(g, NULL, NULL);
         else
-                fail(g, e);
+                go_clique_fail(g, e);
         g->answered(g->u);
 }
 
-static void on_retry(void *u, const struct err *e) {
+static void go_clique_on_retry(void *u, const struct err *e) {
         struct go_clique *g = u;
-        fail(g, e);
+        go_clique_fail(g, e);
         g->answered(g->u);
 }
 
@@ -71,8 +71,8 @@ void go_clique_ask_again(struct go_clique *g) {
                                                                       .name = buf_str(&g->name),
                                                                       .attempts = UINT_MAX,
                                                                       .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
-                                                                      .done = on_answer,
-                                                                      .retry = on_retry,
+                                                                      .done = go_clique_on_answer,
+                                                                      .retry = go_clique_on_retry,
                                                                       .u = g });
 }
 

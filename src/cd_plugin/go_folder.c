@@ -27,7 +27,7 @@ int go_folder_fill(const char *dir, struct err *e) {
         return file_replace_volatile(path, text.p, text.n, 0644, e);
 }
 
-static void read_config(const char *path, char **ret, size_t *ret_n) {
+static void go_folder_read_config(const char *path, char **ret, size_t *ret_n) {
         _cleanup_(closep) int fd = -1;
         struct err e;
         if (file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
@@ -44,7 +44,7 @@ void go_folder_address(const char *dir, char ret[static GO_FOLDER_ADDRESS_SIZE])
         size_t n = 0;
         struct str rest, line;
         *ret = '\0';
-        read_config(path, &text, &n);
+        go_folder_read_config(path, &text, &n);
         rest = (struct str){ text, n };
         while (rest.n && str_next_line(&rest, &line))
                 if (line.n > key && memcmp(line.p, ADDRESS_KEY, key) == 0)

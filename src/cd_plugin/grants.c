@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/readiness.h"
 #include "imex/imex_grants.h"
 #include "node/effects.h"
@@ -60,7 +60,7 @@ static int remove_note(struct disk_task *t, struct err *e) {
         return imex_grants_remove(c->dir, c->claim, c->folder, e);
 }
 
-static void settle(struct grants *g);
+static void grants_settle(struct grants *g);
 
 /* Before the first grant. Without the lock, the daemon would assume that this process is dead. */
 static int take_lock(struct grants *g, struct err *e) {
@@ -68,7 +68,7 @@ static int take_lock(struct grants *g, struct err *e) {
         return g->lock >= 0 ? 0 : file_mkdirs(dir, 0755, e) < 0 ? -1 : imex_grants_lock(dir, &g->lock, e);
 }
 
-static void destroy(struct grants *g) {
+static void grants_destroy(struct grants *g) {
         if (g->lock >= 0)
                 close(g->lock);
         disk_free(g->disk);
@@ -99,23 +99,23 @@ static void take_result(struct grant_file *f) {
         snprintf(f->why, sizeof f->why, "%s", t->e.msg);
 }
 
-static void on_disk(void *u) {
+static void grants_on_disk(void *u) {
         struct grants *g = u;
         struct grant_file *f;
         if (g->freed) {
-                destroy(g);
+                grants_destroy(g);
                 return;
         }
         LIST_FOREACH (f, &g->files, link) {
                 take_result(f);
         }
         disk_clear(g->disk);
-        settle(g);
+        grants_settle(g);
         g->settled(g->u);
 }
 
 /* Failed writes are retried on the next request. */
-static void settle(struct grants *g) {
+static void grants_settle(struct grants *g) {
         struct grant_file *f, *next;
         struct err e;
         bool any = false;
@@ -142,12 +142,12 @@ static void settle(struct grants *g) {
                 any = true;
         }
         if (any)
-                disk_run(g->disk, on_disk, g);
+                disk_run(g->disk, grants_on_disk, g);
 }
 
 /* ---- the desired files ---- */
 
-static struct grant_file *find(const struct grants *g, const char *domain, const char *claim) {
+static struct grant_file *grants_find(const struct grants *g, const char *domain, const char *claim) {
         struct grant_file *f;
         LIST_FOREACH (f, &g->files, link) {
                 if (streq(f->claim, claim) && streq(f->domain, domain))
@@ -156,8 +156,8 @@ static struct grant_file *find(const struct grants *g, const char *domain, const
         return NULL;
 }
 
-static struct grant_file *add(struct grants *g, const char *domain, const char *claim) {
-        struct grant_file *f = find(g, domain, claim);
+static struct grant_file *grants_add(struct grants *g, const char *domain, const char *claim) {
+        struct grant_file *f = grants_find(g, domain, claim);
         if (f)
                 return f;
         f = xnew(struct grant_file);
@@ -168,7 +168,7 @@ static struct grant_file *add(struct grants *g, const char *domain, const char *
 }
 
 static void want(struct grants *g, const char *domain, const char *claim, enum note note) {
-        struct grant_file *f = add(g, domain, claim);
+        struct grant_file *f = grants_add(g, domain, claim);
         f->wanted = note;
         f->why[0] = '\0';
 }
@@ -176,10 +176,10 @@ static void want(struct grants *g, const char *domain, const char *claim, enum n
 void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid,
                 enum imex_grant_state state) {
         want(g, domain_uid, claim_uid, state == IMEX_GRANT_GRANTING ? NOTE_GRANTING : NOTE_WAITING);
-        settle(g);
+        grants_settle(g);
 }
 
-static enum grant_state state_of(const struct grant_file *f) {
+static enum grant_state grants_state_of(const struct grant_file *f) {
         if (f->why[0])
                 return GRANT_FAILED;
         if (f->wanted != f->there || f->task)
@@ -189,9 +189,9 @@ static enum grant_state state_of(const struct grant_file *f) {
 
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why) {
-        const struct grant_file *f = find(g, domain_uid, claim_uid);
+        const struct grant_file *f = grants_find(g, domain_uid, claim_uid);
         *ret_why = f ? f->why : "";
-        return f && f->wanted ? state_of(f) : GRANT_ABSENT;
+        return f && f->wanted ? grants_state_of(f) : GRANT_ABSENT;
 }
 
 static bool is_prepared(const struct grants *g, const struct grant_file *f) {
@@ -205,7 +205,7 @@ void grants_wait(struct grants *g, const char *claim_uid) {
                 if (f->wanted == NOTE_GRANTING && streq(f->claim, claim_uid) && !is_prepared(g, f))
                         f->wanted = NOTE_WAITING;
         }
-        settle(g);
+        grants_settle(g);
 }
 
 void grants_renew(struct grants *g) {
@@ -217,17 +217,17 @@ void grants_renew(struct grants *g) {
                 f->again = f->task;
                 f->why[0] = '\0';
         }
-        settle(g);
+        grants_settle(g);
 }
 
 enum grant_state grants_renewed(const struct grants *g, const char **ret_why) {
         const struct grant_file *f;
         enum grant_state ret = GRANT_GRANTING;
         LIST_FOREACH (f, &g->files, link) {
-                if (!is_prepared(g, f) || state_of(f) == GRANT_GRANTING)
+                if (!is_prepared(g, f) || grants_state_of(f) == GRANT_GRANTING)
                         continue;
                 *ret_why = f->why;
-                ret = state_of(f) == GRANT_FAILED ? GRANT_FAILED : GRANT_PENDING;
+                ret = grants_state_of(f) == GRANT_FAILED ? GRANT_FAILED : GRANT_PENDING;
                 if (ret == GRANT_FAILED)
                         break;
         }
@@ -243,7 +243,7 @@ struct found_domain {
 
 static int add_found_grant(void *u, int folder, const char *name, struct err *e) {
         const struct found_domain *l = u;
-        add(l->g, l->domain, name)->there = NOTE_UNKNOWN;
+        grants_add(l->g, l->domain, name)->there = NOTE_UNKNOWN;
         return 0;
 }
 
@@ -289,11 +289,11 @@ void grants_follow(struct grants *g) {
         }
         CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, entry, d) {
                 char domain[37];
-                if (g->domain_of && !device_is_daemon(d) && str_is_uuid(entry->uid) &&
+                if (g->domain_of && !cd_device_is_daemon(d) && str_is_uuid(entry->uid) &&
                     g->domain_of(g->u, entry, d, domain))
                         want(g, domain, entry->uid, NOTE_GRANTING);
         }
-        settle(g);
+        grants_settle(g);
 }
 
 const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a) {
@@ -342,5 +342,5 @@ void grants_free(struct grants *g) {
                 return;
         g->freed = true;
         if (!disk_running(g->disk))
-                destroy(g);
+                grants_destroy(g);
 }

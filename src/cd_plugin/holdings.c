@@ -7,7 +7,7 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/rebuild.h"
 #include "cdi/cdi.h"
 
@@ -26,7 +26,7 @@ struct holdings {
         bool reported;
         /* As of the last complete table, in a separate arena: during a batch the table is not complete. */
         struct arena *a; /* NULL: there was no such table yet */
-        struct holding *held;
+        struct held_channel *held;
         size_t n_held;
         /* NULL: not known yet */
         char *clique, *fabric_uid, *imex, *withheld;
@@ -35,12 +35,12 @@ struct holdings {
 
 /* ---- the report ---- */
 
-static int by_id(const void *a, const void *b) {
-        const struct report_hold *x = a, *y = b;
+static int holdings_by_id(const void *a, const void *b) {
+        const struct channel_report_hold *x = a, *y = b;
         return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : strcmp(x->owner, y->owner);
 }
 
-static struct report_fabric *fabric_of(struct channel_report *r, const char *clique) {
+static struct channel_report_fabric *holdings_fabric_of(struct channel_report *r, const char *clique) {
         for (size_t i = 0; i < r->n_fabrics; i++) {
                 if (streq(r->fabrics[i].clique_id, clique))
                         return &r->fabrics[i];
@@ -48,30 +48,30 @@ static struct report_fabric *fabric_of(struct channel_report *r, const char *cli
         return NULL;
 }
 
-static struct report_fabric *add_fabric(struct channel_report *r, const char *clique, size_t most,
-                                        struct arena *a) {
-        struct report_fabric *f = &r->fabrics[r->n_fabrics++];
-        *f = (struct report_fabric){ .clique_id = arena_strdup(a, clique),
-                                     .uid = "",
-                                     .count = -1,
-                                     .held = arena_alloc(a, (most + 1) * sizeof *f->held) };
+static struct channel_report_fabric *add_fabric(struct channel_report *r, const char *clique, size_t most,
+                                                struct arena *a) {
+        struct channel_report_fabric *f = &r->fabrics[r->n_fabrics++];
+        *f = (struct channel_report_fabric){ .clique_id = arena_strdup(a, clique),
+                                             .uid = "",
+                                             .count = -1,
+                                             .held = arena_alloc(a, (most + 1) * sizeof *f->held) };
         return f;
 }
 
 /* Several claims of a ComputeDomain hold its single channel. */
-static void hold(struct report_fabric *f, int64_t id, const char *owner, struct arena *a) {
+static void holdings_hold(struct channel_report_fabric *f, int64_t id, const char *owner, struct arena *a) {
         for (size_t i = 0; i < f->n_held; i++) {
                 if (f->held[i].id == id && streq(f->held[i].owner, owner))
                         return;
         }
-        f->held[f->n_held++] = (struct report_hold){ id, arena_strdup(a, owner) };
+        f->held[f->n_held++] = (struct channel_report_hold){ id, arena_strdup(a, owner) };
 }
 
-bool holdings_report(const struct holding *held, size_t n, const struct holdings_place *place,
+bool holdings_report(const struct held_channel *held, size_t n, const struct holdings_node *place,
                      struct arena *a, struct channel_report *ret) {
         *ret = (struct channel_report){ .fabrics = arena_alloc(a, (n + 2) * sizeof *ret->fabrics) };
         if (*place->clique) {
-                struct report_fabric *own = add_fabric(ret, place->clique, n, a);
+                struct channel_report_fabric *own = add_fabric(ret, place->clique, n, a);
                 own->uid = arena_strdup(a, place->fabric_uid);
                 own->count = place->channel_count;
                 own->imex = place->imex ? arena_strdup(a, place->imex) : NULL;
@@ -81,33 +81,34 @@ bool holdings_report(const struct holding *held, size_t n, const struct holdings
                 const char *clique = str_or(held[i].clique, place->clique);
                 if (!*clique)
                         return false;
-                struct report_fabric *f = fabric_of(ret, clique);
-                hold(f ? f : add_fabric(ret, clique, n, a), held[i].id, held[i].owner, a);
+                struct channel_report_fabric *f = holdings_fabric_of(ret, clique);
+                holdings_hold(f ? f : add_fabric(ret, clique, n, a), held[i].id, held[i].owner, a);
         }
         for (size_t i = 0; i < ret->n_fabrics; i++)
-                qsort(ret->fabrics[i].held, ret->fabrics[i].n_held, sizeof *ret->fabrics[i].held, by_id);
+                qsort(ret->fabrics[i].held, ret->fabrics[i].n_held, sizeof *ret->fabrics[i].held,
+                      holdings_by_id);
         return true;
 }
 
 /* ---- the partitions of the claims' channels ---- */
 
-static void drop(struct holdings *h, struct known *k) {
+static void holdings_drop(struct holdings *h, struct known *k) {
         HASH_DEL(h->known, k);
         free(k->uid);
         free(k->clique);
         free(k);
 }
 
-static struct known *find(const struct holdings *h, const char *uid) {
+static struct known *holdings_find(const struct holdings *h, const char *uid) {
         struct known *k = NULL;
         HASH_FIND_STR(h->known, uid, k);
         return k;
 }
 
-static struct known *put(struct holdings *h, const char *uid, const char *clique) {
-        struct known *k = find(h, uid);
+static struct known *holdings_put(struct holdings *h, const char *uid, const char *clique) {
+        struct known *k = holdings_find(h, uid);
         if (k)
-                drop(h, k);
+                holdings_drop(h, k);
         k = xnew(struct known);
         k->uid = xstrdup(uid);
         k->clique = clique ? xstrdup(clique) : NULL;
@@ -116,7 +117,7 @@ static struct known *put(struct holdings *h, const char *uid, const char *clique
 }
 
 void holdings_note(struct holdings *h, const char *claim_uid, const char *clique) {
-        (void)put(h, claim_uid, clique);
+        (void)holdings_put(h, claim_uid, clique);
 }
 
 static struct known *look_up(struct holdings *h, const char *uid) {
@@ -130,13 +131,13 @@ static struct known *look_up(struct holdings *h, const char *uid) {
                          kv_str("claim_uid", uid), kv_err(&e));
         else
                 clique = rebuild_clique(text, a);
-        struct known *k = put(h, uid, clique);
+        struct known *k = holdings_put(h, uid, clique);
         arena_free(a);
         return k;
 }
 
 const char *holdings_clique(struct holdings *h, const char *claim_uid) {
-        const struct known *k = find(h, claim_uid);
+        const struct known *k = holdings_find(h, claim_uid);
         return (k ? k : look_up(h, claim_uid))->clique;
 }
 
@@ -153,11 +154,11 @@ static void list_held(struct holdings *h, const struct checkpoint *table) {
         CHECKPOINT_EACH_DEVICE (table, c, d) {
                 const char *clique;
                 /* Channel 0 is never assigned, so it was granted with isolation by domain. */
-                if (device_is_daemon(d) || d->id < 1 || !str_is_uuid(str_or(d->domain, "")))
+                if (cd_device_is_daemon(d) || d->id < 1 || !str_is_uuid(str_or(d->domain, "")))
                         continue;
                 clique = holdings_clique(h, c->uid);
-                h->held[h->n_held++] = (struct holding){ clique ? arena_strdup(h->a, clique) : NULL, d->id,
-                                                         arena_strdup(h->a, d->domain) };
+                h->held[h->n_held++] = (struct held_channel){ clique ? arena_strdup(h->a, clique) : NULL,
+                                                              d->id, arena_strdup(h->a, d->domain) };
         }
 }
 
@@ -166,8 +167,8 @@ static void write_report(struct holdings *h) {
         if (!h->a || !h->clique)
                 return;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        const struct holdings_place place = { h->clique, h->fabric_uid, h->channel_count, h->imex,
-                                              h->withheld };
+        const struct holdings_node place = { h->clique, h->fabric_uid, h->channel_count, h->imex,
+                                             h->withheld };
         if (!holdings_report(h->held, h->n_held, &place, a, &report))
                 return;
         _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX_BYTES);
@@ -183,13 +184,13 @@ void holdings_follow(struct holdings *h, const struct checkpoint *table) {
                 k->seen = checkpoint_find(table, k->uid);
         HASH_ITER (hh, h->known, k, tmp) {
                 if (!k->seen)
-                        drop(h, k);
+                        holdings_drop(h, k);
         }
         list_held(h, table);
         write_report(h);
 }
 
-static bool keep(char **at, const char *now) {
+static bool holdings_keep(char **at, const char *now) {
         if (now ? streq(*at, now) : !*at)
                 return false;
         free(*at);
@@ -197,12 +198,12 @@ static bool keep(char **at, const char *now) {
         return true;
 }
 
-void holdings_place(struct holdings *h, const struct holdings_place *p) {
+void holdings_node(struct holdings *h, const struct holdings_node *p) {
         bool news = h->channel_count != p->channel_count;
-        news |= keep(&h->clique, p->clique);
-        news |= keep(&h->fabric_uid, p->fabric_uid);
-        news |= keep(&h->imex, p->imex);
-        news |= keep(&h->withheld, p->withheld);
+        news |= holdings_keep(&h->clique, p->clique);
+        news |= holdings_keep(&h->fabric_uid, p->fabric_uid);
+        news |= holdings_keep(&h->imex, p->imex);
+        news |= holdings_keep(&h->withheld, p->withheld);
         h->channel_count = p->channel_count;
         if (news)
                 write_report(h);
@@ -219,7 +220,7 @@ void holdings_free(struct holdings *h) {
         if (!h)
                 return;
         HASH_ITER (hh, h->known, k, tmp) {
-                drop(h, k);
+                holdings_drop(h, k);
         }
         free(h->clique);
         free(h->fabric_uid);

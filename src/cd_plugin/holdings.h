@@ -30,20 +30,20 @@ const char *holdings_clique(struct holdings *h, const char *claim_uid);
 
 /* The table has changed. */
 void holdings_follow(struct holdings *h, const struct checkpoint *table);
-struct holdings_place {
+struct holdings_node {
         const char *clique;          /* the node's clique ID; "": none, or not known yet */
         const char *fabric_uid;      /* of its fabric object; "": none, or not seen yet */
         unsigned channel_count;      /* of its driver */
         const char *imex, *withheld; /* as in the report; NULL: not reported */
 };
-void holdings_place(struct holdings *h, const struct holdings_place *place);
+void holdings_node(struct holdings *h, const struct holdings_node *place);
 
 /* Pure, for tests: the report, with all memory in the arena. False: it cannot be made, because the partition
  * of a held channel is not known. */
-struct holding {
+struct held_channel {
         const char *clique; /* NULL: unknown */
         int64_t id;
         const char *owner;
 };
-bool holdings_report(const struct holding *held, size_t n, const struct holdings_place *place,
+bool holdings_report(const struct held_channel *held, size_t n, const struct holdings_node *place,
                      struct arena *a, struct channel_report *ret);

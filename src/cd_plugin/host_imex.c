@@ -106,7 +106,7 @@ static const char *out_of_reach(const struct host_imex *h) {
         path = see(h->place.chroot, h->place.config);
         return file_read(path, CONFIG_MAX, &text, &n, &e) < 0
                        ? NULL
-                       : imex_command_out_of_reach((struct str){ text, n });
+                       : imex_command_unreachable((struct str){ text, n });
 }
 
 static enum host_imex_own judge_own(const struct host_imex *h, const char *word, bool unreached) {
@@ -119,7 +119,7 @@ static enum host_imex_own judge_own(const struct host_imex *h, const char *word,
         return h->own == HOST_IMEX_NOT_ASKED ? HOST_IMEX_NOT_KNOWN : h->own;
 }
 
-static void answer(struct host_imex *h, const char *word, const char *why) {
+static void host_imex_answer(struct host_imex *h, const char *word, const char *why) {
         bool silent = !*word || streq(word, IMEX_STATE_UNAVAILABLE);
         const char *unreached = silent ? out_of_reach(h) : NULL;
         h->own = judge_own(h, word, unreached);
@@ -132,12 +132,12 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
         } else if (!streq(word, IMEX_STATE_READY) || !h->domain_due) {
                 /* Without the domain's answer there is no state: nvidia-imex that is READY in a domain that
                  * is not would first be reported as UP. */
-                host_status_judge(word, why, &h->domain, &h->status);
+                host_status_evaluate(word, why, &h->domain, &h->status);
         }
         h->o.answered(h->o.u);
 }
 
-static void on_status(void *u, const char *word, const char *why) {
+static void host_imex_on_status(void *u, const char *word, const char *why) {
         struct host_imex *h = u;
         h->unanswered = *word ? 0 : h->unanswered + 1;
         if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_IMEX_UNKNOWN) {
@@ -151,10 +151,10 @@ static void on_status(void *u, const char *word, const char *why) {
         }
         if (!h->waiting && !h->settling)
                 imex_probe_slow_down(h->probe);
-        answer(h, word, why);
+        host_imex_answer(h, word, why);
 }
 
-static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
+static void host_imex_on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct host_imex *h = u;
         char word[sizeof h->word];
         bool again = !d && !h->domain_failed;
@@ -171,7 +171,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
                 snprintf(h->domain.reason, sizeof h->domain.reason, "%s", why);
         memcpy(word, h->word, sizeof word);
         if (*word)
-                answer(h, word, "");
+                host_imex_answer(h, word, "");
 }
 
 static void drop_probe(struct host_imex *h) {
@@ -196,8 +196,8 @@ static void ask_at(struct host_imex *h, struct place *p) {
                                                    .slow_ms = SLOW_MS,
                                                    .idle_ms = h->o.interval_ms,
                                                    .timeout_ms = TIMEOUT_MS,
-                                                   .status = on_status,
-                                                   .domain = on_domain,
+                                                   .status = host_imex_on_status,
+                                                   .domain = host_imex_on_domain,
                                                    .u = h,
                                            });
         if (h->o.domain && !p->config)

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-static int make(int folder, const char *dir, const struct cdi_node *node, struct err *e) {
+static int host_nodes_make_one(int folder, const char *dir, const struct cdi_node *node, struct err *e) {
         const char *name = strrchr(node->path, '/') + 1;
         dev_t numbers = makedev(node->major, node->minor);
         struct stat st;
@@ -35,7 +35,7 @@ int host_nodes_make(const char *dir, const struct cdi_edits *channels, struct er
         if (folder < 0)
                 return err_errno(e, errno, "folder '%s'", dir);
         for (size_t i = 0; i < channels->n_nodes; i++) {
-                if (make(folder, dir, &channels->nodes[i], e) < 0)
+                if (host_nodes_make_one(folder, dir, &channels->nodes[i], e) < 0)
                         return -1;
         }
         return 0;

@@ -60,24 +60,24 @@ static void report_conflict(struct host_report *r, const struct event_about *nod
         bool gone = streq(s->word, IMEX_STATE_UNAVAILABLE) || (!*s->word && s->state == HOST_IMEX_UNKNOWN),
              runs = *s->word && !gone;
         if (runs && !r->in_the_way)
-                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_IN_THE_WAY,
+                event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_CONFLICT,
                              "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, "
                              "so that ComputeDomains cannot run theirs here: stop and disable "
                              "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true",
                              s->word);
         else if (gone && r->in_the_way)
-                event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_GONE,
+                event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_STOPPED,
                              "nvidia-imex no longer runs on this host");
         r->in_the_way = runs || (r->in_the_way && !gone);
 }
 
-void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
+void host_report_update(struct host_report *r, const struct host_imex_status *s) {
         struct event_about node = { "v1", "Node", NULL, r->o.node, r->o.node };
         if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
                 return; /* the state is not known yet */
         bool state = !r->any || s->state != r->reported.state;
         bool reason = !r->any || !streq(s->reason, r->reported.reason);
-        plugin_metrics_host(r->o.metrics, s);
+        cd_metrics_host(r->o.metrics, s);
         if (state || reason)
                 log_info("the host's nvidia-imex", kv_str("state", host_imex_state_names[s->state]),
                          kv_str("status", s->word), kv_str("domain", s->domain), kv_int("nodes", s->nodes),

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cd_plugin/host_imex.h"
-#include "cd_plugin/metrics.h"
+#include "cd_plugin/cd_metrics.h"
 #include "cd_plugin/own_pod.h"
 #include "kube/event_recorder.h"
 #include "model/mode.h"
@@ -14,7 +14,7 @@ struct host_report;
 
 struct host_report_options { /* the strings are borrowed until host_report_free() */
         struct event_recorder *events;
-        struct plugin_metrics *metrics;
+        struct cd_metrics *metrics;
         const struct imex_mode *mode;
         const char *node;
         struct own_pod *own_pod; /* borrowed, too; NULL: nothing is annotated */
@@ -22,4 +22,4 @@ struct host_report_options { /* the strings are borrowed until host_report_free(
 
 struct host_report *host_report_new(const struct host_report_options *o);
 void host_report_free(struct host_report *r);
-void host_report_tell(struct host_report *r, const struct host_imex_status *s);
+void host_report_update(struct host_report *r, const struct host_imex_status *s);

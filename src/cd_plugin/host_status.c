@@ -57,8 +57,8 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
                 describe_domain(d, ret, ret->reason, sizeof ret->reason);
 }
 
-void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain,
-                       struct host_imex_status *ret) {
+void host_status_evaluate(const char *word, const char *why, const struct host_imex_status *domain,
+                          struct host_imex_status *ret) {
         bool unasked = !*domain->domain && *domain->reason;
         *ret = *domain;
         ret->state = streq(domain->domain, HOST_DOWN)       ? HOST_IMEX_DOWN

@@ -26,5 +26,5 @@ struct host_imex_status {
 void host_status_summarize(const struct imex_ctl_domain *d, const char *node, struct host_imex_status *ret);
 /* `why` is the reason when there is no word. `domain` is a summary; or zeroed except `reason` when the state
  * of the domain could not be read; or all zero when it is not queried. */
-void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain,
-                       struct host_imex_status *ret);
+void host_status_evaluate(const char *word, const char *why, const struct host_imex_status *domain,
+                          struct host_imex_status *ret);

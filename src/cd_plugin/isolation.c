@@ -30,24 +30,24 @@ static const char *imex_version(const struct isolation *i) {
         return i->o.standing ? i->standing.version : i->o.host ? host_imex_get(i->o.host)->version : "";
 }
 
-static void place(struct isolation *i) {
+static void isolation_place(struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
         const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
         const char *imex = imex_version(i);
         /* Without a driver, the node's next clique ID is not known. */
         if (f->known && f->usable)
-                holdings_place(i->holdings, &(struct holdings_place){
-                                                    .clique = f->fabric.clique_id,
-                                                    .fabric_uid = fabric ? fabric->o.meta.uid : "",
-                                                    .channel_count = f->channel_count,
-                                                    .imex = channel_report_is_word(imex) ? imex : NULL,
-                                                    .withheld = i->withheld,
-                                            });
+                holdings_node(i->holdings, &(struct holdings_node){
+                                                   .clique = f->fabric.clique_id,
+                                                   .fabric_uid = fabric ? fabric->o.meta.uid : "",
+                                                   .channel_count = f->channel_count,
+                                                   .imex = channel_report_is_token(imex) ? imex : NULL,
+                                                   .withheld = i->withheld,
+                                           });
 }
 
-static void on_fabric(void *u) {
+static void isolation_on_fabric(void *u) {
         struct isolation *i = u;
-        place(i);
+        isolation_place(i);
         i->o.changed(i->o.u);
 }
 
@@ -64,7 +64,7 @@ void isolation_facts(struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
         if (f->known && f->usable)
                 fabric_watch_follow(i->fabric, f->fabric.clique_id);
-        place(i);
+        isolation_place(i);
 }
 
 struct fabric_watch *isolation_fabric(const struct isolation *i) {
@@ -77,11 +77,11 @@ struct holdings *isolation_holdings(const struct isolation *i) {
 
 /* ---- the container toolkit ---- */
 
-static void report_toolkit(struct isolation *i) {
+static void isolation_gpu_report_toolkit(struct isolation *i) {
         const struct event_about node = { "v1", "Node", NULL, i->o.node, i->o.node };
         const char *why;
         enum toolkit_answer answer = toolkit_watch_get(i->toolkit, &why);
-        plugin_metrics_toolkit(i->o.metrics, answer);
+        cd_metrics_toolkit(i->o.metrics, answer);
         if (i->any_reported && answer == i->reported)
                 return;
         log_info("how the container toolkit handles requests for IMEX channels",
@@ -103,9 +103,9 @@ static void report_toolkit(struct isolation *i) {
         i->any_reported = true;
 }
 
-static void on_toolkit(void *u) {
+static void isolation_on_toolkit(void *u) {
         struct isolation *i = u;
-        report_toolkit(i);
+        isolation_gpu_report_toolkit(i);
         i->o.changed(i->o.u);
 }
 
@@ -141,9 +141,9 @@ static void look_at_standing(struct isolation *i, struct withhold_input *in, uin
         in->of_daemon = true;
         in->imex_why = i->standing.why;
         in->terminating = i->standing.terminating;
-        in->apart = i->standing.state == STANDING_APART;
-        in->no_place = may_prepare_no_place(fabric_watch_get(i->fabric), i->o.node);
-        if (in->apart)
+        in->not_joined = i->standing.state == STANDING_NOT_JOINED;
+        in->no_index = may_prepare_no_index(fabric_watch_get(i->fabric), i->o.node);
+        if (in->not_joined)
                 i->down = (struct withhold_steady){ .true_ms = WITHHOLD_DOWN_MS };
         else
                 in->imex_down = steady(i, &i->down, i->standing.state == STANDING_NOT_READY, due);
@@ -180,7 +180,7 @@ static void look_at_others(struct isolation *i, const struct facts *f, struct wi
                         steady(i, &i->versions_differ, !streq(in->fabric_imex, in->imex_version), due);
 }
 
-bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret) {
+bool isolation_evaluate(struct isolation *i, const struct facts *f, struct offering *ret) {
         struct withhold_input in = { .facts = f, .own_channels = i };
         uint64_t due;
         if (i && f->usable && i->o.standing)
@@ -197,10 +197,10 @@ bool isolation_judge(struct isolation *i, const struct facts *f, struct offering
                 look_at_others(i, f, &in, &due);
                 loop_timer_at(&i->due, due);
         }
-        withhold_judge(&in, ret);
+        withhold_evaluate(&in, ret);
         if (i) {
                 i->withheld = *ret->reason ? ret->reason : NULL;
-                place(i);
+                isolation_place(i);
         }
         return true;
 }
@@ -212,14 +212,15 @@ struct isolation *isolation_new(const struct isolation_options *o) {
         i->down.true_ms = WITHHOLD_DOWN_MS;
         i->born_ms = loop_now_ms(o->loop);
         loop_timer_init(&i->due, o->loop, on_due, i);
-        i->fabric = fabric_watch_new(o->kube, on_fabric, i);
+        i->fabric = fabric_watch_new(o->kube, isolation_on_fabric, i);
         i->holdings = holdings_new(&(struct holdings_options){
                 .own_pod = o->own_pod, .cdi_root = o->cdi_root, .cdi_kind = CD_CDI_KIND_CLAIM });
-        i->toolkit = toolkit_watch_new(
-                o->loop,
-                &(struct toolkit_watch_options){
-                        .roots = roots, .n_roots = *o->host_root ? 2 : 1, .changed = on_toolkit, .u = i });
-        report_toolkit(i);
+        i->toolkit =
+                toolkit_watch_new(o->loop, &(struct toolkit_watch_options){ .roots = roots,
+                                                                            .n_roots = *o->host_root ? 2 : 1,
+                                                                            .changed = isolation_on_toolkit,
+                                                                            .u = i });
+        isolation_gpu_report_toolkit(i);
         return i;
 }
 

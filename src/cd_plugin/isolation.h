@@ -6,7 +6,7 @@
 #include "cd_plugin/fabric_watch.h"
 #include "cd_plugin/holdings.h"
 #include "cd_plugin/host_imex.h"
-#include "cd_plugin/metrics.h"
+#include "cd_plugin/cd_metrics.h"
 #include "cd_plugin/standing.h"
 #include "cd_plugin/toolkit_watch.h"
 #include "cd_plugin/withhold.h"
@@ -18,7 +18,7 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         uv_loop_t *loop;
         struct kube_client *kube;
         struct event_recorder *events;
-        struct plugin_metrics *metrics;
+        struct cd_metrics *metrics;
         const char *node;
         struct own_pod *own_pod; /* borrowed, too */
         const char *cdi_root;
@@ -46,4 +46,4 @@ void isolation_facts(struct isolation *i);
 /* Whether the devices are offered; `i` NULL: by the facts alone. False: IMEX or the fabric object is still
  * being queried, for a few seconds at most. Until then the devices that an earlier process published stay: a
  * restart must not briefly offer devices that were withheld. */
-bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret);
+bool isolation_evaluate(struct isolation *i, const struct facts *f, struct offering *ret);

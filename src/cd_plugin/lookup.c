@@ -5,7 +5,7 @@
 
 #include "api/names.h"
 #include "api/resources.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/json.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
@@ -37,7 +37,7 @@ const struct lookup_domain *lookup_find(const struct lookup_list *l, const char 
         return d;
 }
 
-static void finish(struct lookup *l, const struct err *e) {
+static void lookup_finish(struct lookup *l, const struct err *e) {
         lookup_done_fn *fn = l->fn;
         void *u = l->u;
         struct lookup_list *list = l->list;
@@ -50,7 +50,7 @@ static void finish(struct lookup *l, const struct err *e) {
         fn(u, list, e);
 }
 
-static void add(struct lookup *l, yyjson_val *item) {
+static void lookup_add(struct lookup *l, yyjson_val *item) {
         struct kube_meta meta = { 0 };
         struct err e;
         yyjson_val *m = yyjson_obj_get(item, "metadata");
@@ -71,7 +71,7 @@ static void add(struct lookup *l, yyjson_val *item) {
         l->list->n++;
 }
 
-static void on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
+static void lookup_on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
         struct lookup *l = u;
         struct err many;
         yyjson_val *items = yyjson_obj_get(page, "items"), *item;
@@ -82,16 +82,16 @@ static void on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
                 e = &many;
         }
         if (e) {
-                finish(l, e);
+                lookup_finish(l, e);
                 return;
         }
         yyjson_arr_foreach (items, i, max, item)
-                add(l, item);
+                lookup_add(l, item);
         if (last)
-                finish(l, NULL);
+                lookup_finish(l, NULL);
 }
 
-static void on_retry(void *u, const struct err *e) {
+static void lookup_on_retry(void *u, const struct err *e) {
         struct lookup *l = u;
         l->retry(l->u, e);
 }
@@ -111,8 +111,8 @@ static void on_one(void *u, yyjson_val *obj, const struct err *e) {
         struct lookup *l = u;
         l->call = NULL;
         if (!e)
-                add(l, obj);
-        finish(l, e && e->kind != ERR_NOT_FOUND ? e : NULL);
+                lookup_add(l, obj);
+        lookup_finish(l, e && e->kind != ERR_NOT_FOUND ? e : NULL);
 }
 
 struct lookup *lookup_get(struct kube_client *c, const char *ns, const char *name, lookup_done_fn *fn,
@@ -126,7 +126,7 @@ struct lookup *lookup_get(struct kube_client *c, const char *ns, const char *nam
                                                         .attempts = UINT_MAX,
                                                         .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
                                                         .done = on_one,
-                                                        .retry = on_retry,
+                                                        .retry = lookup_on_retry,
                                                         .u = l });
         return l;
 }
@@ -140,8 +140,8 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
                                              .metadata_only = true,
                                              .attempts = UINT_MAX,
                                              .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
-                                             .page = on_page,
-                                             .retry = on_retry,
+                                             .page = lookup_on_page,
+                                             .retry = lookup_on_retry,
                                              .u = l,
                                      });
         kube_pages_start(l->pages, !fresh);
@@ -181,18 +181,18 @@ struct seen_domain {
 static const struct jd_field seen_fields[] = { JD_OBJ(struct seen_domain, "metadata", o.meta, kube_f_meta),
                                                JD_END };
 
-static const char *by_uid(const struct kube_object *o) {
+static const char *lookup_by_uid(const struct kube_object *o) {
         return o->meta.uid;
 }
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void lookup_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct lookup_watch *w = u;
         /* A new domain does not change the state of a waiting Prepare. */
         if (old && (!now || (now->meta.deleted && !old->meta.deleted)))
                 w->all->changed(w->all->u);
 }
 
-static void on_synced(void *u) {
+static void lookup_on_synced(void *u) {
         struct lookup_watch *w = u;
         w->all->changed(w->all->u);
 }
@@ -230,9 +230,9 @@ struct lookup_watch *lookup_watch_get(struct lookup_watches *all, const char *ns
                                                              .fields = seen_fields,
                                                              .size = sizeof(struct seen_domain),
                                                              .metadata_only = true,
-                                                             .index = { by_uid },
-                                                             .changed = on_changed,
-                                                             .synced = on_synced,
+                                                             .index = { lookup_by_uid },
+                                                             .changed = lookup_on_changed,
+                                                             .synced = lookup_on_synced,
                                                              .u = w,
                                                      });
         return w;

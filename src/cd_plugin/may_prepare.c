@@ -41,7 +41,7 @@ static const char *rack_of(const struct prepare_question *q) {
 bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *msg, size_t n) {
         const struct answer a = { q, msg, n };
         const struct fabric_channel *c = q->fabric ? fabric_channel_of(q->fabric, q->domain_uid) : NULL;
-        const char *why = standstill(q->fabric, FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED);
+        const char *why = standstill(q->fabric, FABRIC_CHANNELS_INCOMPLETE, FABRIC_CHANNELS_EXHAUSTED);
         if (!c)
                 return no(&a, "no channel has been assigned to ComputeDomain '%s/%s' on %s yet%s%s",
                           q->domain_ns, q->domain_name, rack_of(q), why ? ": " : "",
@@ -54,7 +54,7 @@ bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *m
                         "the channel of ComputeDomain '%s/%s' on %s is being reclaimed because no claim used "
                         "it; it is kept as soon as the controller has seen this claim",
                         q->domain_ns, q->domain_name, rack_of(q));
-        if (c->id < 1 || c->id >= FABRIC_CHANNELS_MOST || (uint64_t)c->id >= q->channel_count)
+        if (c->id < 1 || c->id >= FABRIC_CHANNELS_MAX || (uint64_t)c->id >= q->channel_count)
                 return no(&a,
                           "ComputeDomain '%s/%s' has channel %" PRId64
                           " on %s, which this node's driver does not have: it has 1 to %u "
@@ -76,8 +76,8 @@ static bool no_state(const struct answer *a, const struct prepare_daemon *d) {
 }
 
 /* If the daemon's file is valid, it has the best reason for not being READY. */
-static bool is_ready(const struct answer *a, const struct prepare_daemon *d,
-                     struct assignment_id *ret_assignment) {
+static bool may_prepare_is_ready(const struct answer *a, const struct prepare_daemon *d,
+                                 struct assignment_id *ret_assignment) {
         struct imex_state s = d->state;
         bool ready = s.ready;
         s.ready = true;
@@ -104,7 +104,7 @@ bool may_prepare_daemon(const struct prepare_question *q, const struct prepare_d
                         " on this node, in the driver's namespace");
         if (d->unread.kind != ERR_NONE)
                 return no_state(&a, d);
-        return is_ready(&a, d, ret_assignment);
+        return may_prepare_is_ready(&a, d, ret_assignment);
 }
 
 bool may_prepare_terminating(const struct prepare_question *q, const struct prepare_daemon *d) {
@@ -116,7 +116,7 @@ bool may_prepare_terminating(const struct prepare_question *q, const struct prep
 
 /* The owner of the IMEX domain, for people. */
 static const char *owner(const struct prepare_question *q, char *text, size_t n) {
-        if (q->stands)
+        if (q->is_standing)
                 return "its NVLink partition";
         snprintf(text, n, "ComputeDomain '%s/%s'", q->domain_ns, q->domain_name);
         return text;
@@ -124,10 +124,10 @@ static const char *owner(const struct prepare_question *q, char *text, size_t n)
 
 static bool not_assigned(const struct answer *a, const char *owner_name) {
         const struct prepare_question *q = a->q;
-        const char *why = standstill(q->fabric, FABRIC_ASSIGNMENTS_LOST,
-                                     q->stands ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
+        const char *why = standstill(q->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE,
+                                     q->is_standing ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
         char otherwise[400];
-        if (q->stands)
+        if (q->is_standing)
                 snprintf(otherwise, sizeof otherwise,
                          "look at the conditions of ComputeDomainFabric %s, and check whether the node is "
                          "cordoned",
@@ -155,7 +155,8 @@ static bool is_active(const struct answer *a, const struct fabric_assignment *x,
                           "this node is leaving the IMEX domain of %s, because %s; it stays, or joins again, "
                           "as soon as the controller has seen this claim",
                           owner_name,
-                          a->q->stands ? "it is cordoned, and no claim used it" : "no claim used it here");
+                          a->q->is_standing ? "it is cordoned, and no claim used it"
+                                            : "no claim used it here");
         return fabric_is_active(x) || no(a,
                                          "the assignment of this node in the IMEX domain of %s has the state "
                                          "'%.40s', which this version of the driver does not know",
@@ -163,8 +164,8 @@ static bool is_active(const struct answer *a, const struct fabric_assignment *x,
 }
 
 /* The controller may still know only the daemon of an earlier claim or an earlier boot. */
-static bool is_for(const struct answer *a, const struct fabric_assignment *x, const struct prepare_daemon *d,
-                   const char *owner_name) {
+static bool may_prepare_is_for(const struct answer *a, const struct fabric_assignment *x,
+                               const struct prepare_daemon *d, const char *owner_name) {
         return (streq(x->claim, d->claim_uid) && streq(x->boot_id, a->q->boot_id)) ||
                no(a,
                   "the assignment of this node in the IMEX domain of %s is for an earlier IMEX daemon of "
@@ -179,14 +180,14 @@ static bool may_prepare_own(const struct answer *a, const struct prepare_daemon 
         struct assignment_id ready;
         char text[400];
         const char *owner_name = owner(q, text, sizeof text);
-        if (q->stands && may_prepare_terminating(q, d))
+        if (q->is_standing && may_prepare_terminating(q, d))
                 return no(a,
                           "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
                           "serves the pods that have channels here, and ends after the last of them. This "
                           "pod gets its channel when the next daemon of the node is READY");
         if (!x)
                 return not_assigned(a, owner_name);
-        if (!is_active(a, x, owner_name) || !is_for(a, x, d, owner_name) ||
+        if (!is_active(a, x, owner_name) || !may_prepare_is_for(a, x, d, owner_name) ||
             !may_prepare_daemon(q, d, &ready, a->msg, a->n))
                 return false;
         return (streq(ready.clique_id, q->clique_id) && ready.index == x->index && ready.epoch == x->epoch) ||
@@ -221,7 +222,7 @@ static const char *go_lacks(const struct domain_node *entry, const char *address
 static bool may_prepare_go(const struct answer *a, const struct prepare_daemon *d) {
         const struct prepare_question *q = a->q;
         /* That daemon's claim is named after its domain, which this claim's owner need not know. */
-        if (q->stands || !streq(d->go_domain, q->domain_uid))
+        if (q->is_standing || !streq(d->go_domain, q->domain_uid))
                 return no(a,
                           "the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on "
                           "this node: it leaves after the last pod of that ComputeDomain here has ended; "
@@ -248,9 +249,9 @@ bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *
         return may_prepare_daemon(q, d, &none, msg, n);
 }
 
-const char *may_prepare_no_place(const struct compute_domain_fabric *f, const char *node) {
+const char *may_prepare_no_index(const struct compute_domain_fabric *f, const char *node) {
         for (size_t i = 0; f && i < f->n_domains; i++)
-                if (fabric_domain_stands(&f->domains[i]) && fabric_assignment_of(&f->domains[i], node))
+                if (fabric_domain_is_standing(&f->domains[i]) && fabric_assignment_of(&f->domains[i], node))
                         return NULL;
-        return standstill(f, FABRIC_ASSIGNMENTS_LOST, FABRIC_DOMAIN_FULL);
+        return standstill(f, FABRIC_ASSIGNMENTS_INCOMPLETE, FABRIC_DOMAIN_FULL);
 }

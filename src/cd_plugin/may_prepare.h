@@ -42,7 +42,7 @@ struct prepare_daemon {
 struct prepare_question {
         const char *node, *boot_id, *clique_id;
         const char *imex_uid; /* of the IMEX domain: of the ComputeDomain, or of the standing domain */
-        bool stands;          /* the IMEX domain is the standing domain */
+        bool is_standing;     /* the IMEX domain is the standing domain */
         const char *domain_ns, *domain_name, *domain_uid; /* the pod's ComputeDomain */
         unsigned channel_count;                           /* of this node's driver */
         const struct compute_domain_fabric *fabric;       /* for our daemon; NULL: no such object */
@@ -69,4 +69,4 @@ bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *
 
 /* Why this node has no assignment in the standing domain, as the fabric object states it; the object owns the
  * string. NULL: it has one, or the object gives no reason. */
-const char *may_prepare_no_place(const struct compute_domain_fabric *f, const char *node);
+const char *may_prepare_no_index(const struct compute_domain_fabric *f, const char *node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/own_pod.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -58,7 +58,7 @@ static bool any_differs(const struct own_pod *p) {
 }
 
 /* The earlier time wins. After a refusal the pause decides. */
-static void schedule(struct own_pod *p, unsigned ms) {
+static void own_pod_schedule(struct own_pod *p, unsigned ms) {
         uint64_t due = loop_now_ms(kube_client_loop(p->client)) + ms;
         if (p->pause_ms || (loop_timer_waits(&p->timer) && p->due <= due))
                 return;
@@ -66,7 +66,7 @@ static void schedule(struct own_pod *p, unsigned ms) {
         loop_timer_at(&p->timer, due);
 }
 
-static void render(struct own_pod *p, struct buf *out) {
+static void own_pod_render(struct own_pod *p, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_obj(&w, "metadata");
@@ -87,7 +87,7 @@ static void render(struct own_pod *p, struct buf *out) {
 
 /* ---- writing ---- */
 
-static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+static void own_pod_on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct own_pod *p = u;
         p->call = NULL;
         if (e) {
@@ -105,10 +105,10 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 p->list[i].doubtful = false;
         kube_informer_answer(p->informer, obj);
         if (!loop_timer_waits(&p->timer) && any_differs(p))
-                schedule(p, 0);
+                own_pod_schedule(p, 0);
 }
 
-static void on_timer(void *u) {
+static void own_pod_on_timer(void *u) {
         struct own_pod *p = u;
         _cleanup_(buf_done) struct buf body = BUF_INIT(BODY_MAX);
         if (p->call)
@@ -117,7 +117,7 @@ static void on_timer(void *u) {
                 p->pause_ms = 0;
                 return;
         }
-        render(p, &body);
+        own_pod_render(p, &body);
         BUG_ON(body.failed);
         p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                                                 .res = &kube_pods,
@@ -125,19 +125,19 @@ static void on_timer(void *u) {
                                                                 .name = p->pod,
                                                                 .body = { buf_str(&body), body.n },
                                                                 .metadata_only = true,
-                                                                .done = on_written,
+                                                                .done = own_pod_on_written,
                                                                 .u = p });
 }
 
 /* ---- the watch ---- */
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void own_pod_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct own_pod *p = u;
         if (now && !p->call && !loop_timer_waits(&p->timer) && any_differs(p))
-                schedule(p, 0);
+                own_pod_schedule(p, 0);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void own_pod_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct own_pod *p = u;
         if (e)
                 log_warn("cannot watch own pod: if a restore of etcd removes a report, the plugin writes it "
@@ -145,7 +145,7 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                          kv_str("pod", p->pod), kv_err(e));
 }
 
-static struct kube_informer *watch(struct own_pod *p) {
+static struct kube_informer *own_pod_watch(struct own_pod *p) {
         _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", p->pod);
         return kube_informer_new(p->client,
                                  &(struct kube_informer_options){ .res = &kube_pods,
@@ -155,8 +155,8 @@ static struct kube_informer *watch(struct own_pod *p) {
                                                                   .size = sizeof(struct annotated_pod),
                                                                   .metadata_only = true,
                                                                   .first_from_cache = true,
-                                                                  .changed = on_changed,
-                                                                  .failing = on_failing,
+                                                                  .changed = own_pod_on_changed,
+                                                                  .failing = own_pod_on_failing,
                                                                   .u = p });
 }
 
@@ -176,7 +176,7 @@ void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned
         free(a->value);
         a->value = value ? xstrdup(value) : NULL;
         if (differs(p, a))
-                schedule(p, wait_ms);
+                own_pod_schedule(p, wait_ms);
 }
 
 struct own_pod *own_pod_new(struct kube_client *c, const char *ns, const char *pod) {
@@ -184,8 +184,8 @@ struct own_pod *own_pod_new(struct kube_client *c, const char *ns, const char *p
         p->client = c;
         p->ns = xstrdup(ns);
         p->pod = xstrdup(pod);
-        loop_timer_init(&p->timer, kube_client_loop(c), on_timer, p);
-        p->informer = *pod ? watch(p) : NULL;
+        loop_timer_init(&p->timer, kube_client_loop(c), own_pod_on_timer, p);
+        p->informer = *pod ? own_pod_watch(p) : NULL;
         return p;
 }
 

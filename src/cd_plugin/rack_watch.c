@@ -27,13 +27,13 @@ static const char *value(const struct rack_watch *w, const struct kube_object *o
         return n ? jd_pair_get(n->labels, n->n_labels, w->label) : NULL;
 }
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void rack_watch_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct rack_watch *w = u;
         if (!old || !streq(value(w, old), value(w, now)))
                 w->changed(w->u);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void rack_watch_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct rack_watch *w = u;
         if (e)
                 log_warn("cannot watch the node for the label of its rack", kv_str("node", w->node),
@@ -55,8 +55,8 @@ struct rack_watch *rack_watch_new(struct kube_client *c, const char *node, const
                                                    .size = sizeof(struct labelled_node),
                                                    .metadata_only = true,
                                                    .first_from_cache = true,
-                                                   .changed = on_changed,
-                                                   .failing = on_failing,
+                                                   .changed = rack_watch_on_changed,
+                                                   .failing = rack_watch_on_failing,
                                                    .u = w,
                                            });
         return w;

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/watch_file.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/go_folder.h"
 #include "imex/imex_log.h"
 #include "imex/imex_state.h"
@@ -51,13 +51,13 @@ static void look_at_go(const struct readiness *r, struct prepare_daemon *ret) {
         }
 }
 
-void readiness_look(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret) {
+void readiness_get(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret) {
         *ret = (struct prepare_daemon){ .runner = PREPARE_RUNNER_NONE };
         CHECKPOINT_EACH_DEVICE (r->o.table, c, d) {
-                if (!device_is_daemon(d) || d->admin)
+                if (!cd_device_is_daemon(d) || d->admin)
                         continue;
                 ret->claim_uid = c->uid;
-                if (device_is_own_daemon(d)) {
+                if (cd_device_is_own_daemon(d)) {
                         ret->runner = PREPARE_RUNNER_OWN;
                         read_state(r, domain_uid, ret);
                 } else {
@@ -76,11 +76,11 @@ bool readiness_check(const struct readiness *r, const char *domain_uid, struct p
                                             .boot_id = r->o.boot_id,
                                             .imex_uid = domain_uid };
         struct assignment_id assignment;
-        readiness_look(r, domain_uid, ret);
+        readiness_get(r, domain_uid, ret);
         return may_prepare_daemon(&q, ret, &assignment, reason, n);
 }
 
-static void on_change(struct watch_file *w) {
+static void readiness_on_change(struct watch_file *w) {
         struct domain *d = w->u;
         struct readiness *r = d->r;
         struct prepare_daemon seen;
@@ -109,14 +109,15 @@ static void domain_free(struct domain *d) {
 }
 
 /* The kernel may refuse a watch for a while (fs.inotify.max_user_watches): each later call tries again. */
-static void watch(struct domain *d) {
+static void readiness_watch(struct domain *d) {
         _cleanup_(freep) char *dir = readiness_domain_dir(d->r->o.plugin_dir, d->uid);
         _cleanup_(freep) char *path = file_join(dir, IMEX_STATE_FILE);
         struct prepare_daemon seen;
         char reason[400];
         struct err e;
-        int r = file_mkdirs(dir, 0755, &e) < 0 ? -1
-                                               : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
+        int r = file_mkdirs(dir, 0755, &e) < 0
+                        ? -1
+                        : watch_file_start(&d->watch, d->r->loop, path, readiness_on_change, &e);
         if (r < 0 && !d->reported)
                 log_error("cannot watch the state of an IMEX daemon, so changes of its readiness are noticed "
                           "late",
@@ -132,13 +133,13 @@ static void unfollow(struct domain *d) {
         (void)rmdir(dir); /* fails if it is not empty */
 }
 
-static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
+static void readiness_follow_domain(struct readiness *r, const char *domain_uid, const char *claim_uid) {
         struct domain *d;
         LIST_FOREACH (d, &r->domains, link) {
                 if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
                         d->seen = true;
                         if (!d->watch.active)
-                                watch(d);
+                                readiness_watch(d);
                         return;
                 }
         }
@@ -149,17 +150,17 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);
-        watch(d);
+        readiness_watch(d);
 }
 
 void readiness_follow(struct readiness *r, const char *const *granted) {
-        const struct checkpoint_claim *claim = device_own_daemon_claim(r->o.table);
+        const struct checkpoint_claim *claim = cd_device_own_daemon_claim(r->o.table);
         struct domain *d, *next;
         LIST_FOREACH (d, &r->domains, link) {
                 d->seen = false;
         }
         for (const char *const *g = claim ? granted : NULL; g && *g; g++)
-                follow(r, *g, claim->uid);
+                readiness_follow_domain(r, *g, claim->uid);
         for (d = LIST_FIRST(&r->domains); d; d = next) {
                 next = LIST_NEXT(d, link);
                 if (!d->seen)
@@ -220,7 +221,7 @@ static bool is_held(const char *dir, const char *claim_uid) {
 }
 
 /* Twice, because a daemon that replaces its file between the two checks releases the lock of the old file. */
-bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
+bool readiness_has_daemon(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
         _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
         return is_held(dir, claim_uid) || is_held(dir, claim_uid);
 }

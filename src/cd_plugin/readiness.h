@@ -34,7 +34,7 @@ struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options 
 void readiness_follow(struct readiness *r, const char *const *granted);
 /* The present state of the daemon that is prepared here; for our daemon, its state in this domain. The
  * strings belong to the table. */
-void readiness_look(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret);
+void readiness_get(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret);
 /* Is it our daemon, and READY? *ret as above. False: `reason` as in may_prepare_daemon(). */
 bool readiness_check(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret,
                      char *reason, size_t n);
@@ -48,4 +48,4 @@ int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool a
 int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e);
 /* A living daemon holds the state file of this folder: the daemon with this claim (NULL: any). Also true if
  * that cannot be determined. */
-bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid);
+bool readiness_has_daemon(const char *plugin_dir, const char *domain_uid, const char *claim_uid);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/names.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 
 enum { DEVICES_MAX = 128 /* the limit of a ResourceSlice, so of a claim */ };
 
@@ -52,7 +52,7 @@ static bool is_name_char(char c) {
 }
 
 static bool is_device(const char *name) {
-        int64_t number = device_number(name);
+        int64_t number = cd_device_number(name);
         char whole[32];
         if (streq(name, CD_DEVICE_DAEMON))
                 return true;
@@ -60,8 +60,8 @@ static bool is_device(const char *name) {
         return number >= 0 && streq(name, whole);
 }
 
-static void add(const char *text, const char *name, const char *domain, struct arena *a,
-                struct node_device *devices, size_t *n) {
+static void rebuild_add(const char *text, const char *name, const char *domain, struct arena *a,
+                        struct node_device *devices, size_t *n) {
         int64_t id = 0;
         bool daemon = streq(name, CD_DEVICE_DAEMON);
         for (size_t i = 0; i < *n; i++) {
@@ -71,7 +71,7 @@ static void add(const char *text, const char *name, const char *domain, struct a
         if (*n == DEVICES_MAX)
                 return;
         if (!daemon && !comment_channel(text, name, &id))
-                id = device_number(name);
+                id = cd_device_number(name);
         devices[(*n)++] = (struct node_device){ .name = arena_strdup(a, name),
                                                 .type = daemon ? DEVICE_DAEMON : DEVICE_CHANNEL,
                                                 .domain = domain,
@@ -97,7 +97,7 @@ size_t rebuild_devices(const char *cdi_file, const char *uid, struct arena *a, s
                         continue;
                 snprintf(name, sizeof name, "%.*s", (int)(end - p), p);
                 if (is_device(name))
-                        add(cdi_file, name, domain, a, devices, &n);
+                        rebuild_add(cdi_file, name, domain, a, devices, &n);
         }
         *ret = devices;
         return n;

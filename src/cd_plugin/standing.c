@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "node/ops.h"
 
 bool standing_uid(const struct cd *cd, char ret[static 37]) {
@@ -51,9 +51,9 @@ void standing_get(struct cd *cd, struct standing *ret) {
                 bool left = d.runner != PREPARE_RUNNER_OWN || d.unread.kind != ERR_NONE ||
                             streq(d.state.status, IMEX_STATE_LEAVING);
                 keep_reason(ret, msg);
-                ret->state = cd->standing_was_ready && !left ? STANDING_NOT_READY : STANDING_APART;
+                ret->state = cd->standing_was_ready && !left ? STANDING_NOT_READY : STANDING_NOT_JOINED;
         }
         ret->terminating = may_prepare_terminating(&q, &d);
-        cd->standing_was_ready = ret->state != STANDING_APART;
+        cd->standing_was_ready = ret->state != STANDING_NOT_JOINED;
         snprintf(ret->version, sizeof ret->version, "%s", d.state.version);
 }

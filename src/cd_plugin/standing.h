@@ -14,10 +14,10 @@ bool standing_domain_of(const struct cd *cd, const struct checkpoint_claim *entr
                         const struct node_device *d, char ret[static 37]);
 
 enum standing_state {
-        STANDING_NOT_KNOWN, /* the prepared claims, or the node's driver, have not been read yet */
-        STANDING_APART, /* this node is not in it: there is no daemon, it has no assignment, or IMEX has not
-                           been READY with this assignment */
-        STANDING_NOT_READY, /* its IMEX was READY, and no longer is */
+        STANDING_NOT_KNOWN,  /* the prepared claims, or the node's driver, have not been read yet */
+        STANDING_NOT_JOINED, /* this node is not in it: there is no daemon, it has no assignment, or IMEX has
+                           not been READY with this assignment */
+        STANDING_NOT_READY,  /* its IMEX was READY, and no longer is */
         STANDING_READY
 };
 struct standing {

@@ -52,8 +52,8 @@ struct daemon_claim {
 };
 
 /* A domain whose daemon was ready and no longer is. */
-struct cd_lost {
-        LIST_ENTRY(cd_lost) link;
+struct cd_unready {
+        LIST_ENTRY(cd_unready) link;
         char domain[37];
 };
 
@@ -67,7 +67,7 @@ struct cd {
         struct daemon_claim daemon;
         bool followed;           /* the table of the prepared claims has been read */
         bool standing_was_ready; /* IMEX, with the assignment of this node (cd_plugin/standing) */
-        LIST_HEAD(, cd_lost) lost;
+        LIST_HEAD(, cd_unready) lost;
 };
 
 /* What an operation of this driver may wait for. */

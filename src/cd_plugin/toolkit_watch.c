@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -25,13 +25,13 @@ struct toolkit_watch {
         bool reported; /* that it cannot be watched */
 };
 
-static void on_place(struct watch_file *place) {
+static void toolkit_watch_on_place(struct watch_file *place) {
         struct toolkit_watch *w = place->u;
         loop_timer_start(&w->again, 0);
 }
 
 /* Starts all watches again, because folders on the way may have been created or removed. */
-static void watch(struct toolkit_watch *w) {
+static void toolkit_watch_watch(struct toolkit_watch *w) {
         bool failed = false;
         struct err e;
         size_t n = 0;
@@ -42,8 +42,8 @@ static void watch(struct toolkit_watch *w) {
                         struct watch_file *place = &w->places[n++];
                         watch_file_stop(place);
                         place->u = w;
-                        if (watch_file_start_below(place, w->loop, w->roots[i].here, there, on_place, &e) ==
-                            0)
+                        if (watch_file_start_below(place, w->loop, w->roots[i].here, there,
+                                                   toolkit_watch_on_place, &e) == 0)
                                 continue;
                         if (!w->reported)
                                 log_warn("cannot watch the container toolkit's configuration: the plugin "
@@ -58,7 +58,7 @@ static void watch(struct toolkit_watch *w) {
 }
 
 static void read_configuration(struct toolkit_watch *w) {
-        w->answer = toolkit_look(w->roots, w->n_roots, w->why, sizeof w->why);
+        w->answer = toolkit_check(w->roots, w->n_roots, w->why, sizeof w->why);
 }
 
 static void on_again(void *u) {
@@ -66,7 +66,7 @@ static void on_again(void *u) {
         enum toolkit_answer before = w->answer;
         char why[WHY_MAX];
         memcpy(why, w->why, sizeof why);
-        watch(w); /* first, so that no change is missed */
+        toolkit_watch_watch(w); /* first, so that no change is missed */
         read_configuration(w);
         if (w->answer != before || !streq(why, w->why))
                 w->changed(w->u);
@@ -81,7 +81,7 @@ struct toolkit_watch *toolkit_watch_new(uv_loop_t *loop, const struct toolkit_wa
         w->changed = o->changed;
         w->u = o->u;
         loop_timer_init(&w->again, loop, on_again, w);
-        watch(w);
+        toolkit_watch_watch(w);
         read_configuration(w);
         return w;
 }

@@ -13,7 +13,7 @@ const char *const withhold_channel_reasons[] = { REASON_NO_NVLINK_CLIQUE,
                                                  REASON_TOOLKIT_GIVES_CHANNELS,
                                                  REASON_HOST_IMEX_NOT_UP,
                                                  REASON_IMEX_DAEMON_TERMINATING,
-                                                 REASON_IMEX_NO_PLACE,
+                                                 REASON_IMEX_NO_INDEX,
                                                  REASON_IMEX_NOT_JOINED,
                                                  REASON_IMEX_NOT_UP,
                                                  REASON_CHANNEL_COUNT_DIFFERS,
@@ -49,14 +49,14 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "the IMEX daemon of this node is terminating, because its Pod is being deleted: it "
                          "serves the pods that have channels here, and ends after the last of them. Devices "
                          "are offered again when the next daemon of the node is READY");
-        } else if (in->apart && in->no_place) {
-                ret->reason = REASON_IMEX_NO_PLACE;
+        } else if (in->not_joined && in->no_index) {
+                ret->reason = REASON_IMEX_NO_INDEX;
                 snprintf(
                         ret->message, sizeof ret->message,
                         "this node has no index in the IMEX domain of its NVLink partition: %s (on the node: "
                         "%s)",
-                        in->no_place, in->imex_why);
-        } else if (in->apart) {
+                        in->no_index, in->imex_why);
+        } else if (in->not_joined) {
                 ret->reason = REASON_IMEX_NOT_JOINED;
                 snprintf(ret->message, sizeof ret->message,
                          "this node is not in the IMEX domain of its NVLink partition, which it joins by "
@@ -96,7 +96,7 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
         }
 }
 
-void withhold_judge(const struct withhold_input *in, struct offering *ret) {
+void withhold_evaluate(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
         *ret = (struct offering){ .reason = f->reason };
         snprintf(ret->message, sizeof ret->message, "%s", f->message);

@@ -14,9 +14,9 @@ struct withhold_input {
         bool trust_toolkit;   /* imex.trustContainerToolkit */
         bool of_daemon;       /* our daemon runs IMEX, not the host */
         bool terminating; /* that daemon has received SIGTERM: it ends after the last pod with a channel */
-        bool apart;       /* with our daemon: this node is not in the standing domain of its partition */
+        bool not_joined;  /* with our daemon: this node is not in the standing domain of its partition */
         const char
-                *no_place; /* why that domain has no index for it, as the fabric object states it; or NULL */
+                *no_index; /* why that domain has no index for it, as the fabric object states it; or NULL */
         /* These count after they have lasted (withhold_steady): */
         bool imex_down;       /* IMEX starts before pods come, and this node's is not READY */
         const char *imex_why; /* its state, or why the node is not in the domain */
@@ -32,7 +32,7 @@ struct offering {
         char message[500];  /* for people */
 };
 
-void withhold_judge(const struct withhold_input *in, struct offering *ret);
+void withhold_evaluate(const struct withhold_input *in, struct offering *ret);
 /* The reasons that exist only with isolation by channel, NULL-terminated. */
 extern const char *const withhold_channel_reasons[];
 

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -64,7 +64,7 @@ bool cdi_edits_empty(const struct cdi_edits *ed);
 /* The same edits in the order of the reference driver: device nodes and mounts by the depth of their path in
  * the container and then by the path, without duplicates, and without those that `common` also has (NULL:
  * none), unless nothing would be left. New lists are in the arena; the strings are borrowed. */
-struct cdi_edits cdi_tidy(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
+struct cdi_edits cdi_normalize(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
 
 /* A deep copy in the arena. */
 struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a);

@@ -3,15 +3,15 @@
 
 #include "cdi/cdi.h"
 
-static void *copy_list(const void *list, size_t n, size_t size, struct arena *a) {
+static void *copy_copy_list(const void *list, size_t n, size_t size, struct arena *a) {
         void *copy = arena_alloc(a, (n + 1) * size);
         return n ? memcpy(copy, list, n * size) : copy;
 }
 
 struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a) {
-        struct cdi_node *nodes = copy_list(ed->nodes, ed->n_nodes, sizeof *nodes, a);
-        struct cdi_mount *mounts = copy_list(ed->mounts, ed->n_mounts, sizeof *mounts, a);
-        struct cdi_hook *hooks = copy_list(ed->hooks, ed->n_hooks, sizeof *hooks, a);
+        struct cdi_node *nodes = copy_copy_list(ed->nodes, ed->n_nodes, sizeof *nodes, a);
+        struct cdi_mount *mounts = copy_copy_list(ed->mounts, ed->n_mounts, sizeof *mounts, a);
+        struct cdi_hook *hooks = copy_copy_list(ed->hooks, ed->n_hooks, sizeof *hooks, a);
         struct cdi_edits copy = *ed;
         for (size_t i = 0; i < ed->n_nodes; i++) {
                 nodes[i].path = arena_strdup(a, nodes[i].path);
@@ -33,6 +33,6 @@ struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a) {
         copy.nodes = nodes;
         copy.mounts = mounts;
         copy.hooks = hooks;
-        copy.gids = copy_list(ed->gids, ed->n_gids, sizeof *ed->gids, a);
+        copy.gids = copy_copy_list(ed->gids, ed->n_gids, sizeof *ed->gids, a);
         return copy;
 }

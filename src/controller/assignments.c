@@ -29,7 +29,7 @@ struct names {
         size_t n, cap;
 };
 
-static void add_name(struct names *n, const char *name) {
+static void assignments_add_name(struct names *n, const char *name) {
         if (!name || !*name)
                 return;
         GROW(n->list, n->n, n->cap);
@@ -37,17 +37,17 @@ static void add_name(struct names *n, const char *name) {
 }
 
 static bool add_slice(void *u, const struct kube_object *o) {
-        add_name(u, ((const struct slice *)o)->node);
+        assignments_add_name(u, ((const struct slice *)o)->node);
         return true;
 }
 
-static bool add_node(void *u, const struct kube_object *o) {
-        add_name(u, o->meta.name);
+static bool assignments_add_node(void *u, const struct kube_object *o) {
+        assignments_add_name(u, o->meta.name);
         return true;
 }
 
-static bool add_daemon(void *u, const struct kube_object *o) {
-        add_name(u, ((const struct daemon_pod *)o)->pod.node);
+static bool assignments_add_daemon(void *u, const struct kube_object *o) {
+        assignments_add_name(u, ((const struct daemon_pod *)o)->pod.node);
         return true;
 }
 
@@ -59,13 +59,13 @@ static void find_names(const struct controller *c, const struct compute_domain_f
                        struct names *ret) {
         size_t n = 0;
         kube_informer_each_at(c->slices, CONTROLLER_SLICES_BY_CLIQUE, clique, add_slice, ret);
-        kube_informer_each_at(c->nodes, CONTROLLER_NODES_BY_CLIQUE, clique, add_node, ret);
-        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, add_daemon, ret);
+        kube_informer_each_at(c->nodes, CONTROLLER_NODES_BY_CLIQUE, clique, assignments_add_node, ret);
+        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, assignments_add_daemon, ret);
         for (size_t i = 0; f && i < f->n_domains; i++)
                 for (size_t k = 0; k < f->domains[i].n_assignments; k++)
-                        add_name(ret, f->domains[i].assignments[k].node);
+                        assignments_add_name(ret, f->domains[i].assignments[k].node);
         for (size_t i = 0; f && i < f->n_removals; i++)
-                add_name(ret, f->removals[i].node);
+                assignments_add_name(ret, f->removals[i].node);
         if (ret->n)
                 qsort(ret->list, ret->n, sizeof *ret->list, by_text);
         for (size_t i = 0; i < ret->n; i++)
@@ -91,7 +91,8 @@ static const struct node *get_node(void *u, const char *name) {
 
 static bool is_node_gone(void *u, const char *name) {
         struct work *w = u;
-        return since_for(w->c->gone, name, ASSIGNMENT_NODE_GONE_S, w->now, &w->out->recheck_s);
+        return first_seen_for(w->c->missing_nodes, name, ASSIGNMENT_NODE_MISSING_S, w->now,
+                              &w->out->recheck_s);
 }
 
 static const char *get_slice(void *u, const char *node) {
@@ -138,7 +139,7 @@ static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, voi
 
 static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
         const struct work *w = u;
-        placements_on_node(w->c->placements, node, fn, v);
+        allocations_on_node(w->c->allocations, node, fn, v);
 }
 
 static const struct compute_domain *get_domain(void *u, const char *uid) {
@@ -148,7 +149,7 @@ static const struct compute_domain *get_domain(void *u, const char *uid) {
 
 /* A ComputeDomain that was formed in another mode gets no new nodes. One that the Go driver formed gets no
  * nodes of this driver. */
-static bool takes(void *u, const struct compute_domain *cd, const char *current) {
+static bool assignments_takes(void *u, const struct compute_domain *cd, const char *current) {
         const struct controller *c = ((const struct work *)u)->c;
         if (!domain_takes(cd, current) || go_domains_is(c, cd->o.meta.uid))
                 return false;
@@ -157,21 +158,21 @@ static bool takes(void *u, const struct compute_domain *cd, const char *current)
                        : mode_forms_domains(c->mode);
 }
 
-static void key_of(const char *clique, const char *uid, struct buf *ret) {
+static void assignments_key_of(const char *clique, const char *uid, struct buf *ret) {
         buf_addf(ret, "%s/%s", clique, uid);
 }
 
 void assignments_forget(struct controller *c, const char *clique, const char *uid) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
-        key_of(clique, uid, &key);
-        since_forget(c->empty, buf_str(&key));
+        assignments_key_of(clique, uid, &key);
+        first_seen_forget(c->empty, buf_str(&key));
 }
 
-static bool is_idle(void *u, const struct fabric_domain *d) {
+static bool assignments_is_idle(void *u, const struct fabric_domain *d) {
         struct work *w = u;
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
-        key_of(w->clique, d->owner.uid, &key);
-        return since_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
+        assignments_key_of(w->clique, d->owner.uid, &key);
+        return first_seen_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
                !w->out->stale;
 }
 
@@ -182,7 +183,7 @@ static const char *get_removal(void *u, const char *node) {
 
 static bool is_absent(void *u, enum assignment_question q, const char *name, const char *other) {
         const struct work *w = u;
-        struct confirm *confirm = w->c->confirm;
+        struct live_read *confirm = w->c->live_read;
         const struct compute_domain *cd;
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         switch (q) {
@@ -190,23 +191,23 @@ static bool is_absent(void *u, enum assignment_question q, const char *name, con
         case ASSIGNMENT_ASK_BOOT:
                 /* An answer that is older than this version of the object may be about an earlier assignment.
                  */
-                confirm_node(name, other, w->old ? w->old->o.meta.rv : "", &key);
-                return confirm_absent(confirm, CONFIRM_NODE, NULL, buf_str(&key), w->key);
+                live_read_node(name, other, w->old ? w->old->o.meta.rv : "", &key);
+                return live_read_absent(confirm, LIVE_READ_NODE, NULL, buf_str(&key), w->key);
         case ASSIGNMENT_ASK_CLAIM:
                 cd = records_domain(w->c, name);
                 if (!cd) /* ASSIGNMENT_ASK_DOMAIN asks whether it exists */
                         return false;
-                confirm_on_node(name, other, &key);
-                return confirm_absent(confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key), w->key);
+                live_read_on_node(name, other, &key);
+                return live_read_absent(confirm, LIVE_READ_CLAIM, cd->o.meta.ns, buf_str(&key), w->key);
         case ASSIGNMENT_ASK_DOMAIN:
-                return confirm_absent(confirm, CONFIRM_DOMAIN, NULL, name, w->key);
+                return live_read_absent(confirm, LIVE_READ_DOMAIN, NULL, name, w->key);
         }
         return false;
 }
 
 /* ---- messages for people ---- */
 
-static const char *join(const char *const *names, size_t n, struct arena *a) {
+static const char *assignments_join(const char *const *names, size_t n, struct arena *a) {
         struct message_list list = { 0 };
         for (size_t i = 0; i < n; i++)
                 message_add(&list, "%s", names[i]);
@@ -226,7 +227,7 @@ static const char *explain_recount(const struct assignment *r, struct arena *a) 
                           "has reported again. Nodes that have not reported yet: %s. Check the daemon's Pod "
                           "on these Nodes. If a Node is permanently off, delete it or add the taint "
                           "node.kubernetes.io/out-of-service",
-                          join(r->silent, r->n_silent, a));
+                          assignments_join(r->silent, r->n_silent, a));
 }
 
 static const char *explain_full(const struct assignment *r, struct arena *a) {
@@ -238,7 +239,7 @@ static const char *explain_full(const struct assignment *r, struct arena *a) {
                           "last node has left. Set imex.maxNodesPerDomain to the number of nodes, cordon "
                           "all nodes, wait until their pods with channels have ended, and uncordon the "
                           "nodes",
-                          (long long)r->slots, join(r->full, r->n_full, a));
+                          (long long)r->slots, assignments_join(r->full, r->n_full, a));
 }
 
 /* Replaces a wrong decision by the present content of the object, so that it is not written. */
@@ -256,7 +257,7 @@ static void keep_as_it_is(const struct work *w, struct assignment *r) {
 /* For how long the daemon of a deleted Node may still run. Its Pod, and with it the report about what it
  * runs, may be deleted earlier. */
 static int64_t settle_s(const struct work *w, int64_t unknown_s) {
-        int64_t left = since_left(w->c->vanished, ASSIGNMENT_NODE_GONE_S, w->now);
+        int64_t left = first_seen_left(w->c->vanished, ASSIGNMENT_NODE_MISSING_S, w->now);
         return left > unknown_s ? left : unknown_s;
 }
 
@@ -264,7 +265,7 @@ static int64_t settle_s(const struct work *w, int64_t unknown_s) {
  * recount repairs it. */
 static bool is_new(const struct work *w) {
         return w->old &&
-               since_first(w->c->seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_GONE_S > w->now;
+               first_seen_at(w->c->seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_MISSING_S > w->now;
 }
 
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
@@ -281,23 +282,23 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .object = old,
                 .names = names.list,
                 .n_names = names.n,
-                .stands = mode_is_standing(c->mode),
+                .is_standing = mode_is_standing(c->mode),
                 .stale = ret->stale,
-                .went_back = ret->went_back,
+                .rolled_back = ret->rolled_back,
                 .settling = ret->settle_s > 0,
-                .vanished = is_new(&w) && since_left(c->vanished, ASSIGNMENT_NODE_GONE_S, w.now),
+                .vanished = is_new(&w) && first_seen_left(c->vanished, ASSIGNMENT_NODE_MISSING_S, w.now),
                 .slots = c->config->max_nodes,
                 .fresh_pod_per_domain = c->config->fresh_pods,
                 .node = get_node,
-                .node_gone = is_node_gone,
+                .node_missing = is_node_gone,
                 .slice = get_slice,
                 .fabric = get_fabric,
                 .daemons = each_daemon,
                 .plugins = each_plugin,
                 .grants = each_grant,
                 .domain = get_domain,
-                .takes = takes,
-                .idle = is_idle,
+                .takes = assignments_takes,
+                .idle = assignments_is_idle,
                 .removes = get_removal,
                 .absent = is_absent,
                 .u = &w,
@@ -310,7 +311,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
         ret->broken = assignment_check(&facts.input, &ret->decision, a);
         if (ret->broken)
                 keep_as_it_is(&w, &ret->decision);
-        ret->hold = facts.hold;
+        ret->pause = facts.pause;
         ret->recount_why = explain_recount(&ret->decision, a);
         ret->full_why = explain_full(&ret->decision, a);
         if ((ret->decision.recount || facts.input.vanished) && ret->settle_s &&

@@ -8,12 +8,12 @@
 struct assignments {
         bool stale;       /* in: a cache that the decision uses may lack something */
         int64_t settle_s; /* in: for how long daemons of deleted Nodes may still run IMEX; 0: none can */
-        bool went_back;   /* in: the version of the object went back: etcd was restored */
+        bool rolled_back; /* in: the version of the object went back: etcd was restored */
         struct assignment decision;
         const char *recount_why; /* why no node gets an assignment, for people; NULL: all nodes get one */
         const char *broken;      /* the invariant that the decision breaks; it is dropped. NULL: none */
         const char *full_why;    /* which nodes get no index in the standing domain; NULL: all get one */
-        bool hold;               /* an assignment should end, and is kept because a cache is stale */
+        bool pause;              /* an assignment should end, and is kept because a cache is stale */
         int64_t recheck_s;       /* decide again after this time even without an event; 0: no need */
 };
 

@@ -111,7 +111,7 @@ static void defaults(struct config *c, struct raw *r) {
 }
 
 /* Splits at commas and white space, and drops empty pieces and duplicates. */
-static size_t split(struct arena *a, const char *first, const char *text, const char ***ret) {
+static size_t config_split(struct arena *a, const char *first, const char *text, const char ***ret) {
         const char **list = arena_alloc(a, (strlen(text) + 2) * sizeof *list);
         size_t n = 0;
         if (first)
@@ -226,8 +226,8 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         c->gates_text = arena_strdup(c->arena, buf_str(&b));
         buf_done(&b);
         c->daemon_verbosity_text = arena_printf(c->arena, "%" PRId64, c->daemon_verbosity);
-        c->n_pull_secrets = split(c->arena, NULL, r->pull_secrets, &c->pull_secrets);
-        c->n_namespaces = split(c->arena, c->ns, r->namespaces, &c->namespaces);
+        c->n_pull_secrets = config_split(c->arena, NULL, r->pull_secrets, &c->pull_secrets);
+        c->n_namespaces = config_split(c->arena, c->ns, r->namespaces, &c->namespaces);
         return 0;
 }
 

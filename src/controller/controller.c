@@ -8,8 +8,8 @@
 #include "controller/daemons.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
-#include "controller/metrics.h"
-#include "controller/racks.h"
+#include "controller/controller_metrics.h"
+#include "controller/rack_domains.h"
 #include "controller/reconcile.h"
 #include "controller/removals.h"
 #include "controller/watch.h"
@@ -18,26 +18,26 @@ enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
 
 /* Lists of a large cluster and bursts of decisions fragment the heap. Return unused pages to the system. */
 static void on_calm(void *u) {
-        writes_tidy(((struct controller *)u)->writes);
+        writes_expire(((struct controller *)u)->writes);
         malloc_trim(0);
 }
 
-static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
+static void on_found(void *u, enum live_read_kind what, yyjson_val *object) {
         struct controller *c = u;
         struct kube_informer *const caches[] = {
-                [CONFIRM_DOMAIN] = c->cds, [CONFIRM_CLAIM] = c->claims, [CONFIRM_NODE] = c->nodes
+                [LIVE_READ_DOMAIN] = c->cds, [LIVE_READ_CLAIM] = c->claims, [LIVE_READ_NODE] = c->nodes
         };
         kube_informer_answer(caches[what], object);
 }
 
-static void on_key(void *u, const char *text) {
+static void controller_on_key(void *u, const char *text) {
         struct controller *c = u;
         struct key key = key_parse(text);
         if (!c->leading || !records_synced(c))
                 return;
         uint64_t begin = uv_hrtime();
-        records_release(c, text);
-        loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
+        records_resume(c, text);
+        loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
         records_catch_up(c);
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
         switch (key.kind) {
@@ -48,7 +48,7 @@ static void on_key(void *u, const char *text) {
                 labels_reconcile(c, key.name);
                 break;
         case KEY_RACK:
-                racks_reconcile(c, key.name);
+                rack_domains_reconcile(c, key.name);
                 break;
         case KEY_FABRIC:
                 fabrics_reconcile(c, key.name);
@@ -72,7 +72,7 @@ static void on_schema(void *u) {
                 watch_queue_all(c);
 }
 
-static bool queue_domain(void *u, const struct kube_object *o) {
+static bool controller_queue_domain(void *u, const struct kube_object *o) {
         records_queue_domain(u, o->meta.uid);
         return true;
 }
@@ -85,7 +85,7 @@ static void on_write_failing(void *u, const char *requester) {
         if (key.kind == KEY_NODE)
                 records_queue_domains_of_node(c, key.name);
         else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC)
-                kube_informer_each(c->cds, queue_domain, c);
+                kube_informer_each(c->cds, controller_queue_domain, c);
 }
 
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
@@ -99,11 +99,11 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .client = client,
                 .events = events,
                 .metrics = metrics,
-                .placements = placements_new(),
-                .gone = since_new(),
-                .vanished = since_new(),
-                .seen = since_new(),
-                .empty = since_new(),
+                .allocations = allocations_new(),
+                .missing_nodes = first_seen_new(),
+                .vanished = first_seen_new(),
+                .seen = first_seen_new(),
+                .empty = first_seen_new(),
                 .settings = {
                         .ns = config->ns,
                         .resource_api = kube_resource_api(client),
@@ -125,15 +125,16 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 },
         };
         controller_metrics_add(c);
-        c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
+        c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, controller_on_key,
+                                  c);
         c->writes = writes_new(&(struct writes_options){ .client = client,
                                                          .queue = c->queue,
                                                          .manager = CD_FIELD_MANAGER,
                                                          .total = c->m.writes,
                                                          .told = on_write_failing,
                                                          .u = c });
-        c->confirm = confirm_new(
-                &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
+        c->live_read = live_read_new(&(struct live_read_options){
+                .client = client, .queue = c->queue, .found = on_found, .u = c });
         c->crds = crds_new(&(struct crds_options){ .client = client,
                                                    .domains = config->apply_crds,
                                                    .failing = c->m.crds,
@@ -160,16 +161,16 @@ void controller_stop(struct controller *c) {
         records_done(c);
         loop_timer_done(&c->calm);
         crds_free(c->crds);
-        confirm_free(c->confirm);
+        live_read_free(c->live_read);
         leases_free(c->leases);
         writes_free(c->writes);
         work_queue_free(c->queue);
         watch_stop(c);
-        placements_free(c->placements);
+        allocations_free(c->allocations);
         fabrics_done(c);
         removals_done(c);
-        since_free(c->gone);
-        since_free(c->vanished);
-        since_free(c->seen);
-        since_free(c->empty);
+        first_seen_free(c->missing_nodes);
+        first_seen_free(c->vanished);
+        first_seen_free(c->seen);
+        first_seen_free(c->empty);
 }

@@ -53,7 +53,7 @@ struct crds {
         bool leading;
 };
 
-static void failed(struct one *x, const struct err *e) {
+static void crds_failed(struct one *x, const struct err *e) {
         metric_set(x->c->o.failing, 1, LABELS(x->name));
         work_queue_retry(x->c->queue, x->name);
         if (x->told == e->kind && x->told_code == e->code)
@@ -82,7 +82,7 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         (void)obj;
         x->call = NULL;
         if (e) {
-                failed(x, e);
+                crds_failed(x, e);
                 return;
         }
         log_info(x->c->leading ? "CustomResourceDefinition is up to date"
@@ -92,12 +92,12 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         x->c->o.applied(x->c->o.u);
 }
 
-static void on_read(void *u, yyjson_val *obj, const struct err *e) {
+static void crds_on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct one *x = u;
         (void)obj;
         x->call = NULL;
         if (e && e->kind != ERR_NOT_FOUND) {
-                failed(x, e);
+                crds_failed(x, e);
                 return;
         }
         x->missing = e != NULL;
@@ -107,7 +107,7 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
                 recovered(x);
 }
 
-static void on_key(void *u, const char *key) {
+static void crds_on_key(void *u, const char *key) {
         struct crds *c = u;
         struct one *x = c->all;
         while (!streq(x->name, key))
@@ -117,7 +117,7 @@ static void on_key(void *u, const char *key) {
                                   .res = &kube_crds,
                                   .name = x->name,
                                   .metadata_only = !apply,
-                                  .done = apply ? on_applied : on_read,
+                                  .done = apply ? on_applied : crds_on_read,
                                   .u = x };
         /* Another client may have created it by the next attempt, so read it again then. */
         x->missing = false;
@@ -137,7 +137,8 @@ static void all_again(struct crds *c) {
 struct crds *crds_new(const struct crds_options *o) {
         struct crds *c = xnew(struct crds);
         c->o = *o;
-        c->queue = work_queue_new(kube_client_loop(o->client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
+        c->queue =
+                work_queue_new(kube_client_loop(o->client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, crds_on_key, c);
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
                 if (!texts[i].of_fabrics && !o->domains)
                         continue;
@@ -162,7 +163,7 @@ void crds_lead(struct crds *c) {
         all_again(c);
 }
 
-void crds_doubt(struct crds *c) {
+void crds_recheck(struct crds *c) {
         for (size_t i = 0; i < c->n; i++)
                 if (!c->all[i].call)
                         work_queue_retry(c->queue, c->all[i].name);

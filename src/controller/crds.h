@@ -32,4 +32,4 @@ void crds_free(struct crds *c); /* NULL is allowed */
 void crds_lead(struct crds *c);
 /* The schema on the server differs although it was applied: another client has replaced it, or the API server
  * that answered does not use it yet. For the leader. */
-void crds_doubt(struct crds *c);
+void crds_recheck(struct crds *c);

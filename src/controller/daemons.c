@@ -16,8 +16,8 @@
 
 enum { MAX_BODY = 1 << 20 };
 
-static void submit(struct controller *c, enum kube_verb verb, const struct kube_resource *res,
-                   const char *name, struct kube_informer *cache, const struct buf *b) {
+static void daemons_submit(struct controller *c, enum kube_verb verb, const struct kube_resource *res,
+                           const char *name, struct kube_informer *cache, const struct buf *b) {
         writes_try(c->writes, &(struct writes_request){ .requester = KEY_OF_DAEMONS,
                                                         .verb = verb,
                                                         .res = res,
@@ -27,11 +27,12 @@ static void submit(struct controller *c, enum kube_verb verb, const struct kube_
                                                         .cache = cache });
 }
 
-static void remove_object(struct controller *c, const struct kube_resource *res, const struct kube_meta *m,
-                          const char *version, struct kube_informer *cache) {
+static void daemons_remove_object(struct controller *c, const struct kube_resource *res,
+                                  const struct kube_meta *m, const char *version,
+                                  struct kube_informer *cache) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         objects_delete(m, version, &b);
-        submit(c, KUBE_DELETE, res, m->name, cache, &b);
+        daemons_submit(c, KUBE_DELETE, res, m->name, cache, &b);
 }
 
 static const struct daemonset *find_set(const struct controller *c) {
@@ -68,9 +69,10 @@ static bool want_template(struct controller *c) {
         if (!r) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_daemon_rct(c->settings.resource_api, c->settings.ns, &b);
-                submit(c, KUBE_APPLY, &kube_resource_claim_templates, CD_DAEMON_OBJECT, c->daemon_rcts, &b);
+                daemons_submit(c, KUBE_APPLY, &kube_resource_claim_templates, CD_DAEMON_OBJECT,
+                               c->daemon_rcts, &b);
         } else if (!r->o.meta.deleted) {
-                remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL, c->daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL, c->daemon_rcts);
         } else if (r->n_finalizers) {
                 report_kept(c, r);
         }
@@ -87,7 +89,7 @@ static void want_set(struct controller *c, const struct daemonset *set, const ch
                 return;
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         objects_daemonset(&c->settings, &b);
-        submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->daemon_sets, &b);
+        daemons_submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->daemon_sets, &b);
 }
 
 /* ---- rollout ---- */
@@ -103,7 +105,7 @@ struct rolling {
         enum rollout_choice *choices;
 };
 
-static bool add(void *u, const struct kube_object *o) {
+static bool daemons_add(void *u, const struct kube_object *o) {
         struct rolling *r = u;
         const struct daemon_pod *p = (const struct daemon_pod *)o;
         if (!p->pod.node)
@@ -121,7 +123,7 @@ static bool count_missing(void *u, const struct kube_object *o) {
         return true;
 }
 
-static int by_node(const void *x, const void *y) {
+static int daemons_by_node(const void *x, const void *y) {
         const struct daemon_pod *a = *(const struct daemon_pod *const *)x,
                                 *b = *(const struct daemon_pod *const *)y;
         int order = strcmp(a->pod.node, b->pod.node);
@@ -185,16 +187,16 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
         };
 }
 
-static void replace(struct controller *c, const struct daemon_pod *p, enum rollout_choice choice) {
+static void daemons_replace(struct controller *c, const struct daemon_pod *p, enum rollout_choice choice) {
         bool granted = is_granted(c, p);
         if (choice != ROLLOUT_REPLACE)
                 removals_withdraw(c, p->pod.node, REMOVALS_TEMPLATE);
         if (p->pod.o.meta.deleted || (choice != ROLLOUT_REPLACE && !granted))
                 return;
         if (records_stale(c) && !granted)
-                records_hold(c, KEY_OF_DAEMONS);
+                records_pause(c, KEY_OF_DAEMONS);
         else if (granted || removals_ask(c, p, REMOVALS_TEMPLATE))
-                remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
+                daemons_remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
 }
 
 /* The nodes of the daemons for which `is` returns true, for people. */
@@ -214,7 +216,7 @@ static bool is_busy(const struct rolling *r, size_t i) {
         return r->choices[i] == ROLLOUT_BUSY;
 }
 
-static void report(const struct rolling *r, const struct daemonset *set, const struct rollout *out) {
+static void daemons_report(const struct rolling *r, const struct daemonset *set, const struct rollout *out) {
         const struct event_about about = { "apps/v1", kube_daemonsets.kind, set->o.meta.ns, set->o.meta.name,
                                            set->o.meta.uid };
         if (out->n_crashing)
@@ -237,10 +239,10 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
         _cleanup_(arena_freep) struct arena *a = arena_new(1 << 16);
         struct rolling r = { .c = c, .hash = hash, .a = a };
         struct rollout out;
-        kube_informer_each(c->daemons, add, &r);
+        kube_informer_each(c->daemons, daemons_add, &r);
         kube_informer_each(c->nodes, count_missing, &r);
         if (r.n)
-                qsort(r.pods, r.n, sizeof *r.pods, by_node);
+                qsort(r.pods, r.n, sizeof *r.pods, daemons_by_node);
         size_t n_all = r.n + r.n_missing;
         r.list = arena_alloc(a, (n_all + 1) * sizeof *r.list);
         r.choices = arena_alloc(a, (n_all + 1) * sizeof *r.choices);
@@ -250,27 +252,27 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
                 r.list[i] = (struct rollout_daemon){ .node_ready = true, .idle = true };
         rollout_make(r.list, n_all, clock_mono_s(), r.choices, &out);
         for (size_t i = 0; i < r.n; i++)
-                replace(c, r.pods[i], r.choices[i]);
-        report(&r, set, &out);
+                daemons_replace(c, r.pods[i], r.choices[i]);
+        daemons_report(&r, set, &out);
         if (out.recheck_s)
                 work_queue_add_after(c->queue, KEY_OF_DAEMONS, (unsigned)out.recheck_s * 1000U);
 }
 
 /* ---- host-managed ---- */
 
-static bool note(void *u, const struct kube_object *o) {
+static bool daemons_note(void *u, const struct kube_object *o) {
         *(bool *)u = true;
         return false;
 }
 
 static bool note_labelled(void *u, const struct kube_object *o) {
-        return !((const struct node *)o)->imex_daemon || note(u, o);
+        return !((const struct node *)o)->imex_daemon || daemons_note(u, o);
 }
 
 /* Whether a Node has the daemon label, or a daemon's Pod exists. */
 static bool are_needed(const struct controller *c) {
         bool any = false;
-        kube_informer_each(c->daemons, note, &any);
+        kube_informer_each(c->daemons, daemons_note, &any);
         if (!any)
                 kube_informer_each(c->nodes, note_labelled, &any);
         return any;
@@ -281,13 +283,13 @@ static void want_none(struct controller *c, const struct daemonset *set) {
         if ((!set && !rct) || are_needed(c))
                 return;
         if (records_stale(c)) {
-                records_hold(c, KEY_OF_DAEMONS);
+                records_pause(c, KEY_OF_DAEMONS);
                 return;
         }
         if (set && !set->o.meta.deleted)
-                remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->daemon_sets);
+                daemons_remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->daemon_sets);
         if (!set && !rct->meta.deleted)
-                remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL, c->daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL, c->daemon_rcts);
 }
 
 void daemons_reconcile(struct controller *c) {

@@ -48,14 +48,14 @@ void controller_dump(const struct controller *c) {
         }
         log_info("controller", kv_bool("started", true), kv_bool("leads", c->leading),
                  kv_bool("synced", records_synced(c)), kv_str("stale", str_or(records_stale(c), "")),
-                 kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->held)),
+                 kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->paused)),
                  kv_int("queued", work_queue_depth(c->queue)),
                  kv_int("writes_in_flight", writes_in_flight(c->writes)),
                  kv_int("writes_remembered", writes_remembered(c->writes)),
-                 kv_int("questions_remembered", confirm_remembered(c->confirm)));
+                 kv_int("questions_remembered", live_read_count(c->live_read)));
         dump_caches(c);
         kube_informer_each(c->cds, dump_domain, (void *)(uintptr_t)c);
-        for (const struct controller_held *h = c->held; h; h = h->hh.next)
+        for (const struct controller_paused *h = c->paused; h; h = h->hh.next)
                 log_info("paused until no cache is stale", kv_str("key", h->key));
         writes_dump(c->writes);
 }

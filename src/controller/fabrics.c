@@ -24,7 +24,7 @@ static bool queue_fabric(void *u, const struct kube_object *o) {
         return true;
 }
 
-static bool queue_slice(void *u, const struct kube_object *o) {
+static bool fabrics_queue_slice(void *u, const struct kube_object *o) {
         const char *clique;
         if (slice_clique((const struct slice *)o, &clique) && *clique)
                 records_queue_fabric(u, clique);
@@ -33,7 +33,7 @@ static bool queue_slice(void *u, const struct kube_object *o) {
 
 void fabrics_queue_all(struct controller *c) {
         kube_informer_each(c->fabrics, queue_fabric, c);
-        kube_informer_each(c->slices, queue_slice, c);
+        kube_informer_each(c->slices, fabrics_queue_slice, c);
 }
 
 struct search {
@@ -84,7 +84,7 @@ static bool queue_if_owner(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void queue_place(void *u, const struct grant *x) {
+static void fabrics_queue_place(void *u, const struct allocation *x) {
         struct controller *c = u;
         records_queue_fabric(c, records_node_clique(c, x->node));
 }
@@ -92,7 +92,7 @@ static void queue_place(void *u, const struct grant *x) {
 void fabrics_queue_of_domain(struct controller *c, const char *uid) {
         if (!uid)
                 return;
-        placements_of_domain(c->placements, uid, queue_place, c);
+        allocations_of_domain(c->allocations, uid, fabrics_queue_place, c);
         kube_informer_each(c->fabrics, queue_if_owner, &(struct search){ c, uid });
 }
 
@@ -107,15 +107,15 @@ void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, 
 
 /* ---- deleted and restored objects ---- */
 
-static struct controller_lost_fabric **lost_at(struct controller *c, const char *name) {
-        struct controller_lost_fabric **at = &c->lost_fabrics;
+static struct controller_deleted_fabric **lost_at(struct controller *c, const char *name) {
+        struct controller_deleted_fabric **at = &c->deleted_fabrics;
         while (*at && !streq((*at)->was->o.meta.name, name))
                 at = &(*at)->next;
         return at;
 }
 
-static void forget_lost(struct controller_lost_fabric **at) {
-        struct controller_lost_fabric *l = *at;
+static void forget_lost(struct controller_deleted_fabric **at) {
+        struct controller_deleted_fabric *l = *at;
         if (!l)
                 return;
         *at = l->next;
@@ -139,8 +139,8 @@ static void forget_restored(struct controller_restored_fabric **at) {
 /* Remembers an object that went back to an earlier version, because etcd was restored, until a recount has
  * begun.
  */
-static void note_version(struct controller *c, const struct compute_domain_fabric *was,
-                         const struct compute_domain_fabric *is) {
+static void fabrics_note_version(struct controller *c, const struct compute_domain_fabric *was,
+                                 const struct compute_domain_fabric *is) {
         const char *name = is->o.meta.name;
         struct controller_restored_fabric **at = restored_at(c, name), *r = *at;
         if (kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv)) {
@@ -163,25 +163,25 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (!records_node(c, f->domains[i].assignments[j].node))
-                                since_first(c->vanished, f->domains[i].assignments[j].node, clock_mono_s());
+                                first_seen_at(c->vanished, f->domains[i].assignments[j].node, clock_mono_s());
 }
 
 /* Does not remember a copy, because its entries do not count. */
-static void remember(struct controller *c, const struct compute_domain_fabric *f) {
-        struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
+static void fabrics_remember(struct controller *c, const struct compute_domain_fabric *f) {
+        struct controller_deleted_fabric **at = lost_at(c, f->o.meta.name);
         if (!fabric_is_own(f))
                 return;
         note_gone(c, f);
         forget_lost(at);
-        struct controller_lost_fabric *l = xnew(struct controller_lost_fabric);
+        struct controller_deleted_fabric *l = xnew(struct controller_deleted_fabric);
         l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
-        l->next = c->lost_fabrics;
-        c->lost_fabrics = l;
+        l->next = c->deleted_fabrics;
+        c->deleted_fabrics = l;
 }
 
 void fabrics_done(struct controller *c) {
-        while (c->lost_fabrics)
-                forget_lost(&c->lost_fabrics);
+        while (c->deleted_fabrics)
+                forget_lost(&c->deleted_fabrics);
         while (c->restored_fabrics)
                 forget_restored(&c->restored_fabrics);
 }
@@ -223,7 +223,7 @@ static void queue_owners(struct controller *c, const struct compute_domain_fabri
         for (size_t i = 0; f && i < f->n_channels; i++)
                 records_queue_domain(c, f->channels[i].owner.uid);
         for (size_t i = 0; f && i < f->n_domains; i++)
-                if (!fabric_domain_stands(&f->domains[i]))
+                if (!fabric_domain_is_standing(&f->domains[i]))
                         records_queue_domain(c, f->domains[i].owner.uid);
 }
 
@@ -238,13 +238,13 @@ static void queue_assigned(struct controller *c, const struct compute_domain_fab
                 records_queue_daemons(c);
 }
 
-static void queue_domain_of(void *u, const struct grant *x) {
+static void queue_domain_of(void *u, const struct allocation *x) {
         records_queue_domain(u, x->domain_uid);
 }
 
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is) {
-        static const char *const lost[] = { FABRIC_TABLE_LOST, FABRIC_ASSIGNMENTS_LOST };
+        static const char *const lost[] = { FABRIC_CHANNELS_INCOMPLETE, FABRIC_ASSIGNMENTS_INCOMPLETE };
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         for (size_t i = 0; was && i < was->n_domains; i++) {
                 const struct fabric_domain *d = &was->domains[i];
@@ -252,9 +252,9 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
                         assignments_forget(c, was->o.meta.name, d->owner.uid);
         }
         if (same)
-                note_version(c, was, is);
+                fabrics_note_version(c, was, is);
         if (was && !same)
-                remember(c, was);
+                fabrics_remember(c, was);
         else if (is && fabric_is_own(is) &&
                  !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
                 forget_lost(lost_at(c, is->o.meta.name));
@@ -271,7 +271,7 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         queue_assigned(c, is);
         /* ComputeDomains that wait for a channel have no entry, so find them by their claims. */
         for (size_t i = 0; is && is->n_conditions && i < is->n_members; i++)
-                placements_on_node(c->placements, is->members[i], queue_domain_of, c);
+                allocations_on_node(c->allocations, is->members[i], queue_domain_of, c);
 }
 
 /* ---- facts about a partition ---- */
@@ -289,25 +289,25 @@ struct fabric_facts {
         int64_t now, mono, recheck_s; /* now: wall clock, which rules/channels uses; mono: clock_mono_s() */
 };
 
-static void add_node(struct fabric_facts *k, const char *name) {
+static void fabrics_add_node(struct fabric_facts *k, const char *name) {
         if (!name || !*name)
                 return;
         GROW(k->nodes, k->n_nodes, k->cap_nodes);
         k->nodes[k->n_nodes++] = (struct channels_node){ .name = name, .count = -1 };
 }
 
-static bool add_stating(void *u, const struct kube_object *o) {
+static bool fabrics_add_stating(void *u, const struct kube_object *o) {
         struct fabric_facts *k = u;
         const struct slice *s = (const struct slice *)o;
         size_t n = k->n_nodes;
-        add_node(k, s->node);
+        fabrics_add_node(k, s->node);
         if (k->n_nodes > n)
                 k->nodes[n].stated = o->meta.created;
         return true;
 }
 
 static bool add_marked(void *u, const struct kube_object *o) {
-        add_node(u, o->meta.name);
+        fabrics_add_node(u, o->meta.name);
         return true;
 }
 
@@ -316,7 +316,7 @@ static bool add_reporting(void *u, const struct kube_object *o) {
         struct fabric_facts *k = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         if (p->host_channels && strstr(p->host_channels, k->clique))
-                add_node(k, p->node);
+                fabrics_add_node(k, p->node);
         return true;
 }
 
@@ -329,21 +329,21 @@ struct reports {
         struct channels_node *node;
         const struct plugin_pod *newest; /* of those that have a report */
         bool living;                     /* a Pod that has not ended has a report */
-        struct report_hold *held;
+        struct channel_report_hold *held;
         size_t n_held;
 };
 
-static bool find_living(void *u, const struct kube_object *o) {
+static bool fabrics_find_living(void *u, const struct kube_object *o) {
         struct reports *r = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         r->living = r->living || (p->host_channels && !plugin_pod_ended(p));
         return true;
 }
 
-static void add_held(struct reports *r, const struct report_fabric *f) {
+static void add_held(struct reports *r, const struct channel_report_fabric *f) {
         if (!f || !f->n_held)
                 return;
-        struct report_hold *all = arena_alloc(r->k->a, (r->n_held + f->n_held) * sizeof *all);
+        struct channel_report_hold *all = arena_alloc(r->k->a, (r->n_held + f->n_held) * sizeof *all);
         if (r->n_held)
                 memcpy(all, r->held, r->n_held * sizeof *all);
         memcpy(all + r->n_held, f->held, f->n_held * sizeof *all);
@@ -357,12 +357,12 @@ static int64_t day_time(const struct fabric_facts *k, int64_t mono) {
 }
 
 /* The Pod has been Ready for a while, by the controller's clock and not the kubelet's. */
-static bool is_settled(const struct fabric_facts *k, const struct plugin_pod *p) {
+static bool fabrics_is_settled(const struct fabric_facts *k, const struct plugin_pod *p) {
         int64_t since = records_seen(k->c, p->o.meta.uid, plugin_pod_ready_since(p));
         return since && since + CHANNELS_SETTLED_S <= k->mono;
 }
 
-static bool read_report(void *u, const struct kube_object *o) {
+static bool fabrics_read_report(void *u, const struct kube_object *o) {
         struct reports *r = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         struct channels_node *x = r->node;
@@ -384,12 +384,12 @@ static bool read_report(void *u, const struct kube_object *o) {
                         x->reported = x->settled = false;
                 return true;
         }
-        const struct report_fabric *f = channel_report_of(&report, r->k->clique);
+        const struct channel_report_fabric *f = channel_report_of(&report, r->k->clique);
         add_held(r, f);
         if (!newer)
                 return true;
         x->reported = true;
-        x->settled = is_settled(r->k, p);
+        x->settled = fabrics_is_settled(r->k, p);
         x->uid = f ? f->uid : NULL;
         x->count = f ? f->count : -1;
         x->imex = f ? f->imex : NULL;
@@ -406,7 +406,7 @@ static const int64_t *releasing_since(const struct fabric_facts *k) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 buf_addf(&key, "%s/%" PRId64 "/%s/%" PRId64, k->clique, e->id, str_or(e->owner.uid, ""),
                          e->releasing);
-                ret[i] = e->releasing ? day_time(k, since_first(k->c->seen, buf_str(&key), k->mono)) : 0;
+                ret[i] = e->releasing ? day_time(k, first_seen_at(k->c->seen, buf_str(&key), k->mono)) : 0;
         }
         return ret;
 }
@@ -423,7 +423,8 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
         x->is_ready = node && node_ready(node);
         x->alive_after = day_time(k, leases_alive_after(c->leases, x->name));
         x->gone = node ? node_out_of_service(node)
-                       : since_for(c->gone, x->name, ASSIGNMENT_NODE_GONE_S, k->mono, &k->recheck_s);
+                       : first_seen_for(c->missing_nodes, x->name, ASSIGNMENT_NODE_MISSING_S, k->mono,
+                                        &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
                 /* The plugin assigns no channels and reports none. A channel of the earlier isolation is held
                  * until its claim is deleted. The controller asks the API server about the claim, if the
@@ -432,18 +433,18 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
                 x->uid = k->old ? k->old->o.meta.uid : NULL;
                 return;
         }
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, find_living, &r);
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, read_report, &r);
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_find_living, &r);
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_read_report, &r);
         x->held = r.held;
         x->n_held = r.n_held;
 }
 
 static void gather_nodes(struct fabric_facts *k) {
         size_t kept = 0;
-        kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, add_stating, k);
+        kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, fabrics_add_stating, k);
         kube_informer_each_at(k->c->nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
-                add_node(k, k->old->members[i]);
+                fabrics_add_node(k, k->old->members[i]);
         /* If the object was lost, only the reports show which nodes may hold which channels. */
         if (k->c->plugins && (!k->old || !fabric_is_own(k->old)))
                 kube_informer_each(k->c->plugins, add_reporting, k);
@@ -470,7 +471,7 @@ static void add_owner(struct fabric_facts *k, const char *uid, const struct fabr
                                                             .name = known ? known->name : NULL };
 }
 
-static void add_placed(void *u, const struct grant *x) {
+static void add_placed(void *u, const struct allocation *x) {
         add_owner(u, x->domain_uid, NULL);
 }
 
@@ -484,7 +485,7 @@ struct placing {
         struct channels_owner *o;
 };
 
-static void gather_place(void *u, const struct grant *x) {
+static void gather_place(void *u, const struct allocation *x) {
         struct placing *p = u;
         const struct fabric_facts *k = p->k;
         const struct channels_node key = { .name = x->node };
@@ -506,16 +507,16 @@ static void gather_place(void *u, const struct grant *x) {
 /* Whether the API server has confirmed that the owner does not exist and has no claim on the nodes. `ask`:
  * also sends the questions that have no valid answer. */
 static bool is_confirmed(const struct fabric_facts *k, const struct channels_owner *o, bool ask) {
-        struct confirm *confirm = k->c->confirm;
+        struct live_read *confirm = k->c->live_read;
         bool all = true;
         if (!o->lives && !o->ends)
-                all = ask ? confirm_absent(confirm, CONFIRM_DOMAIN, NULL, o->uid, k->key)
-                          : confirm_known(confirm, CONFIRM_DOMAIN, NULL, o->uid);
+                all = ask ? live_read_absent(confirm, LIVE_READ_DOMAIN, NULL, o->uid, k->key)
+                          : live_read_known(confirm, LIVE_READ_DOMAIN, NULL, o->uid);
         for (size_t i = 0; i < k->n_nodes && (all || ask); i++) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-                confirm_on_node(o->uid, k->nodes[i].name, &key);
-                bool known = ask ? confirm_absent(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key), k->key)
-                                 : confirm_known(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key));
+                live_read_on_node(o->uid, k->nodes[i].name, &key);
+                bool known = ask ? live_read_absent(confirm, LIVE_READ_CLAIM, o->ns, buf_str(&key), k->key)
+                                 : live_read_known(confirm, LIVE_READ_CLAIM, o->ns, buf_str(&key));
                 all = all && known;
         }
         return all;
@@ -530,7 +531,7 @@ static void gather_owner(struct fabric_facts *k, struct channels_owner *o) {
                 o->ends = domain_ends(cd);
                 o->lives = !o->ends && !records_other_mode(k->c, cd);
         }
-        placements_of_domain(k->c->placements, o->uid, gather_place, &p);
+        allocations_of_domain(k->c->allocations, o->uid, gather_place, &p);
         /* A ComputeDomain that was formed in another mode may exist, but gets no channel. */
         o->wants = o->wants && o->lives && mode_assigns_channels(k->c->mode);
         o->confirmed = (!cd || o->ends || o->lives) && is_confirmed(k, o, false);
@@ -543,7 +544,7 @@ static void gather_owners(struct fabric_facts *k) {
                 for (size_t i = 0; tables[t] && i < tables[t]->n_channels; i++)
                         add_owner(k, tables[t]->channels[i].owner.uid, &tables[t]->channels[i].owner);
         for (size_t i = 0; mode_assigns_channels(k->c->mode) && i < k->n_nodes; i++) {
-                placements_on_node(k->c->placements, k->nodes[i].name, add_placed, k);
+                allocations_on_node(k->c->allocations, k->nodes[i].name, add_placed, k);
                 for (size_t h = 0; h < k->nodes[i].n_held; h++)
                         add_owner(k, k->nodes[i].held[h].owner, NULL);
         }
@@ -565,7 +566,7 @@ static void gather_owners(struct fabric_facts *k) {
 
 /* ---- decide and write ---- */
 
-static void submit(const struct fabric_facts *k, const struct channels_decision *d) {
+static void fabrics_submit(const struct fabric_facts *k, const struct channels_decision *d) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         enum kube_verb verb = d->step == CHANNELS_CREATE  ? KUBE_CREATE
                               : d->step == CHANNELS_PATCH ? KUBE_MERGE_PATCH
@@ -580,7 +581,7 @@ static void submit(const struct fabric_facts *k, const struct channels_decision 
                 .res = &kube_fabrics,
                 .name = k->clique,
                 .body = { buf_str(&b), b.n },
-                .gather_ms = d->urgent ? 0 : GATHER_MS,
+                .batch_ms = d->urgent ? 0 : GATHER_MS,
                 .interval_ms = d->urgent ? 0 : INTERVAL_MS,
                 .cache = k->c->fabrics,
         };
@@ -600,7 +601,7 @@ static void report_failed_check(const struct fabric_facts *k, enum checks_rule r
                 checks_failed(k->c, rule, &about, why);
 }
 
-static void key_of(const char *clique, struct buf *out) {
+static void fabrics_key_of(const char *clique, struct buf *out) {
         key_render(KEY_FABRIC, clique, out);
 }
 
@@ -629,8 +630,8 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                           kv_str("clique", clique));
                 return;
         }
-        key_of(clique, &key);
-        struct controller_lost_fabric *lost = *lost_at(c, clique);
+        fabrics_key_of(clique, &key);
+        struct controller_deleted_fabric *lost = *lost_at(c, clique);
         struct fabric_facts k = {
                 .c = c,
                 .a = a,
@@ -649,9 +650,9 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .remembered = k.lost ? k.lost->channels : NULL,
                 .n_remembered = k.lost ? k.lost->n_channels : 0,
                 .remembers = k.lost != NULL,
-                .known_since = k.old ? day_time(&k, since_first(c->seen, k.old->o.meta.uid, k.mono)) : 0,
+                .known_since = k.old ? day_time(&k, first_seen_at(c->seen, k.old->o.meta.uid, k.mono)) : 0,
                 .releasing_since = releasing_since(&k),
-                .vanished_s = since_left(c->gone, ASSIGNMENT_NODE_GONE_S, k.mono),
+                .vanished_s = first_seen_left(c->missing_nodes, ASSIGNMENT_NODE_MISSING_S, k.mono),
                 .nodes = k.nodes,
                 .n_nodes = k.n_nodes,
                 .owners = k.owners,
@@ -662,8 +663,8 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .now = k.now
         };
         struct assignments assignments = { .stale = facts.stale,
-                                           .settle_s = channels_untold_s(&facts),
-                                           .went_back = *restored_at(c, clique) != NULL };
+                                           .settle_s = channels_unreported_s(&facts),
+                                           .rolled_back = *restored_at(c, clique) != NULL };
         if (daemons) {
                 assignments_make(c, k.old, clique, k.key, a, &assignments);
                 report_failed_check(&k, CHECKS_ASSIGNMENT, assignments.broken);
@@ -679,10 +680,10 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 channels_keep(&facts, broken, a, &d);
         writes_begin(c->writes, k.key);
         if (d.step != CHANNELS_KEEP)
-                submit(&k, &d);
+                fabrics_submit(&k, &d);
         writes_end(c->writes, k.key);
-        if (d.hold || assignments.hold)
-                records_hold(c, k.key);
+        if (d.pause || assignments.pause)
+                records_pause(c, k.key);
         if (assignments.recheck_s && (!k.recheck_s || assignments.recheck_s < k.recheck_s))
                 k.recheck_s = assignments.recheck_s;
         if (d.ask_leases)

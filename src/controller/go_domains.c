@@ -3,7 +3,7 @@
 
 #include "api/names.h"
 
-static bool find_living(void *u, const struct kube_object *o) {
+static bool go_domains_find_living(void *u, const struct kube_object *o) {
         bool *lives = u;
         *lives = *lives || !pod_ended((const struct pod *)o);
         return !*lives;
@@ -31,15 +31,16 @@ bool go_domains_is(const struct controller *c, const char *uid) {
                 s.found = kube_informer_first_at(n->sets, CONTROLLER_BY_DOMAIN, uid) ||
                           kube_informer_first_at(n->cliques, CONTROLLER_BY_DOMAIN, uid);
                 if (!s.found)
-                        kube_informer_each_at(n->pods, CONTROLLER_BY_DOMAIN, uid, find_living, &s.found);
+                        kube_informer_each_at(n->pods, CONTROLLER_BY_DOMAIN, uid, go_domains_find_living,
+                                              &s.found);
         }
         return s.found;
 }
 
-bool go_domains_hold(const struct controller *c, const struct node *n) {
+bool go_domains_occupy(const struct controller *c, const struct node *n) {
         bool lives = false;
         for (size_t i = 0; i < c->n_namespaces && !lives; i++)
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, n->o.meta.name,
-                                      find_living, &lives);
+                                      go_domains_find_living, &lives);
         return lives || go_domains_is(c, n->domain_uid);
 }

@@ -11,4 +11,4 @@
 bool go_domains_is(const struct controller *c, const char *uid);
 /* Whether the node has a daemon of the Go driver, or will get one because it has the label of such a
  * ComputeDomain. */
-bool go_domains_hold(const struct controller *c, const struct node *n);
+bool go_domains_occupy(const struct controller *c, const struct node *n);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 
 static const char *const names[KEY_KINDS] = {

@@ -19,11 +19,11 @@ enum { MAX_BODY = 64 << 10, LATE_MS = 3000 };
 struct justified {
         const struct controller *c;
         const char *current;
-        struct grant *list;
+        struct allocation *list;
         size_t n, cap;
 };
 
-static void add_justified(void *u, const struct grant *x) {
+static void add_justified(void *u, const struct allocation *x) {
         struct justified *j = u;
         const struct compute_domain *cd = records_domain(j->c, x->domain_uid);
         if (!cd || !domain_takes(cd, j->current) || !streq(cd->o.meta.ns, x->ns))
@@ -41,7 +41,7 @@ static void add_justified(void *u, const struct grant *x) {
 static struct justified justified_on(const struct controller *c, const char *node) {
         const struct node *n = records_node(c, node);
         struct justified j = { .c = c, .current = n ? n->domain_uid : NULL };
-        placements_on_node(c->placements, node, add_justified, &j);
+        allocations_on_node(c->allocations, node, add_justified, &j);
         return j;
 }
 
@@ -57,7 +57,7 @@ struct claimed {
         bool is;
 };
 
-static void check_claim(void *u, const struct grant *x) {
+static void labels_check_claim(void *u, const struct allocation *x) {
         struct claimed *k = u;
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }
@@ -73,21 +73,21 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
-                placements_on_node(c->placements, name, check_claim, &claimed);
+                allocations_on_node(c->allocations, name, labels_check_claim, &claimed);
         *ret = (struct rules_label_facts){ .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
                                            .stale = records_stale(c) != NULL };
         enum rules_label_step step = rules_label_step(uid, ret);
         if (step == RULES_LABEL_ASK) {
                 _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
-                confirm_on_node(uid, name, &claim);
-                ret->confirmed =
-                        cd ? confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), key)
-                           : confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, uid, key);
+                live_read_on_node(uid, name, &claim);
+                ret->confirmed = cd ? live_read_absent(c->live_read, LIVE_READ_CLAIM, cd->o.meta.ns,
+                                                       buf_str(&claim), key)
+                                    : live_read_absent(c->live_read, LIVE_READ_DOMAIN, NULL, uid, key);
                 step = rules_label_step(uid, ret);
         }
-        if (step == RULES_LABEL_HOLD)
-                records_hold(c, key);
+        if (step == RULES_LABEL_PAUSE)
+                records_pause(c, key);
         return step == RULES_LABEL_WRITE;
 }
 
@@ -117,14 +117,14 @@ static bool daemon_wanted(struct controller *c, const struct node *n, const char
         bool has = n->imex_daemon != NULL;
         if (!clique) /* the partition of the node is unknown */
                 return has;
-        bool wanted = *clique && !go_domains_hold(c, n) &&
+        bool wanted = *clique && !go_domains_occupy(c, n) &&
                       (mode_runs_daemons(c->mode) || (has && assignments_list_at(c, clique, name)));
         if (wanted)
                 removals_withdraw(c, name, REMOVALS_NODE);
         if (wanted || !has)
                 return wanted;
         if (records_stale(c)) {
-                records_hold(c, key);
+                records_pause(c, key);
                 return true;
         }
         /* The fabric object marks the daemon first, so that it gets no assignment any more. */
@@ -142,7 +142,8 @@ static const char *clique_of(const struct controller *c, const struct node *n) {
 
 /* ---- labels that other clients change ---- */
 
-static void on_written(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e) {
+static void labels_on_written(void *u, const struct writes_target *about, yyjson_val *obj,
+                              const struct err *e) {
         yyjson_val *labels = yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "labels");
         if (!e)
                 records_label_written(u, about->name, yyjson_get_str(yyjson_obj_get(labels, CD_LABEL)));
@@ -204,10 +205,10 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .verb = KUBE_MERGE_PATCH,
                                               .res = &kube_nodes,
                                               .name = name,
-                                              .gather_ms = late ? LATE_MS : 0,
+                                              .batch_ms = late ? LATE_MS : 0,
                                               .body = { buf_str(&b), b.n },
                                               .cache = c->nodes,
-                                              .done = p.set_domain ? on_written : NULL,
+                                              .done = p.set_domain ? labels_on_written : NULL,
                                               .u = c,
                                       });
         } else {

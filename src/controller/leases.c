@@ -45,7 +45,7 @@ struct node_lease {
 static const struct jd_field f_lease[] = { JD_STR(struct node_lease, "metadata>name", node),
                                            JD_TIME(struct node_lease, "spec>renewTime", renewed), JD_END };
 
-static void forget(struct entry **all) {
+static void leases_forget(struct entry **all) {
         for (struct entry *e = *all, *next; e; e = next) {
                 next = e->hh.next;
                 HASH_DEL(*all, e);
@@ -53,7 +53,7 @@ static void forget(struct entry **all) {
         }
 }
 
-static void queue_requesters(struct leases *l, unsigned ms) {
+static void leases_queue_requesters(struct leases *l, unsigned ms) {
         for (struct requester *r = l->requesters, *next; r; r = next) {
                 next = r->hh.next;
                 if (ms)
@@ -66,7 +66,7 @@ static void queue_requesters(struct leases *l, unsigned ms) {
 }
 
 /* Compares a Lease in the list under way with the same Lease in the last complete list. */
-static void compare(const struct leases *l, struct entry *x) {
+static void leases_compare(const struct leases *l, struct entry *x) {
         struct entry *was;
         HASH_FIND_STR(l->entries, x->node, was);
         if (was)
@@ -74,7 +74,7 @@ static void compare(const struct leases *l, struct entry *x) {
 }
 
 /* A Lease that cannot be decoded is skipped: then nothing is known about this kubelet. */
-static void take(struct leases *l, yyjson_val *object) {
+static void leases_take(struct leases *l, yyjson_val *object) {
         struct arena *a = arena_new(256);
         struct node_lease lease = { 0 };
         struct err e;
@@ -83,13 +83,13 @@ static void take(struct leases *l, yyjson_val *object) {
                 struct entry *x = xcalloc(1, sizeof *x + n);
                 x->renewed = lease.renewed;
                 memcpy(x->node, lease.node, n);
-                compare(l, x);
+                leases_compare(l, x);
                 HASH_ADD_STR(l->coming, node, x);
         }
         arena_free(a);
 }
 
-static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
+static void leases_on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct leases *l = u;
         yyjson_val *item;
         size_t n, max;
@@ -99,20 +99,20 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
                          "controller's Role in " NODE_LEASES,
                          kv_err(e));
                 l->not_before_ms = uv_now(kube_client_loop(l->client)) + ms;
-                queue_requesters(l, ms);
+                leases_queue_requesters(l, ms);
                 return;
         }
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
-                take(l, item);
+                leases_take(l, item);
         if (!last)
                 return;
-        forget(&l->entries);
+        leases_forget(&l->entries);
         l->entries = TAKE(l->coming);
         l->before = l->at;
         l->at = l->coming_at;
         l->failures = 0;
         l->not_before_ms = uv_now(kube_client_loop(l->client)) + l->pause_ms;
-        queue_requesters(l, 0);
+        leases_queue_requesters(l, 0);
 }
 
 struct leases *leases_new(struct kube_client *client, struct work_queue *queue, unsigned pause_ms) {
@@ -120,9 +120,9 @@ struct leases *leases_new(struct kube_client *client, struct work_queue *queue, 
         l->client = client;
         l->queue = queue;
         l->pause_ms = pause_ms;
-        l->list = kube_pages_new(client,
-                                 &(struct kube_pages_options){
-                                         .res = &kube_leases, .ns = NODE_LEASES, .page = on_page, .u = l });
+        l->list = kube_pages_new(
+                client, &(struct kube_pages_options){
+                                .res = &kube_leases, .ns = NODE_LEASES, .page = leases_on_page, .u = l });
         return l;
 }
 
@@ -130,8 +130,8 @@ void leases_free(struct leases *l) {
         if (!l)
                 return;
         kube_pages_free(l->list);
-        forget(&l->entries);
-        forget(&l->coming);
+        leases_forget(&l->entries);
+        leases_forget(&l->coming);
         for (struct requester *r = l->requesters, *next; r; r = next) {
                 next = r->hh.next;
                 HASH_DEL(l->requesters, r);
@@ -156,7 +156,7 @@ void leases_ask(struct leases *l, const char *requester) {
         }
         if (kube_pages_under_way(l->list))
                 return;
-        forget(&l->coming);
+        leases_forget(&l->coming);
         l->coming_at = clock_mono_s();
         kube_pages_start(l->list, false);
 }

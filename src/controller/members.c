@@ -14,32 +14,32 @@ struct gathering {
         size_t n, cap;
 };
 
-static struct member_facts *add(struct gathering *g, const char *node) {
+static struct member_facts *members_add(struct gathering *g, const char *node) {
         GROW(g->list, g->n, g->cap);
         g->list[g->n] = (struct member_facts){ .name = node };
         return &g->list[g->n++];
 }
 
 /* A claim of another namespace does not count. */
-static void add_wanted(void *u, const struct grant *x) {
+static void members_add_wanted(void *u, const struct allocation *x) {
         struct gathering *g = u;
         if (streq(x->ns, g->ns))
-                add(g, x->node)->wanted = true;
+                members_add(g, x->node)->wanted = true;
 }
 
-static void add_assignment(struct gathering *g, const struct compute_domain_fabric *f,
-                           const struct fabric_assignment *assignment) {
-        struct member_facts *x = add(g, assignment->node);
+static void members_add_assignment(struct gathering *g, const struct compute_domain_fabric *f,
+                                   const struct fabric_assignment *assignment) {
+        struct member_facts *x = members_add(g, assignment->node);
         x->fabric = f->o.meta.name;
         x->assignment = assignment;
 }
 
-static bool add_listed(void *u, const struct kube_object *o) {
+static bool members_add_listed(void *u, const struct kube_object *o) {
         struct gathering *g = u;
         const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
         const struct fabric_domain *d = fabric_domain_of(f, g->uid);
         for (size_t i = 0; d && i < d->n_assignments; i++)
-                add_assignment(g, f, &d->assignments[i]);
+                members_add_assignment(g, f, &d->assignments[i]);
         return true;
 }
 
@@ -48,14 +48,14 @@ static int rank_of(const struct member_facts *x) {
 }
 
 /* Entries of the same node are sorted: active assignments, leaving assignments, then none. */
-static int by_name(const void *x, const void *y) {
+static int members_by_name(const void *x, const void *y) {
         const struct member_facts *a = x, *b = y;
         int order = strcmp(a->name, b->name);
         return order ? order : rank_of(a) - rank_of(b);
 }
 
 /* A report that cannot be decoded is ignored. */
-static bool read_report(const struct daemon_pod *p, struct arena *a, struct daemon_report *ret) {
+static bool members_read_report(const struct daemon_pod *p, struct arena *a, struct daemon_report *ret) {
         struct err e;
         return p->report && daemon_report_decode(str_from(p->report), a, ret, &e) == 0;
 }
@@ -65,10 +65,10 @@ static void gather_daemon(const struct gathering *g, struct member_facts *x, str
         struct daemon_report r;
         if (!daemon) {
                 const char *label = x->node ? x->node->domain_uid : NULL;
-                x->held = label && !streq(label, g->uid);
+                x->occupied = label && !streq(label, g->uid);
                 return;
         }
-        bool reads = read_report(daemon, a, &r), runs = reads && r.has_assignment;
+        bool reads = members_read_report(daemon, a, &r), runs = reads && r.has_assignment;
         x->pod = &daemon->pod;
         x->joined = runs && x->assignment && streq(r.assignment.domain_uid, g->uid) &&
                     r.assignment.epoch == x->assignment->epoch;
@@ -95,10 +95,10 @@ size_t members_of(const struct controller *c, const struct compute_domain *cd, s
                   const struct member_facts **ret) {
         struct gathering g = { .c = c, .uid = cd->o.meta.uid, .ns = cd->o.meta.ns };
         size_t n = 0;
-        placements_of_domain(c->placements, g.uid, add_wanted, &g);
-        kube_informer_each(c->fabrics, add_listed, &g);
+        allocations_of_domain(c->allocations, g.uid, members_add_wanted, &g);
+        kube_informer_each(c->fabrics, members_add_listed, &g);
         if (g.n)
-                qsort(g.list, g.n, sizeof *g.list, by_name);
+                qsort(g.list, g.n, sizeof *g.list, members_by_name);
         for (size_t i = 0; i < g.n; i++) {
                 if (n && streq(g.list[n - 1].name, g.list[i].name))
                         g.list[n - 1].wanted = g.list[n - 1].wanted || g.list[i].wanted;
@@ -115,7 +115,7 @@ size_t members_of(const struct controller *c, const struct compute_domain *cd, s
         return n;
 }
 
-static const char *error_of(const struct controller *c, enum key_kind kind, const char *name) {
+static const char *members_error_of(const struct controller *c, enum key_kind kind, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         key_render(kind, name, &key);
         return writes_error(c->writes, buf_str(&key));
@@ -128,9 +128,9 @@ const char *members_error(const struct controller *c, const struct member_facts 
                 if (x->wanted && !x->pod)
                         error = writes_error(c->writes, KEY_OF_DAEMONS);
                 if (x->wanted && !error)
-                        error = error_of(c, KEY_NODE, x->name);
+                        error = members_error_of(c, KEY_NODE, x->name);
                 if (x->wanted && !error && x->clique && *x->clique)
-                        error = error_of(c, KEY_FABRIC, x->clique);
+                        error = members_error_of(c, KEY_FABRIC, x->clique);
         }
         return error;
 }
@@ -140,11 +140,11 @@ size_t members_assigned(const struct controller *c, const char *uid, struct aren
         struct gathering g = { .c = c, .uid = uid };
         struct message_list names = { 0 };
         struct daemon_report r;
-        kube_informer_each(c->fabrics, add_listed, &g);
+        kube_informer_each(c->fabrics, members_add_listed, &g);
         for (size_t i = 0; i < g.n; i++) {
                 const struct daemon_pod *daemon = records_daemon(c, g.list[i].name);
-                if (daemon && read_report(daemon, a, &r) && *r.held)
-                        message_add(&names, "%s (%.300s)", g.list[i].name, r.held);
+                if (daemon && members_read_report(daemon, a, &r) && *r.waits_for)
+                        message_add(&names, "%s (%.300s)", g.list[i].name, r.waits_for);
                 else
                         message_add(&names, "%s", g.list[i].name);
         }

@@ -18,15 +18,15 @@ struct work {
         const struct rct *changed; /* a claim template that differs from what the driver wrote; NULL: none */
 };
 
-static struct str take_text(struct arena *a, struct buf *b) {
+static struct str plan_take_text(struct arena *a, struct buf *b) {
         struct str s = { arena_strndup(a, buf_str(b), b->n), b->n };
         buf_done(b);
         return s;
 }
 
 /* A body that exceeds its limit is not written, and plan.too_large names the object. */
-static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res,
-                               const char *ns, const char *name, struct buf *body) {
+static struct plan_action *plan_add(struct work *w, enum kube_verb verb, const struct kube_resource *res,
+                                    const char *ns, const char *name, struct buf *body) {
         static struct plan_action nobody;
         if (body && body->failed) {
                 w->out->too_large = name;
@@ -37,27 +37,27 @@ static struct plan_action *add(struct work *w, enum kube_verb verb, const struct
         struct plan_action *x = &w->out->actions[w->out->n_actions++];
         *x = (struct plan_action){ .verb = verb, .res = res, .ns = ns, .name = name };
         if (body)
-                x->body = take_text(w->a, body);
+                x->body = plan_take_text(w->a, body);
         return x;
 }
 
 static void add_delete(struct work *w, const struct kube_resource *res, const struct kube_meta *m) {
         struct buf b = BUF_INIT(MAX_BODY);
         objects_delete(m, NULL, &b);
-        add(w, KUBE_DELETE, res, m->ns, m->name, &b);
+        plan_add(w, KUBE_DELETE, res, m->ns, m->name, &b);
 }
 
 static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
                         const char *const *list, size_t n) {
         struct buf b = BUF_INIT(MAX_BODY);
         objects_release(m, list, n, &b);
-        add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
+        plan_add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
 }
 
 /* Removes one of the driver's objects: deletes it, then removes the finalizer. Returns true, because the
  * object still exists. */
-static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
-                          const char *const *finalizers, size_t n) {
+static bool plan_remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
+                               const char *const *finalizers, size_t n) {
         if (!m->deleted)
                 add_delete(w, res, m);
         else if (has_string(finalizers, n, CD_FINALIZER))
@@ -65,7 +65,7 @@ static bool remove_object(struct work *w, const struct kube_resource *res, const
         return true;
 }
 
-static void recheck(struct work *w, int64_t seconds) {
+static void plan_recheck(struct work *w, int64_t seconds) {
         if (!w->out->recheck_s || seconds < w->out->recheck_s)
                 w->out->recheck_s = seconds;
 }
@@ -88,7 +88,7 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         struct buf b = BUF_INIT(MAX_BODY);
         if (!r) {
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, channel, &b);
-                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
+                plan_add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
                         PLAN_ANSWER_TEMPLATE;
                 return;
         }
@@ -96,11 +96,12 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         if (changed)
                 w->changed = r;
         if (r->o.meta.deleted || (!changed && !objects_rct_matches(r, in->uid, channel))) {
-                remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
+                plan_remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers,
+                                   r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, CD_TARGET_WORKLOAD) ||
                    !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
                 objects_rct_repair(r, in->uid, &b);
-                add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
+                plan_add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
         }
 }
 
@@ -174,8 +175,8 @@ static void want_status(struct work *w, const struct membership *all, const stru
         const struct plan_input *in = w->in;
         int64_t deleted = in->cd->o.meta.deleted;
         /* Daemons need a moment to stop, and so do other controllers. */
-        if (deleted && in->now < deleted + PLAN_PATIENCE_S) {
-                recheck(w, deleted + PLAN_PATIENCE_S - in->now);
+        if (deleted && in->now < deleted + PLAN_REPORT_AFTER_S) {
+                plan_recheck(w, deleted + PLAN_REPORT_AFTER_S - in->now);
                 return;
         }
         struct verdict wrong;
@@ -188,8 +189,8 @@ static void want_status(struct work *w, const struct membership *all, const stru
                 return;
         struct buf b = BUF_INIT(MAX_BODY);
         objects_status(in->cd, v, &b);
-        struct plan_action *x =
-                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
+        struct plan_action *x = plan_add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns,
+                                         in->cd->o.meta.name, &b);
         x->subresource = "status";
         x->when = PLAN_LATER;
         x->answer = PLAN_ANSWER_STATUS;
@@ -200,7 +201,7 @@ static void want_daemons_status(struct work *w, const struct membership *all,
                                 const struct verdict_problem *problem) {
         struct verdict v;
         verdict_make(w->in->cd, all, problem, w->in->conditions, w->in->now, w->a, &v);
-        w->out->census = census_daemons(all, v.peers_missing);
+        w->out->counts = node_counts_daemons(all, v.peers_missing);
         w->out->counted = true;
         want_status(w, all, &v);
 }
@@ -210,7 +211,7 @@ static void want_host_status(struct work *w, const struct verdict_problem *probl
         verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
                           w->in->channels, w->in->n_channels, problem, w->in->conditions, w->in->now, w->a,
                           &v);
-        w->out->census = census_hosts(w->in->hosts, w->in->n_hosts);
+        w->out->counts = node_counts_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;
         want_status(w, &(struct membership){ 0 }, &v);
 }
@@ -274,12 +275,12 @@ static bool remove_go_objects(struct work *w) {
         const struct plan_input *in = w->in;
         bool left = false;
         for (size_t i = 0; i < in->n_sets; i++)
-                left = remove_object(w, &kube_daemonsets, &in->sets[i]->o.meta, in->sets[i]->finalizers,
-                                     in->sets[i]->n_finalizers);
+                left = plan_remove_object(w, &kube_daemonsets, &in->sets[i]->o.meta, in->sets[i]->finalizers,
+                                          in->sets[i]->n_finalizers);
         for (size_t i = 0; i < in->n_rcts; i++)
                 if (!is_workload(in->rcts[i]))
-                        left = remove_object(w, &kube_resource_claim_templates, &in->rcts[i]->o.meta,
-                                             in->rcts[i]->finalizers, in->rcts[i]->n_finalizers);
+                        left = plan_remove_object(w, &kube_resource_claim_templates, &in->rcts[i]->o.meta,
+                                                  in->rcts[i]->finalizers, in->rcts[i]->n_finalizers);
         for (size_t i = 0; i < in->n_cliques; i++) {
                 left = true;
                 if (!in->cliques[i]->o.meta.deleted)
@@ -361,7 +362,7 @@ static void record_mode(struct work *w, const char *mode) {
         const struct compute_domain *cd = w->in->cd;
         struct buf b = BUF_INIT(MAX_BODY);
         objects_adopt(cd, mode, &b);
-        add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
+        plan_add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
 }
 
 static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
@@ -517,7 +518,7 @@ static void report_left(struct work *w) {
         else if (l.held)
                 why = "Other controllers must remove their finalizers";
         else if (l.since && left_s > 0)
-                recheck(w, left_s);
+                plan_recheck(w, left_s);
         else if (l.since)
                 why = "kubectl get -o yaml shows the finalizers that keep them";
         if (why)
@@ -533,7 +534,7 @@ static bool gone_for_certain(struct work *w) {
                 w->out->nothing_left = true;
         else if (in->stale)
                 w->out->held = true;
-        else if (!in->gone_confirmed)
+        else if (!in->deletion_confirmed)
                 w->out->ask_domain = true;
         else
                 return true;
@@ -548,13 +549,13 @@ static void plan_ending(struct work *w) {
         close_door(w);
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
-                recheck(w, left_s);
+                plan_recheck(w, left_s);
                 report_waiting(w,
                                message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
                 return;
         }
         if (in->n_assigned && left_s > 0) {
-                recheck(w, left_s);
+                plan_recheck(w, left_s);
                 report_waiting(w, message_of(w->a, "Waiting for IMEX to stop on %s", in->assigned));
                 return;
         }
@@ -589,7 +590,8 @@ static void plan_ending(struct work *w) {
         } else if (in->cd && has_finalizer(in->cd)) {
                 struct buf b = BUF_INIT(MAX_BODY);
                 objects_release_specless(in->cd, &b);
-                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
+                plan_add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name,
+                         &b);
         }
 }
 

@@ -7,7 +7,7 @@
 #include "kube/kube_client.h"
 #include "model/mode.h"
 #include "render/objects.h"
-#include "rules/census.h"
+#include "rules/node_counts.h"
 #include "rules/host_health.h"
 #include "rules/membership.h"
 #include "rules/verdict.h"
@@ -49,7 +49,7 @@ struct plan_input {
         const char *stale;
         /* `cd` is NULL, and the API server has lately confirmed that no ComputeDomain has this UID. UIDs are
          * never reused. */
-        bool gone_confirmed;
+        bool deletion_confirmed;
         int64_t now;             /* seconds since 1970 */
         int64_t ending_since;    /* since when it has been ending, as far as known; 0: it is not ending */
         const char *write_error; /* why one of its objects cannot be written; NULL: none known */
@@ -82,7 +82,7 @@ struct plan {
         bool held;         /* something should be removed, and is kept because a cache is stale */
         bool counted; /* the node counts are valid; false if the ComputeDomain ends or was formed in another
                          mode */
-        struct census census;
+        struct node_counts counts;
         const char *broken;    /* why the status failed its check and is not written; NULL: it did not */
         const char *too_large; /* the name of an object that is too large to be written, NULL: none */
 };
@@ -90,6 +90,6 @@ struct plan {
 /* How long the deletion of a ComputeDomain waits for daemons before it continues without them; when it begins
  * to report that it waits; and after what time it reports an object that is being deleted, if no cause is
  * known. */
-enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5, PLAN_STANDSTILL_S = 60 };
+enum { PLAN_DAEMONS_END_S = 60, PLAN_REPORT_AFTER_S = 5, PLAN_STANDSTILL_S = 60 };
 
 void plan_make(const struct plan_input *in, struct arena *a, struct plan *ret);

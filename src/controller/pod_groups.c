@@ -3,7 +3,7 @@
 
 #include "api/reasons.h"
 
-static void report(struct controller *c, const struct claim_record *r) {
+static void pod_groups_report(struct controller *c, const struct claim_record *r) {
         const struct claim_group *g = r->group;
         const struct compute_domain *cd = records_domain(c, g->domain_uid);
         if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
@@ -22,13 +22,13 @@ static void report(struct controller *c, const struct claim_record *r) {
 
 void pod_groups_changed(struct controller *c, const struct claim_record *was, const struct claim_record *is) {
         if (c->leading && is && is->group && !(was && was->group) && records_synced(c))
-                report(c, is);
+                pod_groups_report(c, is);
 }
 
 static bool report_one(void *u, const struct kube_object *o) {
         const struct claim_record *r = (const struct claim_record *)o;
         if (r->group)
-                report(u, r);
+                pod_groups_report(u, r);
         return true;
 }
 

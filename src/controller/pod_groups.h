@@ -7,7 +7,7 @@
  * ComputeDomain and what to write instead. The leader writes one Event for each such claim. */
 #pragma once
 
-#include "controller/placements.h"
+#include "controller/allocations.h"
 #include "controller/records.h"
 
 /* A claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */

@@ -14,7 +14,7 @@
 
 /* How long a write waits for more changes, and after the last write of the same object. */
 static const struct {
-        unsigned gather_ms, interval_ms;
+        unsigned batch_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_LATER] = { 150, 1000 } };
 
 /* ---- facts from the caches ---- */
@@ -32,8 +32,8 @@ static bool add_object(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void add_wanted(void *u, const struct grant *x) {
-        struct grant *copy = arena_alloc(((struct list *)u)->a, sizeof *copy);
+static void reconcile_add_wanted(void *u, const struct allocation *x) {
+        struct allocation *copy = arena_alloc(((struct list *)u)->a, sizeof *copy);
         *copy = *x;
         add_object(u, (const struct kube_object *)(void *)copy);
 }
@@ -110,7 +110,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
         size_t n = 0, kept = 0;
         for (size_t i = 0; cd && i < wanted->n; i++) {
-                const struct grant *x = wanted->items[i];
+                const struct allocation *x = wanted->items[i];
                 if (streq(cd->o.meta.ns, x->ns))
                         hosts[n++] = (struct host){ .name = x->node };
         }
@@ -141,7 +141,7 @@ static int channels_by_fabric(const void *x, const void *y) {
 static struct own_channel channel_on(const struct controller *c, const char *uid, const char *clique) {
         const struct compute_domain_fabric *f = records_fabric(c, clique);
         const struct fabric_channel *e = f ? fabric_channel_of(f, uid) : NULL;
-        static const char *const reasons[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
+        static const char *const reasons[] = { FABRIC_CHANNELS_INCOMPLETE, FABRIC_CHANNELS_EXHAUSTED };
         const struct condition *why =
                 f && !e ? condition_first_true(f->conditions, f->n_conditions, reasons, ARRAY_LEN(reasons))
                         : NULL;
@@ -204,8 +204,8 @@ static void gather_go(const struct controller *c, const char *uid, struct arena 
         ret->n_cliques = cliques.n;
 }
 
-static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
-                   struct plan_input *ret) {
+static void reconcile_gather(struct controller *c, const char *uid, const char *key, struct arena *a,
+                             struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
         struct list wanted = { .a = a }, labelled = { .a = a };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
@@ -213,7 +213,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         bool lives = cd && !domain_ends(cd);
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
-        placements_of_domain(c->placements, uid, add_wanted, &wanted);
+        allocations_of_domain(c->allocations, uid, reconcile_add_wanted, &wanted);
         *ret = (struct plan_input){
                 .settings = &c->settings,
                 .mode = c->mode,
@@ -226,7 +226,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .now = clock_wall_s(),
                 .write_error = writes_error(c->writes, key),
                 .stale = records_stale(c),
-                .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
+                .deletion_confirmed = !cd && live_read_known(c->live_read, LIVE_READ_DOMAIN, NULL, uid),
         };
         gather_go(c, uid, a, ret);
         if (!lives) {
@@ -262,7 +262,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
 
 /* ---- the name of the workload claim template is taken ---- */
 
-static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
+static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
         struct controller_domain *d = u;
         struct arena *a = arena_new(1024);
         struct rct *r = arena_alloc(a, sizeof *r);
@@ -281,7 +281,7 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
         records_queue_domain(d->c, d->uid);
 }
 
-static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
+static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         const char *uid = key_parse(q->requester).name;
         const struct compute_domain *cd = records_domain(c, uid);
@@ -299,7 +299,7 @@ static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const
                                                           .res = &kube_resource_claim_templates,
                                                           .ns = cd->o.meta.ns,
                                                           .name = cd->channel->template_name,
-                                                          .done = on_holder,
+                                                          .done = reconcile_on_holder,
                                                           .u = d,
                                                   });
 }
@@ -310,14 +310,14 @@ static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const
  * different. */
 static void keep_news(struct controller *c, const char *uid, const struct plan *p) {
         struct controller_domain *d = records_make(c, uid);
-        arena_free(TAKE(d->news_arena));
-        d->news_arena = arena_new(1024);
-        d->news = arena_alloc(d->news_arena, (p->n_events + 1) * sizeof *d->news);
-        d->n_news = p->n_events;
+        arena_free(TAKE(d->events_arena));
+        d->events_arena = arena_new(1024);
+        d->events = arena_alloc(d->events_arena, (p->n_events + 1) * sizeof *d->events);
+        d->n_events = p->n_events;
         for (size_t i = 0; i < p->n_events; i++)
-                d->news[i] = (struct verdict_event){ p->events[i].warning,
-                                                     arena_strdup(d->news_arena, p->events[i].reason),
-                                                     arena_strdup(d->news_arena, p->events[i].message) };
+                d->events[i] = (struct verdict_event){ p->events[i].warning,
+                                                       arena_strdup(d->events_arena, p->events[i].reason),
+                                                       arena_strdup(d->events_arena, p->events[i].message) };
 }
 
 static void report_news(struct controller *c, const char *uid, bool written) {
@@ -325,17 +325,18 @@ static void report_news(struct controller *c, const char *uid, bool written) {
         struct controller_domain *d = records_find(c, uid);
         if (!d)
                 return;
-        for (size_t i = 0; cd && written && i < d->n_news; i++)
+        for (size_t i = 0; cd && written && i < d->n_events; i++)
                 event_record(
                         c->events,
                         &(struct event_about){ CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, uid },
-                        d->news[i].warning ? EVENT_WARNING : EVENT_NORMAL, d->news[i].reason, "%s",
-                        d->news[i].message);
-        arena_free(TAKE(d->news_arena));
-        d->n_news = 0;
+                        d->events[i].warning ? EVENT_WARNING : EVENT_NORMAL, d->events[i].reason, "%s",
+                        d->events[i].message);
+        arena_free(TAKE(d->events_arena));
+        d->n_events = 0;
 }
 
-static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
+static void reconcile_on_status(void *u, const struct writes_target *q, yyjson_val *obj,
+                                const struct err *e) {
         struct controller *c = u;
         report_news(c, key_parse(q->requester).name, !e);
         if (e)
@@ -345,7 +346,7 @@ static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, co
                 log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is too old and "
                          "drops "
                          "status.conditions; continuing without conditions");
-                crds_doubt(c->crds);
+                crds_recheck(c->crds);
         }
         c->no_conditions = dropped;
 }
@@ -368,7 +369,7 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
 
 static writes_done_fn *const answered[] = {
         [PLAN_ANSWER_NONE] = NULL,
-        [PLAN_ANSWER_STATUS] = on_status,
+        [PLAN_ANSWER_STATUS] = reconcile_on_status,
         [PLAN_ANSWER_TEMPLATE] = on_rct,
 };
 
@@ -385,7 +386,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                              .name = x->name,
                                                              .subresource = x->subresource,
                                                              .body = x->body,
-                                                             .gather_ms = pace[x->when].gather_ms,
+                                                             .batch_ms = pace[x->when].batch_ms,
                                                              .interval_ms = pace[x->when].interval_ms,
                                                              .cache = informer_for(c, x),
                                                              .done = answered[x->answer],
@@ -401,11 +402,12 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
 }
 
 /* Pauses removals and asks the API server, where the plan lacks facts. */
-static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
+static void reconcile_ask(struct controller *c, const char *key, const struct plan_input *in,
+                          const struct plan *p) {
         if (p->held)
-                records_hold(c, key);
+                records_pause(c, key);
         if (p->ask_domain)
-                confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
+                live_read_absent(c->live_read, LIVE_READ_DOMAIN, NULL, in->uid, key);
 }
 
 void reconcile_domain(struct controller *c, const char *uid) {
@@ -414,14 +416,14 @@ void reconcile_domain(struct controller *c, const char *uid) {
         struct plan_input in;
         struct plan p;
         key_render(KEY_DOMAIN, uid, &key);
-        gather(c, uid, buf_str(&key), a, &in);
+        reconcile_gather(c, uid, buf_str(&key), a, &in);
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
-        ask(c, buf_str(&key), &in, &p);
+        reconcile_ask(c, buf_str(&key), &in, &p);
         if (p.counted || records_find(c, uid)) {
                 struct controller_domain *d = records_make(c, uid);
                 d->counted = p.counted;
-                d->census = p.census;
+                d->counts = p.counts;
         }
         if (p.broken) {
                 const struct event_about about = { CD_API_VERSION, CD_KIND, in.cd->o.meta.ns,

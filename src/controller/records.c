@@ -65,11 +65,11 @@ void records_catch_up(const struct controller *c) {
                 c->daemon_sets, c->daemon_rcts, c->rack_namespaces,
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
-                kube_informer_tell(all[i]);
+                kube_informer_notify(all[i]);
         for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_tell(c->namespaces[i].sets);
-                kube_informer_tell(c->namespaces[i].pods);
-                kube_informer_tell(c->namespaces[i].cliques);
+                kube_informer_notify(c->namespaces[i].sets);
+                kube_informer_notify(c->namespaces[i].pods);
+                kube_informer_notify(c->namespaces[i].cliques);
         }
 }
 
@@ -106,7 +106,7 @@ void records_queue_daemons(struct controller *c) {
         queue(c, KEY_DAEMONS, "");
 }
 
-static void queue_place(void *u, const struct grant *x) {
+static void records_queue_place(void *u, const struct allocation *x) {
         records_queue_domain(u, x->domain_uid);
 }
 
@@ -117,7 +117,7 @@ static bool queue_pod(void *u, const struct kube_object *o) {
 
 void records_queue_domains_of_node(struct controller *c, const char *name) {
         const struct node *n = records_node(c, name);
-        placements_on_node(c->placements, name, queue_place, c);
+        allocations_on_node(c->allocations, name, records_queue_place, c);
         if (n)
                 records_queue_domain(c, n->domain_uid);
         for (size_t i = 0; i < c->n_namespaces; i++)
@@ -126,44 +126,44 @@ void records_queue_domains_of_node(struct controller *c, const char *name) {
 
 /* ---- paused removals ---- */
 
-static void release(struct controller *c, struct controller_held *h) {
-        HASH_DEL(c->held, h);
+static void records_requeue(struct controller *c, struct controller_paused *h) {
+        HASH_DEL(c->paused, h);
         free(h);
 }
 
-void records_release(struct controller *c, const char *key) {
-        struct controller_held *h;
-        HASH_FIND_STR(c->held, key, h);
+void records_resume(struct controller *c, const char *key) {
+        struct controller_paused *h;
+        HASH_FIND_STR(c->paused, key, h);
         if (h)
-                release(c, h);
+                records_requeue(c, h);
 }
 
-void records_hold(struct controller *c, const char *key) {
-        struct controller_held *h;
+void records_pause(struct controller *c, const char *key) {
+        struct controller_paused *h;
         size_t n = strlen(key) + 1;
-        HASH_FIND_STR(c->held, key, h);
+        HASH_FIND_STR(c->paused, key, h);
         if (h)
                 return;
-        if (!c->held)
+        if (!c->paused)
                 log_warn("a cache is stale: removals of labels, daemons, claim templates and finalizers are "
                          "paused until it is current. Additions continue",
                          kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
         h = xcalloc(1, sizeof *h + n);
         memcpy(h->key, key, n);
-        HASH_ADD_STR(c->held, key, h);
+        HASH_ADD_STR(c->paused, key, h);
 }
 
 void records_on_current(struct controller *c, bool is) {
         if (is)
-                loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
-        if (!is || !c->held || records_stale(c))
+                loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
+        if (!is || !c->paused || records_stale(c))
                 return;
         log_info("all caches are current again; continuing with removals",
-                 kv_int("held", HASH_COUNT(c->held)));
-        for (struct controller_held *h = c->held, *next; h; h = next) {
+                 kv_int("held", HASH_COUNT(c->paused)));
+        for (struct controller_paused *h = c->paused, *next; h; h = next) {
                 next = h->hh.next;
                 work_queue_add(c->queue, h->key);
-                release(c, h);
+                records_requeue(c, h);
         }
 }
 
@@ -172,7 +172,7 @@ void records_on_current(struct controller *c, bool is) {
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         buf_addf(&key, "%s/%" PRId64, uid, reported);
-        return reported ? since_first(c->seen, buf_str(&key), clock_mono_s()) : 0;
+        return reported ? first_seen_at(c->seen, buf_str(&key), clock_mono_s()) : 0;
 }
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid) {
@@ -291,16 +291,16 @@ struct controller_domain *records_make(struct controller *c, const char *uid) {
         return d;
 }
 
-const struct census *records_census(const struct controller *c, const char *uid) {
+const struct node_counts *records_node_counts(const struct controller *c, const char *uid) {
         const struct controller_domain *d = records_find(c, uid);
-        return d && d->counted ? &d->census : NULL;
+        return d && d->counted ? &d->counts : NULL;
 }
 
 void records_forget(struct controller_domain *d) {
         HASH_DEL(d->c->domains, d);
         kube_cancel(d->asking);
         arena_free(d->holder_arena);
-        arena_free(d->news_arena);
+        arena_free(d->events_arena);
         free(d);
 }
 
@@ -337,8 +337,8 @@ void records_done(struct controller *c) {
                 next = d->hh.next;
                 records_forget(d);
         }
-        while (c->held)
-                release(c, c->held);
+        while (c->paused)
+                records_requeue(c, c->paused);
         while (c->written)
                 forget_written(c, c->written);
 }

@@ -9,12 +9,12 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "controller/config.h"
-#include "controller/confirm.h"
+#include "controller/live_read.h"
 #include "controller/crds.h"
 #include "controller/keys.h"
-#include "controller/since.h"
+#include "controller/first_seen.h"
 #include "controller/leases.h"
-#include "controller/placements.h"
+#include "controller/allocations.h"
 #include "controller/writes.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
@@ -22,7 +22,7 @@
 #include "model/domain.h"
 #include "model/fabric.h"
 #include "render/objects.h"
-#include "rules/census.h"
+#include "rules/node_counts.h"
 
 /* A namespace that may have daemons of the Go driver: the driver's, and those of earlier installations. */
 struct controller_namespace {
@@ -37,18 +37,18 @@ struct controller_domain {
         struct arena *holder_arena;
         const struct rct *holder; /* the object with the name of the workload claim template, if the caches
                                      do not show it */
-        struct arena *news_arena; /* Events of the status write in flight, created when it has succeeded */
-        struct verdict_event *news;
-        size_t n_news;
+        struct arena *events_arena; /* Events of the status write in flight, created when it has succeeded */
+        struct verdict_event *events;
+        size_t n_events;
         struct kube_call *asking; /* reads the holder */
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* it was deleted and kept by another controller's finalizer */
         bool counted;
-        struct census census; /* of the last pass, if `counted` */
+        struct node_counts counts; /* of the last pass, if `counted` */
         char uid[];
 };
 
-struct controller_held {
+struct controller_paused {
         UT_hash_handle hh;
         char key[];
 };
@@ -60,8 +60,8 @@ struct controller_written {
         char node[];
 };
 
-struct controller_lost_fabric {
-        struct controller_lost_fabric *next;
+struct controller_deleted_fabric {
+        struct controller_deleted_fabric *next;
         const struct compute_domain_fabric *was; /* holds a reference */
 };
 
@@ -81,15 +81,15 @@ struct controller_removal {
 };
 
 struct controller_metrics {
-        struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
+        struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *without_series, *gpu_nodes;
         struct metric *channels, *fabric_problem; /* NULL without fabrics */
-        struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *held, *crds;
+        struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *paused, *crds;
         struct metric *checks_failed;
 };
 
-/* At most CONTROLLER_TOLD_MAX ComputeDomains have their own series, eight each. Those that are not Ready come
- * first. */
-enum { CONTROLLER_TOLD_MAX = 1000, CONTROLLER_CALM_MS = 5000 };
+/* At most CONTROLLER_SERIES_MAX ComputeDomains have their own series, eight each. Those that are not Ready
+ * come first. */
+enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000 };
 
 struct controller {
         const struct config *config;
@@ -100,16 +100,16 @@ struct controller {
         struct metrics *metrics;
         struct work_queue *queue;
         struct writes *writes;
-        struct placements *placements;
-        struct confirm *confirm;
+        struct allocations *allocations;
+        struct live_read *live_read;
         struct leases *leases;  /* of the kubelets */
-        struct since *gone;     /* Nodes that do not exist */
-        struct since *vanished; /* of these, the Nodes on which a daemon may still run */
-        struct since *seen;     /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
-        struct since *empty;    /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
+        struct first_seen *missing_nodes; /* Nodes that do not exist */
+        struct first_seen *vanished;      /* of these, the Nodes on which a daemon may still run */
+        struct first_seen *seen; /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
+        struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct crds *crds;
         /* Keys with removals that are paused until no cache is stale. */
-        struct controller_held *held;
+        struct controller_paused *paused;
         struct controller_written *written;
         void (*synced)(void *u);
         void *synced_u;
@@ -118,7 +118,7 @@ struct controller {
                                                   racks are off */
         struct kube_informer *fabrics;
         /* Deleted fabric objects, as the cache had them last. */
-        struct controller_lost_fabric *lost_fabrics;
+        struct controller_deleted_fabric *deleted_fabrics;
         struct controller_restored_fabric *restored_fabrics;
         struct controller_removal *removals;
         struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* their Pods, DaemonSet, claim template */
@@ -126,7 +126,7 @@ struct controller {
         struct controller_namespace *namespaces; /* objects that the Go driver left */
         size_t n_namespaces;
         struct controller_domain *domains;
-        struct loop_timer calm; /* expires after CONTROLLER_CALM_MS without a decision or a list */
+        struct loop_timer calm; /* expires after CONTROLLER_IDLE_MS without a decision or a list */
         bool started, leading, synced_called;
         bool no_conditions; /* the server's schema drops them */
         struct controller_metrics m;
@@ -165,8 +165,8 @@ void records_queue_daemons(struct controller *c); /* their DaemonSet and claim t
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
 /* The removals of this key are paused until no cache is stale. Then the key is queued again. */
-void records_hold(struct controller *c, const char *key);
-void records_release(struct controller *c, const char *key);
+void records_pause(struct controller *c, const char *key);
+void records_resume(struct controller *c, const char *key);
 /* A cache has become current (`is` true) or stale. */
 void records_on_current(struct controller *c, bool is);
 
@@ -194,7 +194,7 @@ struct controller_domain *records_find(const struct controller *c, const char *u
 struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
 /* The states of a ComputeDomain's nodes in the last pass; NULL: unknown, or the ComputeDomain is ending. */
-const struct census *records_census(const struct controller *c, const char *uid);
+const struct node_counts *records_node_counts(const struct controller *c, const char *uid);
 /* The label that this controller wrote last on a Node. It is kept until the Node is deleted. */
 void records_label_written(struct controller *c, const char *node, const char *domain_uid);
 const struct controller_written *records_written(const struct controller *c, const char *node);

@@ -6,13 +6,13 @@
 
 #include "base/mem.h"
 
-static struct controller_removal *find(const struct controller *c, const char *node) {
+static struct controller_removal *removals_find(const struct controller *c, const char *node) {
         struct controller_removal *x;
         HASH_FIND_STR(c->removals, node, x);
         return x;
 }
 
-static void drop(struct controller *c, struct controller_removal *x) {
+static void removals_drop(struct controller *c, struct controller_removal *x) {
         HASH_DEL(c->removals, x);
         free(x->pod_uid);
         free(x);
@@ -40,7 +40,7 @@ bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removal
         const char *node = p->pod.node, *clique = partition_of(c, p);
         if (!node || !*node || !clique || !*clique)
                 return !p->report;
-        struct controller_removal *x = find(c, node);
+        struct controller_removal *x = removals_find(c, node);
         if (!x) {
                 size_t n = strlen(node) + 1;
                 x = xcalloc(1, sizeof *x + n);
@@ -58,27 +58,27 @@ bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removal
 }
 
 void removals_withdraw(struct controller *c, const char *node, enum removals_why why) {
-        struct controller_removal *x = node ? find(c, node) : NULL;
+        struct controller_removal *x = node ? removals_find(c, node) : NULL;
         if (!x)
                 return;
         x->why &= ~(unsigned)why;
         if (!x->why)
-                drop(c, x);
+                removals_drop(c, x);
 }
 
 bool removals_asked(const struct controller *c, const char *node, enum removals_why why) {
-        const struct controller_removal *x = node ? find(c, node) : NULL;
+        const struct controller_removal *x = node ? removals_find(c, node) : NULL;
         return x && x->why & why;
 }
 
 const char *removals_on(const struct controller *c, const char *node) {
-        const struct controller_removal *x = find(c, node);
+        const struct controller_removal *x = removals_find(c, node);
         return x ? x->pod_uid : NULL;
 }
 
 void removals_done(struct controller *c) {
         for (struct controller_removal *x = c->removals, *next; x; x = next) {
                 next = x->hh.next;
-                drop(c, x);
+                removals_drop(c, x);
         }
 }

@@ -31,7 +31,7 @@ struct uninstall {
         struct err failing; /* why there is no progress, for the message at the time-out; kind 0: unknown */
 };
 
-static void finish(struct uninstall *x, const struct err *e) {
+static void uninstall_finish(struct uninstall *x, const struct err *e) {
         loop_timer_stop(&x->deadline);
         kube_cancel(TAKE(x->call));
         kube_informer_free(TAKE(x->controllers));
@@ -50,17 +50,17 @@ static void log_in_use(const struct daemon_pod *p, const struct daemon_report *r
         log_warn("a daemon is in use: its Pod ends when no claim of the ComputeDomain is prepared on its "
                  "node and a kubelet plugin runs there",
                  kv_str("node", str_or(p->pod.node, "")), kv_str("pod", p->pod.o.meta.name),
-                 kv_str("computeDomain", r->assignment.domain_uid), kv_str("keptBy", r->held));
+                 kv_str("computeDomain", r->assignment.domain_uid), kv_str("keptBy", r->waits_for));
 }
 
-static bool count(void *u, const struct kube_object *o) {
+static bool uninstall_count(void *u, const struct kube_object *o) {
         struct left *l = u;
         const struct daemon_pod *p = (const struct daemon_pod *)o;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct daemon_report r;
         struct err e;
         bool reported = p->report && daemon_report_decode(str_from(p->report), a, &r, &e) == 0;
-        if (reported && r.has_assignment && r.ready && *r.held) {
+        if (reported && r.has_assignment && r.ready && *r.waits_for) {
                 l->in_use++;
                 if (l->log)
                         log_in_use(p, &r);
@@ -73,24 +73,24 @@ static bool count(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void report(struct uninstall *x) {
+static void uninstall_report(struct uninstall *x) {
         struct left l = { .log = true };
-        kube_informer_each(x->daemons, count, &l);
+        kube_informer_each(x->daemons, uninstall_count, &l);
         log_info("the DaemonSet of the daemons is deleted", kv_int("daemonsInUse", l.in_use),
                  kv_int("otherDaemons", l.others));
-        finish(x, NULL);
+        uninstall_finish(x, NULL);
 }
 
 static void check_daemons(struct uninstall *x) {
         struct left l = { 0 };
         if (!kube_informer_synced(x->daemons))
                 return;
-        kube_informer_each(x->daemons, count, &l);
+        kube_informer_each(x->daemons, uninstall_count, &l);
         if (!l.others)
-                report(x);
+                uninstall_report(x);
 }
 
-static void daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void uninstall_daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         check_daemons(u);
 }
 
@@ -98,7 +98,7 @@ static void daemons_synced(void *u) {
         check_daemons(u);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void uninstall_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct uninstall *x = u;
         if (!e) {
                 x->failing = (struct err){ 0 };
@@ -108,20 +108,20 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
         log_warn("watch failed; retrying", kv_str("resource", res->plural), kv_err(e));
 }
 
-static void on_retry(void *u, const struct err *e) {
+static void uninstall_on_retry(void *u, const struct err *e) {
         struct uninstall *x = u;
         x->failing = *e;
         log_warn("request failed; retrying", kv_err(e));
 }
 
-static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
+static void uninstall_on_deleted(void *u, yyjson_val *obj, const struct err *e) {
         struct uninstall *x = u;
         x->call = NULL;
         x->failing = (struct err){ 0 };
         if (e && e->kind != ERR_NOT_FOUND) {
                 struct err why = *e;
                 err_wrap(&why, "DaemonSet %s", CD_DAEMON_OBJECT);
-                finish(x, &why);
+                uninstall_finish(x, &why);
                 return;
         }
         x->daemons = kube_informer_new(x->o.client,
@@ -131,9 +131,9 @@ static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
                                                .label_selector = CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT,
                                                .fields = daemon_pod_fields,
                                                .size = sizeof(struct daemon_pod),
-                                               .changed = daemon_changed,
+                                               .changed = uninstall_daemon_changed,
                                                .synced = daemons_synced,
-                                               .failing = on_failing,
+                                               .failing = uninstall_on_failing,
                                                .u = x,
                                        });
 }
@@ -158,8 +158,8 @@ static void check_controllers(struct uninstall *x) {
                                                                   .name = CD_DAEMON_OBJECT,
                                                                   .body = str_from(IN_BACKGROUND),
                                                                   .attempts = UINT_MAX,
-                                                                  .done = on_deleted,
-                                                                  .retry = on_retry,
+                                                                  .done = uninstall_on_deleted,
+                                                                  .retry = uninstall_on_retry,
                                                                   .u = x });
 }
 
@@ -179,7 +179,7 @@ static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {
         if (e && e->code != 404) {
                 struct err why = *e;
                 err_wrap(&why, "Deployment %s", x->o.deployment);
-                finish(x, &why);
+                uninstall_finish(x, &why);
                 return;
         }
         x->controllers = kube_informer_new(x->o.client, &(struct kube_informer_options){
@@ -191,18 +191,18 @@ static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {
                                                                 .metadata_only = true,
                                                                 .changed = controller_changed,
                                                                 .synced = controllers_synced,
-                                                                .failing = on_failing,
+                                                                .failing = uninstall_on_failing,
                                                                 .u = x,
                                                         });
 }
 
 /* ---- start and time-out ---- */
 
-static void on_deadline(void *u) {
+static void uninstall_on_deadline(void *u) {
         struct uninstall *x = u;
         struct err e;
         if (x->daemons && kube_informer_synced(x->daemons)) {
-                report(x);
+                uninstall_report(x);
                 return;
         }
         if (x->failing.kind)
@@ -211,13 +211,13 @@ static void on_deadline(void *u) {
                 err_set(&e, ERR_RETRY, 0, "Pods of the Deployment %s have not ended", x->o.deployment);
         else
                 err_set(&e, ERR_RETRY, 0, "the API server has not answered");
-        finish(x, &e);
+        uninstall_finish(x, &e);
 }
 
 struct uninstall *uninstall_start(const struct uninstall_options *o) {
         struct uninstall *x = xnew(struct uninstall);
         x->o = *o;
-        loop_timer_init(&x->deadline, kube_client_loop(o->client), on_deadline, x);
+        loop_timer_init(&x->deadline, kube_client_loop(o->client), uninstall_on_deadline, x);
         loop_timer_start(&x->deadline, o->timeout_ms);
         x->call = kube_start(o->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                                                 .res = &deployment_scale,
@@ -227,7 +227,7 @@ struct uninstall *uninstall_start(const struct uninstall_options *o) {
                                                                 .body = str_from(SCALE_DOWN),
                                                                 .attempts = UINT_MAX,
                                                                 .done = on_scaled,
-                                                                .retry = on_retry,
+                                                                .retry = uninstall_on_retry,
                                                                 .u = x });
         return x;
 }
@@ -256,7 +256,7 @@ struct program {
         int exit_status;
 };
 
-static int load(struct settings *s, int argc, char **argv, bool *ret_help, struct err *e) {
+static int uninstall_load(struct settings *s, int argc, char **argv, bool *ret_help, struct err *e) {
         const struct flag table[] = {
                 FLAG(STR, "namespace", &s->ns, "namespace of the driver", .required = true),
                 FLAG(STR, "controller-deployment", &s->deployment, "Deployment of the controller",
@@ -289,7 +289,7 @@ static int load(struct settings *s, int argc, char **argv, bool *ret_help, struc
         return 0;
 }
 
-static void on_done(void *u, const struct err *e) {
+static void uninstall_on_done(void *u, const struct err *e) {
         struct program *p = u;
         if (e)
                 log_error("cannot remove the daemons", kv_err(e));
@@ -298,7 +298,7 @@ static void on_done(void *u, const struct err *e) {
         kube_client_free(TAKE(p->client));
 }
 
-static int begin(struct program *p, const struct settings *s, struct err *e) {
+static int uninstall_begin(struct program *p, const struct settings *s, struct err *e) {
         struct kube_config kc = { 0 };
         if (kube_config_load(s->kubeconfig, &kc, e) < 0)
                 return -1;
@@ -314,7 +314,7 @@ static int begin(struct program *p, const struct settings *s, struct err *e) {
                                                                     .deployment = s->deployment,
                                                                     .selector = s->selector,
                                                                     .timeout_ms = (unsigned)s->timeout_ms,
-                                                                    .done = on_done,
+                                                                    .done = uninstall_on_done,
                                                                     .u = p });
         return 0;
 }
@@ -325,14 +325,14 @@ int uninstall_main(int argc, char **argv) {
         struct err e;
         bool help = false;
         signal(SIGPIPE, SIG_IGN);
-        if (load(&s, argc, argv, &help, &e) < 0) {
+        if (uninstall_load(&s, argc, argv, &help, &e) < 0) {
                 fprintf(stderr, "Error: %s\n", e.msg);
                 return EXIT_FAILURE;
         }
         if (help)
                 return EXIT_SUCCESS;
         uv_loop_init(&p.loop);
-        if (begin(&p, &s, &e) < 0) {
+        if (uninstall_begin(&p, &s, &e) < 0) {
                 fprintf(stderr, "Error: %s\n", e.msg);
                 return EXIT_FAILURE;
         }

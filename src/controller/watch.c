@@ -6,7 +6,7 @@
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/pod_groups.h"
-#include "controller/racks.h"
+#include "controller/rack_domains.h"
 #include "controller/watch.h"
 
 /* ---- keys of indexes ---- */
@@ -43,11 +43,11 @@ static const char *rack_of_slice(const struct kube_object *o) {
 
 /* ---- keys that a change concerns ---- */
 
-static void queue_place(void *u, const struct grant *x) {
+static void watch_queue_place(void *u, const struct allocation *x) {
         records_queue_domain(u, x->domain_uid);
 }
 
-static void queue_place_node(void *u, const struct grant *x) {
+static void queue_place_node(void *u, const struct allocation *x) {
         records_queue_node(u, x->node);
 }
 
@@ -67,17 +67,17 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
         records_queue_domain(c, o->meta.uid);
-        racks_queue_of(c, (const struct compute_domain *)old);
-        racks_queue_of(c, (const struct compute_domain *)now);
+        rack_domains_queue_of(c, (const struct compute_domain *)old);
+        rack_domains_queue_of(c, (const struct compute_domain *)now);
         if (!now)
-                racks_queue_freed(c, (const struct compute_domain *)old);
+                rack_domains_queue_freed(c, (const struct compute_domain *)old);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted &&
             domain_ends((const struct compute_domain *)old) ==
                     domain_ends((const struct compute_domain *)now))
                 return;
         fabrics_queue_of_domain(c, o->meta.uid);
         /* It was created, began to end, or was deleted, which changes labels. */
-        placements_of_domain(c->placements, o->meta.uid, queue_place_node, c);
+        allocations_of_domain(c->allocations, o->meta.uid, queue_place_node, c);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
         if (old && now && !streq(old->meta.uid, now->meta.uid))
                 cd_changed(u, old, NULL);
@@ -100,16 +100,17 @@ static bool slice_is_ours(void *u, const struct kube_object *o) {
 
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
-        struct grant was, is;
+        struct allocation was, is;
         pod_groups_changed(c, (const struct claim_record *)old, (const struct claim_record *)now);
-        if (!placements_update(c->placements, (const struct claim_record *)old,
-                               (const struct claim_record *)now, &was, &is))
+        if (!allocations_update(c->allocations, (const struct claim_record *)old,
+                                (const struct claim_record *)now, &was, &is))
                 return;
         records_queue_node(c, was.node);
         records_queue_node(c, is.node);
         records_queue_domain(c, was.domain_uid);
         records_queue_domain(c, is.domain_uid);
-        racks_queue_of(c, records_domain(c, was.domain_uid)); /* the rack may have waited for this claim */
+        rack_domains_queue_of(
+                c, records_domain(c, was.domain_uid)); /* the rack may have waited for this claim */
         fabrics_queue_of_node(c, was.node);
         fabrics_queue_of_node(c, is.node);
         fabrics_queue_of_domain(c, was.domain_uid);
@@ -129,17 +130,17 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (was && is && !node_differs(was, is))
                 return;
         if (is) {
-                since_forget(c->gone, name);
-                since_forget(c->vanished, name);
+                first_seen_forget(c->missing_nodes, name);
+                first_seen_forget(c->vanished, name);
         } else {
-                since_first(c->gone, name, clock_mono_s());
+                first_seen_at(c->missing_nodes, name, clock_mono_s());
                 if (was->imex_daemon)
-                        since_first(c->vanished, name, clock_mono_s());
+                        first_seen_at(c->vanished, name, clock_mono_s());
         }
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
         if (!was || !is)
-                racks_queue_by_node(c, name);
+                rack_domains_queue_by_node(c, name);
         if (concerns_daemons(was, is))
                 records_queue_daemons(c);
         fabrics_queue_of_node(c, name);
@@ -161,7 +162,7 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         if (!s->node)
                 return;
         if (!was && c->synced_called)
-                racks_queue_listing(c, s->node);
+                rack_domains_queue_listing(c, s->node);
         records_queue_node(c, s->node);
         records_queue_domains_of_node(c, s->node);
 }
@@ -190,7 +191,7 @@ static void queue_go(struct controller *c, const char *uid) {
                 return;
         records_queue_domain(c, uid);
         fabrics_queue_of_domain(c, uid);
-        placements_of_domain(c->placements, uid, queue_place_node, c);
+        allocations_of_domain(c->allocations, uid, queue_place_node, c);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, queue_node_object, c);
 }
 
@@ -222,12 +223,12 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
         if (is && ((is->unprepared && (!was || !streq(was->unprepared, is->unprepared))) ||
                    (is->refused && (!was || !streq(was->refused, is->refused)))))
                 records_queue_daemons(c);
-        if (was && is && streq(was->node, is->node) && plugin_pod_tells(was) == plugin_pod_tells(is) &&
+        if (was && is && streq(was->node, is->node) && plugin_pod_reports(was) == plugin_pod_reports(is) &&
             streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))
                 return;
         const char *node = is ? is->node : was->node;
         if (node)
-                placements_on_node(c->placements, node, queue_place, c);
+                allocations_on_node(c->allocations, node, watch_queue_place, c);
 }
 
 static void go_changed(struct controller *c, const char *was, const char *is) {
@@ -278,7 +279,7 @@ static void daemon_changed(void *u, const struct kube_object *old, const struct 
         fabrics_queue_of_node(c, node);
         fabrics_queue_assigned(c, node);
         records_queue_node(c, node);
-        placements_on_node(c->placements, node, queue_place, c);
+        allocations_on_node(c->allocations, node, watch_queue_place, c);
 }
 
 static void daemon_set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -309,7 +310,7 @@ static void all_synced(struct controller *c) {
 
 /* Lists ComputeDomains and claims only after the labels and objects that they justify, so that the controller
  * never sees a label without the claim that existed before it. */
-static void on_synced(void *u) {
+static void watch_on_synced(void *u) {
         struct controller *c = u;
         if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
             kube_informer_synced(c->rcts) && records_go_synced(c))
@@ -321,14 +322,14 @@ static void on_current(void *u, bool is) {
         records_on_current(u, is);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void watch_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         if (e)
                 log_warn("watch fails", kv_str("resource", res->plural), kv_err(e));
         else
                 log_info("watch works again", kv_str("resource", res->plural));
 }
 
-static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
+static void watch_on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
         log_warn("object cannot be read", kv_str("resource", res->plural), kv_err(e));
 }
 
@@ -337,10 +338,10 @@ static void on_undecodable(void *u, const struct kube_resource *res, const struc
                                                                       .fields = (table),                     \
                                                                       .size = sizeof(type),                  \
                                                                       .changed = name##_changed,             \
-                                                                      .failing = on_failing,                 \
-                                                                      .undecodable = on_undecodable,         \
+                                                                      .failing = watch_on_failing,           \
+                                                                      .undecodable = watch_on_undecodable,   \
                                                                       __VA_ARGS__ })
-#define OURS(...) .synced = on_synced, .u = c, __VA_ARGS__
+#define OURS(...) .synced = watch_on_synced, .u = c, __VA_ARGS__
 
 /* Watches the objects that the Go driver left. This driver's daemons have the same label, and are excluded by
  * their component label. */
@@ -381,7 +382,7 @@ static const struct jd_field namespace_fields[] = { JD_OBJ(struct namespace, "me
 static void namespace_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         if ((!old || !now || !old->meta.deleted != !now->meta.deleted) && records_synced(c))
-                racks_queue_all(c);
+                rack_domains_queue_all(c);
 }
 
 static void watch_evidence(struct controller *c) {
@@ -474,7 +475,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->nodes, queue_node_object, c);
         kube_informer_each(c->nodes, queue_label, c);
         kube_informer_each(c->rcts, queue_rct, c);
-        racks_queue_all(c);
+        rack_domains_queue_all(c);
         fabrics_queue_all(c);
         records_queue_daemons(c);
         pod_groups_report_all(c);

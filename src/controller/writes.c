@@ -123,7 +123,7 @@ static void on_room(struct kube_wants_room *room) {
 }
 
 /* Whether a write may start now. If not, the requester is queued again when it is its turn. */
-static bool may_write(struct writes *w, struct requester *r) {
+static bool writes_may_write(struct writes *w, struct requester *r) {
         unsigned room = kube_room(w->o.client);
         bool first = is_invited(w, r);
 
@@ -157,7 +157,7 @@ static void set_error(struct target *t, char *error) {
         t->error = error;
 }
 
-static void drop(struct target *t) {
+static void writes_drop(struct target *t) {
         struct writes *w = t->w;
         HASH_DEL(w->targets, t);
         LIST_REMOVE(t, of_requester);
@@ -178,7 +178,7 @@ void writes_free(struct writes *w) {
         kube_off_room(w->o.client, &w->room);
         for (struct target *t = w->targets, *next; t; t = next) {
                 next = t->hh.next;
-                drop(t);
+                writes_drop(t);
         }
         for (struct requester *r = w->requesters, *next; r; r = next) {
                 next = r->hh.next;
@@ -195,8 +195,9 @@ static char *make_key(const char *requester, const struct kube_resource *res, co
                          str_or(subresource, ""));
 }
 
-static struct target *find(const struct writes *w, const char *requester, const struct kube_resource *res,
-                           const char *ns, const char *name, const char *subresource) {
+static struct target *writes_find(const struct writes *w, const char *requester,
+                                  const struct kube_resource *res, const char *ns, const char *name,
+                                  const char *subresource) {
         struct target *t;
         _cleanup_(freep) char *key = make_key(requester, res, ns, name, subresource);
         HASH_FIND_STR(w->targets, key, t);
@@ -215,7 +216,7 @@ static struct requester *make_requester(struct writes *w, const char *key) {
         return r;
 }
 
-static struct target *make(struct writes *w, const struct writes_request *q) {
+static struct target *writes_make(struct writes *w, const struct writes_request *q) {
         _cleanup_(freep) char *key = make_key(q->requester, q->res, q->ns, q->name, q->subresource);
         size_t n = strlen(key) + 1;
         struct target *t = xcalloc(1, sizeof *t + n);
@@ -240,7 +241,7 @@ static const char *verb_name(enum kube_verb v) {
         return names[v];
 }
 
-static uint64_t now_ms(const struct writes *w) {
+static uint64_t writes_now_ms(const struct writes *w) {
         return uv_now(kube_client_loop(w->o.client));
 }
 
@@ -250,7 +251,7 @@ static void reset_failures(struct target *t) {
         set_error(t, NULL);
 }
 
-static void succeeded(struct target *t, yyjson_val *obj) {
+static void writes_succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
                 t->generation =
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
@@ -262,7 +263,7 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         else if (t->cache)
                 kube_informer_answer(t->cache, obj);
         reset_failures(t);
-        t->last_ms = now_ms(t->w);
+        t->last_ms = writes_now_ms(t->w);
 }
 
 /* Names and answers of the server can have any length, and the text must fit into a status. */
@@ -275,14 +276,14 @@ static char *error_text(const struct target *t, const char *why) {
 static void got_no_answer(struct target *t, const struct err *e) {
         t->away++;
         t->failures = 0;
-        t->not_before_ms = now_ms(t->w) + backoff_ms(BACKOFF_MIN_MS, BACKOFF_AWAY_MS, t->away);
+        t->not_before_ms = writes_now_ms(t->w) + backoff_ms(BACKOFF_MIN_MS, BACKOFF_AWAY_MS, t->away);
         set_error(t, NULL);
         _cleanup_(freep) char *text = error_text(t, e->msg);
         log_v(2, "write got no answer", kv_str("write", text));
 }
 
-static void failed(struct target *t, const struct err *e) {
-        uint64_t now = now_ms(t->w);
+static void writes_failed(struct target *t, const struct err *e) {
+        uint64_t now = writes_now_ms(t->w);
         t->away = 0;
         if (!t->failures++)
                 t->failing_since_ms = now;
@@ -309,10 +310,10 @@ static uint64_t shown_after_ms(const struct target *t) {
 
 static bool is_shown(const struct requester *r, const struct target *t) {
         return t->error && !t->subresource && t->pass == r->pass && t->failures >= SHOWN_AFTER &&
-               now_ms(t->w) - t->failing_since_ms >= shown_after_ms(t);
+               writes_now_ms(t->w) - t->failing_since_ms >= shown_after_ms(t);
 }
 
-static const char *error_of(const struct requester *r) {
+static const char *writes_error_of(const struct requester *r) {
         struct target *t;
         LIST_FOREACH (t, &r->targets, of_requester)
                 if (is_shown(r, t))
@@ -320,8 +321,8 @@ static const char *error_of(const struct requester *r) {
         return NULL;
 }
 
-static void report(struct writes *w, struct requester *r) {
-        bool bad = error_of(r) != NULL;
+static void writes_report(struct writes *w, struct requester *r) {
+        bool bad = writes_error_of(r) != NULL;
         if (bad == r->told)
                 return;
         r->told = bad;
@@ -329,7 +330,7 @@ static void report(struct writes *w, struct requester *r) {
                 w->o.told(w->o.u, r->key);
 }
 
-static void on_done(void *u, yyjson_val *obj, const struct err *e) {
+static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         struct target *t = u;
         struct writes *w = t->w;
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
@@ -339,15 +340,15 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 w->o.total, 1,
                 LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
         if (!e)
-                succeeded(t, obj);
-        else if (kube_away(e))
+                writes_succeeded(t, obj);
+        else if (kube_unreachable(e))
                 got_no_answer(t, e);
         else
-                failed(t, e);
+                writes_failed(t, e);
         if (t->done)
-                t->done(t->u, &(struct writes_about){ t->requester, t->ns, t->name }, obj, e);
+                t->done(t->u, &(struct writes_target){ t->requester, t->ns, t->name }, obj, e);
         work_queue_add(w->o.queue, t->requester);
-        report(w, find_requester(w, t->requester));
+        writes_report(w, find_requester(w, t->requester));
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {
@@ -369,23 +370,23 @@ static bool is_being_written(const struct requester *r, const struct target *t) 
 }
 
 bool writes_try(struct writes *w, const struct writes_request *q) {
-        struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
-        uint64_t now = now_ms(w);
+        struct target *t = writes_find(w, q->requester, q->res, q->ns, q->name, q->subresource);
+        uint64_t now = writes_now_ms(w);
         if (!t)
-                t = make(w, q);
+                t = writes_make(w, q);
         struct requester *r = find_requester(w, q->requester);
         t->pass = r->pass;
         if (is_being_written(r, t))
                 return false;
         if (!t->first_wanted_ms)
                 t->first_wanted_ms = now;
-        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->gather_ms,
+        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->batch_ms,
                                                      t->last_ms ? t->last_ms + q->interval_ms : 0));
         if (due > now) {
                 work_queue_add_after(w->o.queue, q->requester, (unsigned)(due - now));
                 return false;
         }
-        if (!may_write(w, r))
+        if (!writes_may_write(w, r))
                 return false;
         t->first_wanted_ms = 0;
         t->verb = q->verb;
@@ -403,16 +404,16 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                                                   .subresource = q->subresource,
                                                   .manager = w->o.manager,
                                                   .body = q->body,
-                                                  .done = on_done,
+                                                  .done = writes_on_done,
                                                   .u = t,
                                           });
         return true;
 }
 
 void writes_cannot(struct writes *w, const struct writes_request *q, const char *why) {
-        struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
+        struct target *t = writes_find(w, q->requester, q->res, q->ns, q->name, q->subresource);
         if (!t)
-                t = make(w, q);
+                t = writes_make(w, q);
         t->pass = find_requester(w, q->requester)->pass;
         if (t->call)
                 return;
@@ -421,7 +422,7 @@ void writes_cannot(struct writes *w, const struct writes_request *q, const char 
         if (!streq(t->error, text)) {
                 log_error("an object cannot be written", kv_str("write", text));
                 metric_inc(w->o.total, 1, LABELS(t->res->plural, verb_name(t->verb), "invalid"));
-                t->failing_since_ms = now_ms(w);
+                t->failing_since_ms = writes_now_ms(w);
         }
         t->first_wanted_ms = 0;
         t->failures = t->failures > SHOWN_AFTER ? t->failures : SHOWN_AFTER;
@@ -437,28 +438,28 @@ void writes_end(struct writes *w, const char *requester) {
                         continue;
                 t->first_wanted_ms = 0;
                 reset_failures(t);
-                if (!t->call && !t->generation && now_ms(w) - t->last_ms >= REMEMBERED_MS)
-                        drop(t);
+                if (!t->call && !t->generation && writes_now_ms(w) - t->last_ms >= REMEMBERED_MS)
+                        writes_drop(t);
         }
-        report(w, r);
+        writes_report(w, r);
         drop_if_empty(w, r);
 }
 
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name) {
-        const struct target *t = find(w, requester, res, ns, name, NULL);
+        const struct target *t = writes_find(w, requester, res, ns, name, NULL);
         return t ? t->generation : 0;
 }
 
 bool writes_sending(const struct writes *w, const char *requester, const struct kube_resource *res,
                     const char *ns, const char *name) {
-        const struct target *t = find(w, requester, res, ns, name, NULL);
+        const struct target *t = writes_find(w, requester, res, ns, name, NULL);
         return t && t->call;
 }
 
 const char *writes_error(const struct writes *w, const char *requester) {
         const struct requester *r = find_requester(w, requester);
-        return r ? error_of(r) : NULL;
+        return r ? writes_error_of(r) : NULL;
 }
 
 bool writes_failing(const struct writes *w) {
@@ -473,20 +474,20 @@ void writes_forget(struct writes *w, const char *requester) {
                 next = LIST_NEXT(t, of_requester);
                 t->pass = r->pass - 1;
                 if (!t->call)
-                        drop(t);
+                        writes_drop(t);
         }
-        report(w, r);
+        writes_report(w, r);
         drop_if_empty(w, r);
 }
 
-void writes_tidy(struct writes *w) {
+void writes_expire(struct writes *w) {
         for (struct target *t = w->targets, *next; t; t = next) {
                 next = t->hh.next;
                 if (t->call || t->error || t->failures || t->away || t->generation || t->first_wanted_ms ||
-                    now_ms(w) - t->last_ms < REMEMBERED_MS)
+                    writes_now_ms(w) - t->last_ms < REMEMBERED_MS)
                         continue;
                 struct requester *r = find_requester(w, t->requester);
-                drop(t);
+                writes_drop(t);
                 drop_if_empty(w, r);
         }
 }
@@ -500,7 +501,7 @@ size_t writes_remembered(const struct writes *w) {
 }
 
 void writes_dump(const struct writes *w) {
-        const uint64_t now = now_ms(w);
+        const uint64_t now = writes_now_ms(w);
         const struct requester *r;
         const struct target *t;
 

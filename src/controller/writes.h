@@ -16,11 +16,12 @@
 struct writes;
 
 /* The write that an answer belongs to. */
-struct writes_about {
+struct writes_target {
         const char *requester, *ns, *name;
 };
 /* Called with the answer, before the requester is queued again. e NULL on success. */
-typedef void(writes_done_fn)(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e);
+typedef void(writes_done_fn)(void *u, const struct writes_target *about, yyjson_val *obj,
+                             const struct err *e);
 
 struct writes_options {
         struct kube_client *client;
@@ -42,7 +43,7 @@ struct writes_request {
         const struct kube_resource *res;
         const char *ns, *name, *subresource;
         struct str body;
-        unsigned gather_ms;          /* waits this long after the first request, for more changes */
+        unsigned batch_ms;           /* waits this long after the first request, for more changes */
         unsigned interval_ms;        /* waits this long after the last write of the same object */
         struct kube_informer *cache; /* gets the answer; may be NULL */
         writes_done_fn *done;        /* may be NULL */
@@ -72,15 +73,15 @@ bool writes_sending(const struct writes *w, const char *requester, const struct 
 /* Why a write that the requester wanted in its latest pass keeps failing; NULL: none does. A failure that may
  * pass by itself (ERR_RETRY) does not count in its first minute. A refusal (ERR_DENIED) does not count in its
  * first 15 s, because an API server that has just started has not loaded the roles yet. A write that no API
- * server answered (kube_away) does not count at all. Nor does a subresource: a status that cannot be written
- * cannot show its own error, and when it can be written again, the error is over. */
+ * server answered (kube_unreachable) does not count at all. Nor does a subresource: a status that cannot be
+ * written cannot show its own error, and when it can be written again, the error is over. */
 const char *writes_error(const struct writes *w, const char *requester);
 /* Whether writes_error() returns an error of any requester, now or later, if nothing more fails. */
 bool writes_failing(const struct writes *w);
 /* Forgets a requester that has nothing to write any more, except for writes in flight. */
 void writes_forget(struct writes *w, const char *requester);
 /* Forgets successful writes after their interval. */
-void writes_tidy(struct writes *w);
+void writes_expire(struct writes *w);
 size_t writes_in_flight(const struct writes *w);
 size_t writes_remembered(const struct writes *w); /* the number of objects in memory */
 /* Logs each write that is in flight, waits or fails. */

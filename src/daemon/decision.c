@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "model/daemon_report.h"
 
 /* ---- the assignments of this node in the fabric object ---- */
@@ -28,14 +28,15 @@ static bool may_take(const struct decision_input *in, const struct fabric_assign
                x->epoch > in->memory->closed;
 }
 
-static void add_left(struct view *l, int64_t epoch) {
+static void decision_add_left(struct view *l, int64_t epoch) {
         if (l->n_left < DAEMON_REPORT_LEFT_MAX)
                 l->left[l->n_left++] = epoch;
         if (epoch > l->closed)
                 l->closed = epoch;
 }
 
-static void add_assignment(struct view *l, const struct fabric_domain *d, const struct fabric_assignment *x) {
+static void decision_add_assignment(struct view *l, const struct fabric_domain *d,
+                                    const struct fabric_assignment *x) {
         const struct decision_assignment *now = &l->in->memory->now;
         bool same_domain = streq(now->domain, d->owner.uid);
         if (fabric_is_reserved(x))
@@ -47,7 +48,7 @@ static void add_assignment(struct view *l, const struct fabric_domain *d, const 
                 return;
         }
         if (!may_take(l->in, x) || l->in->restored) {
-                add_left(l, x->epoch);
+                decision_add_left(l, x->epoch);
                 return;
         }
         if (same_domain)
@@ -63,10 +64,10 @@ static void read_object(struct view *l, struct arena *a) {
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (streq(f->domains[i].assignments[j].node, l->in->node))
-                                add_assignment(l, &f->domains[i], &f->domains[i].assignments[j]);
+                                decision_add_assignment(l, &f->domains[i], &f->domains[i].assignments[j]);
 }
 
-static bool is_ending(const struct view *l) {
+static bool decision_is_ending(const struct view *l) {
         return l->own.assignment && streq(l->own.assignment->state, FABRIC_ENDING);
 }
 
@@ -99,12 +100,12 @@ static const char *const held_by[] = {
 /* Readiness is withdrawn first; only then does the absence of claims count (imex/imex_grants.h). A claim that
  * is about to be prepared changes in a moment: with readiness withdrawn, either it waits, or it found IMEX
  * ready before and is prepared. */
-static void stop(const struct decision_input *in, enum decision_step step, struct decision *d) {
+static void decision_stop(const struct decision_input *in, enum decision_step step, struct decision *d) {
         if (in->use == IMEX_USE_NONE && in->withdrawn) {
                 d->step = step;
                 return;
         }
-        d->held = held_by[in->use];
+        d->waits_for = held_by[in->use];
         if (in->use == IMEX_USE_NONE || (in->use == IMEX_USE_GRANTING && in->withdrawn))
                 d->step = DECISION_WITHDRAW;
 }
@@ -115,21 +116,22 @@ static bool has_recovered(const struct decision_input *in) {
         return in->imex == DECISION_IMEX_READY || !in->memory->ready || is_alone(in);
 }
 
-static void leave(const struct view *l, struct decision *d) {
+static void decision_leave(const struct view *l, struct decision *d) {
         if (!has_recovered(l->in))
-                d->held = "IMEX ended uncleanly here, and waits for the nodes that had imported its memory";
-        else if (is_ending(l))
+                d->waits_for =
+                        "IMEX ended uncleanly here, and waits for the nodes that had imported its memory";
+        else if (decision_is_ending(l))
                 d->step = DECISION_LEAVE;
         else
-                stop(l->in, DECISION_LEAVE, d);
+                decision_stop(l->in, DECISION_LEAVE, d);
 }
 
 /* A deleted Pod serves while claims are prepared. An IMEX that has never been READY has no users. */
 static void terminate(const struct view *l, struct decision *d) {
-        if (!l->in->memory->ready || is_ending(l))
+        if (!l->in->memory->ready || decision_is_ending(l))
                 d->step = DECISION_PAUSE;
         else
-                stop(l->in, DECISION_PAUSE, d);
+                decision_stop(l->in, DECISION_PAUSE, d);
 }
 
 /* An IMEX that has never been READY, or that fails, can be stopped without loss. No node waits for this one
@@ -139,7 +141,7 @@ static void renew(const struct decision_input *in, struct decision *d) {
         if (!in->memory->ready || in->imex == DECISION_IMEX_FAILS)
                 renewed.step = DECISION_PAUSE;
         else
-                stop(in, DECISION_PAUSE, &renewed);
+                decision_stop(in, DECISION_PAUSE, &renewed);
         d->step = renewed.step;
 }
 
@@ -150,7 +152,7 @@ static void decide_running(const struct view *l, struct decision *d) {
                 return;
         }
         if (in->moved || is_unwanted(l))
-                leave(l, d);
+                decision_leave(l, d);
         else if (in->fabric && !l->own.assignment)
                 d->why = "the fabric object of the partition does not list the assignment of this node: IMEX "
                          "continues";
@@ -165,11 +167,11 @@ static void decide_running(const struct view *l, struct decision *d) {
  * ended. */
 static void decide_end_of_pod(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
-        if (!in->memory->ready || in->use == IMEX_USE_NONE || is_ending(l)) {
+        if (!in->memory->ready || in->use == IMEX_USE_NONE || decision_is_ending(l)) {
                 d->step = DECISION_EXIT;
                 return;
         }
-        d->held = held_by[in->use];
+        d->waits_for = held_by[in->use];
         if (in->use != IMEX_USE_GRANTING)
                 d->step = DECISION_START;
 }
@@ -199,11 +201,11 @@ static void decide_not_started(const struct view *l, struct decision *d) {
 /* Input from outside becomes a path, and is written to files. */
 static bool is_valid(const struct decision_assignment *x) {
         return str_is_uuid(x->domain) && imex_infix_valid(x->infix) && x->slots > 0 &&
-               x->slots <= FABRIC_SLOTS_MOST && x->index >= 0 && x->index < x->slots && x->port > 0 &&
+               x->slots <= FABRIC_SLOTS_MAX && x->index >= 0 && x->index < x->slots && x->port > 0 &&
                x->port <= 65535;
 }
 
-static void enter(const struct listed *next, struct decision *d) {
+static void decision_enter(const struct listed *next, struct decision *d) {
         d->assignment = (struct decision_assignment){ .domain = next->domain->owner.uid,
                                                       .infix = str_or(next->domain->infix, ""),
                                                       .index = next->assignment->index,
@@ -228,7 +230,7 @@ static void decide_idle(const struct view *l, struct decision *d) {
         if (in->terminating || in->moved || in->outdated) {
                 d->step = DECISION_EXIT;
         } else if (next->assignment) {
-                enter(next, d);
+                decision_enter(next, d);
         } else if (!f) {
                 d->why = "the fabric object of the partition does not exist yet";
         } else if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL)) {
@@ -248,7 +250,7 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
         struct view l = { .in = in };
         BUG_ON(!m->now.domain && in->imex != DECISION_IMEX_NONE);
         BUG_ON(m->now.domain && m->now.epoch > m->closed);
-        *ret = (struct decision){ .step = DECISION_STAY, .why = "", .held = "", .memory = *m };
+        *ret = (struct decision){ .step = DECISION_STAY, .why = "", .waits_for = "", .memory = *m };
         if (f) {
                 read_object(&l, a);
                 ret->memory.closed = l.closed;

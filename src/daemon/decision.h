@@ -85,7 +85,8 @@ struct decision {
         struct decision_assignment assignment; /* for ENTER; its strings are the fabric object's */
         const char
                 *why; /* for STAY without an assignment, or against the fabric object; otherwise ""; static */
-        const char *held; /* what keeps the node in a domain that it should leave; otherwise ""; static */
+        const char
+                *waits_for; /* what keeps the node in a domain that it should leave; otherwise ""; static */
         /* To be saved before any action or report; in the arena. With ENTER, `now` is still the earlier
          * one. */
         struct decision_memory memory;

@@ -39,7 +39,7 @@ bool folder_outdated(const struct folder *f, const char *edits) {
         return *edits && read_word(f, FOLDER_EDITS_FILE, now, &e) == 0 && *now && !streq(now, edits);
 }
 
-static void on_file(struct watch_file *w) {
+static void folder_on_file(struct watch_file *w) {
         const struct folder *f = w->u;
 
         f->changed(f->u);
@@ -52,9 +52,9 @@ int folder_start(struct folder *f, uv_loop_t *loop, const char *dir, void (*chan
 
         *f = (struct folder){ .dir = dir, .changed = changed, .u = u };
         f->fabric.u = f->edits.u = f;
-        if (watch_file_start(&f->fabric, loop, fabric, on_file, e) < 0)
+        if (watch_file_start(&f->fabric, loop, fabric, folder_on_file, e) < 0)
                 return -1;
-        if (watch_file_start(&f->edits, loop, edits, on_file, e) < 0) {
+        if (watch_file_start(&f->edits, loop, edits, folder_on_file, e) < 0) {
                 watch_file_stop(&f->fabric);
                 return -1;
         }

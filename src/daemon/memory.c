@@ -127,7 +127,7 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
         if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
                 return err_set(e, ERR_NOT_FOUND, 0, "the memory belongs to another boot or partition");
         if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
-                      d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MOST || d.now->port < 1 ||
+                      d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MAX || d.now->port < 1 ||
                       d.now->port > 65535 || d.now->epoch > d.closed))
                 return err_set(e, ERR_INVALID, 0, "the assignment is not valid");
         *ret = (struct memory){ .decision = { .closed = d.closed, .seen = d.seen, .recount = d.recount },
@@ -150,7 +150,7 @@ static int tidy_one(void *u, int folder, const char *name, struct err *e) {
 }
 
 /* Files that cannot be removed do no harm. */
-void memory_tidy(const char *dir) {
+void memory_remove_temporary(const char *dir) {
         struct err e;
 
         (void)file_each(dir, tidy_one, NULL, &e);

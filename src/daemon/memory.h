@@ -28,7 +28,7 @@ struct memory_identity {
 
 int memory_save(const char *dir, const struct memory_identity *of, const struct memory *m, struct err *e);
 /* Removes temporary files of a process that was killed during memory_save(). */
-void memory_tidy(const char *dir);
+void memory_remove_temporary(const char *dir);
 /* In the arena. ERR_NOT_FOUND: there is none of this boot and this partition. Memory from before a reboot
  * does not count. */
 int memory_load(const char *dir, const struct memory_identity *of, struct arena *a, struct memory *ret,

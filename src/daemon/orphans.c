@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-static void on_sigchld(void *u, int signum) {
+static void orphans_on_sigchld(void *u, int signum) {
         for (;;) {
                 siginfo_t info = { 0 };
 
@@ -19,7 +19,7 @@ static void on_sigchld(void *u, int signum) {
 }
 
 void orphans_start(struct orphans *o, uv_loop_t *loop) {
-        (void)loop_signal_init(&o->sigchld, loop, SIGCHLD, on_sigchld, o);
+        (void)loop_signal_init(&o->sigchld, loop, SIGCHLD, orphans_on_sigchld, o);
         loop_signal_unref(&o->sigchld);
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* A pipe is writable when it accepts PIPE_BUF bytes, 4096, at once; files and terminals always are. */
-static bool takes(int fd) {
+static bool relay_takes(int fd) {
         struct pollfd p = { .fd = fd, .events = POLLOUT };
 
         return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) && !(p.revents & POLLERR);
@@ -16,7 +16,7 @@ void relay_line(struct relay *r, struct str line) {
         char text[RELAY_LINE_MAX + 128];
         int n = 0;
 
-        if (!takes(r->fd)) {
+        if (!relay_takes(r->fd)) {
                 r->dropped++;
                 return;
         }

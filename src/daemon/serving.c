@@ -92,13 +92,13 @@ static void on_stopped(void *u) {
         s->o.changed(s->o.u);
 }
 
-static void on_output(void *u, struct str line) {
+static void serving_on_output(void *u, struct str line) {
         const struct serving *s = u;
 
         s->o.output(s->o.u, line);
 }
 
-static void on_failing(void *u, const struct err *e) {
+static void serving_on_failing(void *u, const struct err *e) {
         const struct serving *s = u;
 
         s->o.failing(s->o.u, e);
@@ -112,14 +112,14 @@ static void on_state_error(void *u) {
 
 static void watch_claims(struct serving *s);
 
-static void on_claims(struct watch_file *w) {
+static void serving_on_claims(struct watch_file *w) {
         struct serving *s = w->u;
 
         watch_claims(s);
         s->o.changed(s->o.u);
 }
 
-static void on_retry(void *u) {
+static void serving_on_retry(void *u) {
         struct serving *s = u;
 
         watch_claims(s);
@@ -127,21 +127,21 @@ static void on_retry(void *u) {
         s->o.changed(s->o.u);
 }
 
-static int watch(struct serving *s, struct watch_file *w, const char *dir, struct err *e) {
+static int serving_watch(struct serving *s, struct watch_file *w, const char *dir, struct err *e) {
         _cleanup_(freep) char *path = file_join(dir, "");
 
         if (w->active)
                 return 0;
         *w = (struct watch_file){ .u = s };
-        return watch_file_start(w, s->loop, path, on_claims, e);
+        return watch_file_start(w, s->loop, path, serving_on_claims, e);
 }
 
 static void watch_claims(struct serving *s) {
         _cleanup_(freep) char *grants = file_join(s->dir, IMEX_GRANTS_DIR);
         struct err e;
 
-        if (file_mkdirs(grants, 0755, &e) == 0 && watch(s, &s->grants, grants, &e) == 0 &&
-            watch(s, &s->cdi, s->o.cdi_dir, &e) == 0) {
+        if (file_mkdirs(grants, 0755, &e) == 0 && serving_watch(s, &s->grants, grants, &e) == 0 &&
+            serving_watch(s, &s->cdi, s->o.cdi_dir, &e) == 0) {
                 s->unwatched = false;
                 return;
         }
@@ -204,8 +204,8 @@ static int start_runner(struct serving *s, struct err *e) {
         o.server_port = (unsigned)s->assignment.port;
         o.changed = on_report;
         o.stopped = on_stopped;
-        o.output = on_output;
-        o.failing = on_failing;
+        o.output = serving_on_output;
+        o.failing = serving_on_failing;
         o.u = s;
         if (imex_runner_new(s->loop, &o, &s->runner, &known, e) < 0)
                 return -1;
@@ -245,7 +245,7 @@ int serving_new(uv_loop_t *loop, const struct serving_options *o, struct serving
         assignment_id_render(o->fabric, s->domain, s->assignment.index, s->assignment.epoch, &id);
         snprintf(s->file.state.assignment, sizeof s->file.state.assignment, "%s", buf_str(&id));
         s->file.state.terminating = o->terminating;
-        loop_timer_init(&s->retry, loop, on_retry, s);
+        loop_timer_init(&s->retry, loop, serving_on_retry, s);
         if (file_mkdirs(s->dir, 0755, e) < 0 || start_runner(s, e) < 0) {
                 loop_timer_done(&s->retry);
                 free_texts(s);

@@ -11,32 +11,32 @@
 
 enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 30000 };
 
-static void check(struct state_file *f);
+static void state_file_check(struct state_file *f);
 
-static void on_change(struct watch_file *w) {
+static void state_file_on_change(struct watch_file *w) {
         struct state_file *f = w->u;
 
         if (f->written)
-                check(f);
+                state_file_check(f);
 }
 
 /* The watch follows its folder. If it cannot start, because the folder has just been removed, it is
  * retried. */
-static void watch(struct state_file *f) {
+static void state_file_watch(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct err e;
 
         if (f->watch.active)
                 return;
         f->watch = (struct watch_file){ .u = f };
-        if (watch_file_start(&f->watch, f->loop, path, on_change, &e) == 0 || !f->written)
+        if (watch_file_start(&f->watch, f->loop, path, state_file_on_change, &e) == 0 || !f->written)
                 return;
         log_warn("cannot watch the state file, will retry", kv_err(&e));
         loop_timer_start(&f->retry, RETRY_FIRST_MS);
 }
 
 /* If no new file can withdraw readiness, the file is removed. */
-static void withdraw(struct state_file *f) {
+static void state_file_withdraw(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct err e;
 
@@ -68,7 +68,7 @@ static int write_anywhere(struct state_file *f, struct err *e) {
         return imex_state_write(f->dir, &f->state, &f->lock, e);
 }
 
-static void put(struct state_file *f) {
+static void state_file_put(struct state_file *f) {
         unsigned pause_ms = RETRY_FIRST_MS;
         struct err e;
 
@@ -79,7 +79,7 @@ static void put(struct state_file *f) {
                         log_info("the state file can be written again");
                 f->failures = 0;
                 *f->why = '\0';
-                watch(f);
+                state_file_watch(f);
                 return;
         }
         for (unsigned i = 0; i < f->failures && pause_ms < RETRY_MAX_MS; i++)
@@ -88,14 +88,14 @@ static void put(struct state_file *f) {
         if (!streq(f->why, e.msg))
                 log_error("cannot write the state file, will retry", kv_err(&e));
         snprintf(f->why, sizeof f->why, "%s", e.msg);
-        withdraw(f);
+        state_file_withdraw(f);
         loop_timer_start(&f->retry, pause_ms < RETRY_MAX_MS ? pause_ms : RETRY_MAX_MS);
 }
 
 /* Whether our file is in place. The file of another daemon stays while that daemon holds its lock. That can
  * only be one that is ending after a forced deletion: two daemons that insist would replace each other's file
  * forever. */
-static void check(struct state_file *f) {
+static void state_file_check(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
         struct stat ours, there;
         struct imex_state other;
@@ -110,19 +110,19 @@ static void check(struct state_file *f) {
                 return;
         }
         log_warn("the state file was removed or replaced: writing it again", kv_str("path", path));
-        put(f);
+        state_file_put(f);
 }
 
-static void on_retry(void *u) {
+static void state_file_on_retry(void *u) {
         struct state_file *f = u;
         bool failed = state_file_error(f) != NULL;
 
         if (f->written)
-                check(f);
+                state_file_check(f);
         else
-                put(f);
+                state_file_put(f);
         if (f->written)
-                watch(f);
+                state_file_watch(f);
         if ((state_file_error(f) != NULL) != failed)
                 f->changed(f->u);
 }
@@ -130,8 +130,8 @@ static void on_retry(void *u) {
 void state_file_start(struct state_file *f, uv_loop_t *loop) {
         f->lock = -1;
         f->loop = loop;
-        loop_timer_init(&f->retry, loop, on_retry, f);
-        watch(f);
+        loop_timer_init(&f->retry, loop, state_file_on_retry, f);
+        state_file_watch(f);
 }
 
 void state_file_stop(struct state_file *f) {
@@ -153,7 +153,7 @@ void state_file_set(struct state_file *f, bool ready, int64_t index, const char 
         snprintf(f->state.reason, sizeof f->state.reason, "%s", reason);
         if (!f->written || was.ready != ready || was.index != index || !streq(was.status, f->state.status) ||
             !streq(was.reason, f->state.reason))
-                put(f);
+                state_file_put(f);
 }
 
 void state_file_set_version(struct state_file *f, const char *version) {
@@ -161,7 +161,7 @@ void state_file_set_version(struct state_file *f, const char *version) {
                 return;
         snprintf(f->state.version, sizeof f->state.version, "%s", version);
         if (f->written)
-                put(f);
+                state_file_put(f);
 }
 
 void state_file_terminate(struct state_file *f) {
@@ -169,7 +169,7 @@ void state_file_terminate(struct state_file *f) {
                 return;
         f->state.terminating = true;
         if (f->written)
-                put(f);
+                state_file_put(f);
 }
 
 const char *state_file_error(const struct state_file *f) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "dra/dra_messages.h"
 
@@ -29,7 +29,7 @@ struct dra_call {
         size_t n, unfinished;
 };
 
-static void call_finish(struct dra_call *call) {
+static void dra_call_call_finish(struct dra_call *call) {
         struct buf out = BUF_INIT(SIZE_MAX); /* grpc_call_reply checks the size */
         dra_messages_write_results(call->prepare, call->result, call->n, call->arena, &out);
         grpc_call_reply(call->grpc, buf_str(&out), out.n);
@@ -41,7 +41,7 @@ static void op_finish(struct dra_op *op) {
         struct dra_call *call = op->call;
         op->state = OP_DONE;
         if (--call->unfinished == 0 && !call->starting && call->grpc)
-                call_finish(call);
+                dra_call_call_finish(call);
 }
 
 static void on_cancel(void *u, struct grpc_call *grpc) {
@@ -98,7 +98,7 @@ void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, str
         if (!call->grpc)
                 arena_free(call->arena);
         else if (call->unfinished == 0)
-                call_finish(call);
+                dra_call_call_finish(call);
 }
 
 static struct dra_result *op_result(struct dra_op *op) {

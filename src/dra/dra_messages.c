@@ -15,7 +15,7 @@ enum { UNPACK_MAX = 4 << 20 };
 /* Requests. */
 
 /* Names and UIDs of Kubernetes: letters, digits, '-', '.', '_', and no dot at the start. */
-static bool is_name(const char *s) {
+static bool dra_messages_is_name(const char *s) {
         size_t n = 0;
         if (*s == '.')
                 return false;
@@ -27,14 +27,14 @@ static bool is_name(const char *s) {
         return n > 0;
 }
 
-static int check_claim(const Dra__Claim *c, size_t i, struct err *e) {
+static int dra_messages_check_claim(const Dra__Claim *c, size_t i, struct err *e) {
         const struct {
                 const char *what, *value;
         } members[] = { { "namespace", c->namespace_ }, { "name", c->name }, { "uid", c->uid } };
         for (size_t m = 0; m < ARRAY_LEN(members); m++) {
-                const char *problem = !*members[m].value           ? "no"
-                                      : !is_name(members[m].value) ? "an invalid"
-                                                                   : NULL;
+                const char *problem = !*members[m].value                        ? "no"
+                                      : !dra_messages_is_name(members[m].value) ? "an invalid"
+                                                                                : NULL;
                 if (problem)
                         return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1,
                                        c->namespace_, c->name, problem, members[m].what);
@@ -42,7 +42,7 @@ static int check_claim(const Dra__Claim *c, size_t i, struct err *e) {
         return 0;
 }
 
-static int by_uid(const void *a, const void *b) {
+static int dra_messages_by_uid(const void *a, const void *b) {
         return strcmp((*(const Dra__Claim *const *)a)->uid, (*(const Dra__Claim *const *)b)->uid);
 }
 
@@ -50,9 +50,9 @@ static int check_unique(const Dra__ClaimsRequest *r, struct arena *a, struct err
         const Dra__Claim **sorted = arena_alloc(a, r->n_claims * sizeof(*sorted));
         for (size_t i = 0; i < r->n_claims; i++)
                 sorted[i] = r->claims[i];
-        qsort(sorted, r->n_claims, sizeof(*sorted), by_uid);
+        qsort(sorted, r->n_claims, sizeof(*sorted), dra_messages_by_uid);
         for (size_t i = 1; i < r->n_claims; i++)
-                if (by_uid(&sorted[i - 1], &sorted[i]) == 0)
+                if (dra_messages_by_uid(&sorted[i - 1], &sorted[i]) == 0)
                         return err_set(e, ERR_INVALID, 0,
                                        "claim '%.64s/%.64s': the uid '%.64s' is in the request twice",
                                        sorted[i]->namespace_, sorted[i]->name, sorted[i]->uid);
@@ -66,7 +66,7 @@ static int check_request(const Dra__ClaimsRequest *r, struct arena *a, struct er
                 return err_set(e, ERR_INVALID, 0, "the request has %zu claims, at most %d are accepted",
                                r->n_claims, DRA_MAX_CLAIMS);
         for (size_t i = 0; i < r->n_claims; i++)
-                if (check_claim(r->claims[i], i, e) < 0)
+                if (dra_messages_check_claim(r->claims[i], i, e) < 0)
                         return -1;
         return check_unique(r, a, e);
 }
@@ -112,7 +112,7 @@ char *dra_messages_text(struct arena *a, const char *s, size_t max) {
 }
 
 /* protobuf-c does not write to the text that it packs, although its types are not const. */
-static char *text(const char *s) {
+static char *dra_messages_unconst(const char *s) {
         return (char *)(uintptr_t)s;
 }
 
@@ -127,8 +127,8 @@ static Dra__Device *device_message(const struct dra_device *d, struct arena *a) 
         dra__device__init(m);
         m->request_names = texts(d->requests, &m->n_request_names);
         m->cdi_device_ids = texts(d->cdi_ids, &m->n_cdi_device_ids);
-        m->pool_name = text(d->pool);
-        m->device_name = text(d->device);
+        m->pool_name = dra_messages_unconst(d->pool);
+        m->device_name = dra_messages_unconst(d->device);
         return m;
 }
 
@@ -137,7 +137,7 @@ static Dra__NodePrepareResourcesEntry *prepared_entry(const struct dra_result *r
         Dra__NodePrepareResourceResponse *value = arena_alloc(a, sizeof(*value));
         dra__node_prepare_resources_entry__init(entry);
         dra__node_prepare_resource_response__init(value);
-        entry->key = text(r->uid);
+        entry->key = dra_messages_unconst(r->uid);
         entry->value = value;
         if (r->error) {
                 value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);
@@ -155,14 +155,14 @@ static Dra__NodeUnprepareResourcesEntry *unprepared_entry(const struct dra_resul
         Dra__NodeUnprepareResourceResponse *value = arena_alloc(a, sizeof(*value));
         dra__node_unprepare_resources_entry__init(entry);
         dra__node_unprepare_resource_response__init(value);
-        entry->key = text(r->uid);
+        entry->key = dra_messages_unconst(r->uid);
         entry->value = value;
         if (r->error)
                 value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);
         return entry;
 }
 
-static void pack(const ProtobufCMessage *m, struct arena *a, struct buf *out) {
+static void dra_messages_pack(const ProtobufCMessage *m, struct arena *a, struct buf *out) {
         size_t n = protobuf_c_message_get_packed_size(m);
         uint8_t *packed = arena_alloc(a, n + 1);
         protobuf_c_message_pack(m, packed);
@@ -177,13 +177,13 @@ void dra_messages_write_results(bool prepare, const struct dra_result *results, 
                 m.claims = arena_alloc(a, n * sizeof(*m.claims));
                 for (size_t i = 0; i < n; i++)
                         m.claims[i] = prepared_entry(&results[i], a);
-                pack(&m.base, a, out);
+                dra_messages_pack(&m.base, a, out);
         } else {
                 Dra__NodeUnprepareResourcesResponse m = DRA__NODE_UNPREPARE_RESOURCES_RESPONSE__INIT;
                 m.n_claims = n;
                 m.claims = arena_alloc(a, n * sizeof(*m.claims));
                 for (size_t i = 0; i < n; i++)
                         m.claims[i] = unprepared_entry(&results[i], a);
-                pack(&m.base, a, out);
+                dra_messages_pack(&m.base, a, out);
         }
 }

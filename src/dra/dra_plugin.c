@@ -43,12 +43,12 @@ static void malformed(struct grpc_call *call) {
         grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "the request is not a valid protobuf message");
 }
 
-static void on_prepare(void *u, struct grpc_call *call, struct str message) {
+static void dra_plugin_on_prepare(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
         dra_call_start(p->ops, p->u, true, call, message);
 }
 
-static void on_unprepare(void *u, struct grpc_call *call, struct str message) {
+static void dra_plugin_on_unprepare(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
         dra_call_start(p->ops, p->u, false, call, message);
 }
@@ -134,10 +134,10 @@ static void on_health_check(void *u, struct grpc_call *call, struct str message)
 /* The plugin. */
 
 static const struct grpc_method dra_methods[] = {
-        { DRA_SERVICE("v1", "NodePrepareResources"), on_prepare },
-        { DRA_SERVICE("v1", "NodeUnprepareResources"), on_unprepare },
-        { DRA_SERVICE("v1beta1", "NodePrepareResources"), on_prepare },
-        { DRA_SERVICE("v1beta1", "NodeUnprepareResources"), on_unprepare },
+        { DRA_SERVICE("v1", "NodePrepareResources"), dra_plugin_on_prepare },
+        { DRA_SERVICE("v1", "NodeUnprepareResources"), dra_plugin_on_unprepare },
+        { DRA_SERVICE("v1beta1", "NodePrepareResources"), dra_plugin_on_prepare },
+        { DRA_SERVICE("v1beta1", "NodeUnprepareResources"), dra_plugin_on_unprepare },
         { NULL, NULL },
 };
 

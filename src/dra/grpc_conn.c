@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 
 /* nghttp2 1.60 renamed the functions that return a signed size. */
@@ -134,7 +134,8 @@ static void drop_request(struct grpc_call *call) {
         buf_done(&call->in);
 }
 
-static void finish(struct grpc_call *call, const nghttp2_nv *nva, size_t n, const data_provider *body) {
+static void grpc_conn_finish(struct grpc_call *call, const nghttp2_nv *nva, size_t n,
+                             const data_provider *body) {
         struct grpc_conn *c = call->conn;
         call->state = CALL_ANSWERED;
         call->limit_ms = limit_from_now(c);
@@ -150,7 +151,7 @@ static void finish_status(struct grpc_call *call, const char *http_status, enum 
         _cleanup_(freep) char *number = xasprintf("%d", (int)status);
         nghttp2_nv nva[] = { header(":status", http_status), header("content-type", "application/grpc"),
                              header("grpc-status", number), header("grpc-message", encoded) };
-        finish(call, nva, ARRAY_LEN(nva), NULL);
+        grpc_conn_finish(call, nva, ARRAY_LEN(nva), NULL);
 }
 
 /* Answers a request that reaches no handler. */
@@ -181,7 +182,7 @@ void grpc_call_reply(struct grpc_call *call, const void *message, size_t n) {
         call->out = BUF_INIT(PREFIX + n);
         buf_add(&call->out, prefix, sizeof prefix);
         buf_add(&call->out, message, n);
-        finish(call, nva, ARRAY_LEN(nva), &body);
+        grpc_conn_finish(call, nva, ARRAY_LEN(nva), &body);
 }
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_status status, const char *msg) {
@@ -263,8 +264,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return nghttp2_session_set_stream_user_data(session, call->stream_id, call);
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p,
-                     size_t name_n, const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
+static int grpc_conn_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p,
+                               size_t name_n, const uint8_t *value_p, size_t value_n, uint8_t flags,
+                               void *u) {
         struct grpc_conn *c = u;
         struct grpc_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         struct str name = { (const char *)name_p, name_n }, value = { (const char *)value_p, value_n };
@@ -388,7 +390,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
 }
 
-static void call_free(struct grpc_call *call) {
+static void grpc_conn_call_free(struct grpc_call *call) {
         LIST_REMOVE(call, link);
         drop_request(call);
         buf_done(&call->out);
@@ -400,7 +402,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
         struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
         if (call) {
                 cancel(call);
-                call_free(call);
+                grpc_conn_call_free(call);
         }
         return 0;
 }
@@ -414,7 +416,7 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         BUG_ON(nghttp2_session_callbacks_new(&cb) != 0 || nghttp2_option_new(&option) != 0);
         nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
         nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
-        nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+        nghttp2_session_callbacks_set_on_header_callback(cb, grpc_conn_on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
         nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
         nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
@@ -455,7 +457,7 @@ void grpc_conn_free(struct grpc_conn *c) {
         BUG_ON(c->inside);
         nghttp2_session_del(c->session);
         while (!LIST_EMPTY(&c->calls))
-                call_free(LIST_FIRST(&c->calls));
+                grpc_conn_call_free(LIST_FIRST(&c->calls));
         free(c);
 }
 

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/crowd.h"
+#include "base/conn_evict.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -64,7 +64,7 @@ struct conn {
         struct loop_fd poll;
         struct loop_timer deadline;
         int fd;
-        struct crowd_addr addr;
+        struct conn_evict_addr addr;
         uint64_t active_ms, written_by_ms;
         struct grpc_server *server;
         struct grpc_conn *proto; /* NULL: it is closed */
@@ -167,7 +167,7 @@ static void conn_wake(void *u) {
                 loop_turn_start(&c->server->turn);
 }
 
-static void on_deadline(void *u) {
+static void grpc_server_on_deadline(void *u) {
         struct conn *c = u;
         uint64_t now = uv_now(c->server->loop);
         conn_enter(c);
@@ -204,7 +204,7 @@ static void conn_flush(struct conn *c) {
         }
 }
 
-static void on_turn(void *u) {
+static void grpc_server_on_turn(void *u) {
         struct grpc_server *s = u;
         struct conn *c, *next;
         guard_enter(&s->guard);
@@ -256,7 +256,7 @@ static void conn_write_on(struct conn *c) {
         }
 }
 
-static void on_ready(void *u, int events) {
+static void grpc_server_on_ready(void *u, int events) {
         struct conn *c = u;
         conn_enter(c);
         if (events != UV_WRITABLE)
@@ -267,19 +267,19 @@ static void on_ready(void *u, int events) {
 }
 
 /* Too many connections: closes one, but none with a call in a handler. */
-static bool make_room(struct grpc_server *s) {
-        _cleanup_(freep) struct crowd_member *m = xnew_n(struct crowd_member, s->n_conns);
+static bool grpc_server_make_room(struct grpc_server *s) {
+        _cleanup_(freep) struct conn_evict_conn *m = xnew_n(struct conn_evict_conn, s->n_conns);
         _cleanup_(freep) struct conn **of = xnew_n(struct conn *, s->n_conns);
         struct conn *c;
         size_t n = 0;
         TAILQ_FOREACH (c, &s->conns, link) {
-                m[n] = (struct crowd_member){ .addr = c->addr,
-                                              .stays = grpc_conn_has_calls(c->proto),
-                                              .unfinished = grpc_conn_is_unfinished(c->proto),
-                                              .since_ms = c->active_ms };
+                m[n] = (struct conn_evict_conn){ .addr = c->addr,
+                                                 .stays = grpc_conn_has_calls(c->proto),
+                                                 .unfinished = grpc_conn_is_unfinished(c->proto),
+                                                 .since_ms = c->active_ms };
                 of[n++] = c;
         }
-        size_t victim = crowd_victim(m, n);
+        size_t victim = conn_evict_choose(m, n);
         if (victim < n)
                 conn_close(of[victim]);
         return victim < n;
@@ -290,8 +290,8 @@ static void conn_begin(struct listener *l, int fd) {
         struct grpc_server *s = l->server;
         const int on = 1;
         struct conn *c = xnew(struct conn);
-        if ((s->n_conns >= s->limits->connections && !make_room(s)) ||
-            loop_fd_init(&c->poll, s->loop, fd, on_ready, c) < 0) {
+        if ((s->n_conns >= s->limits->connections && !grpc_server_make_room(s)) ||
+            loop_fd_init(&c->poll, s->loop, fd, grpc_server_on_ready, c) < 0) {
                 close(fd);
                 free(c);
                 return;
@@ -301,13 +301,13 @@ static void conn_begin(struct listener *l, int fd) {
         c->out = BUF_INIT(s->limits->write_bytes + FRAME);
         c->active_ms = uv_now(s->loop);
         c->proto = grpc_conn_new(s->methods, s->u, s->limits, conn_wake, c);
-        loop_timer_init(&c->deadline, s->loop, on_deadline, c);
+        loop_timer_init(&c->deadline, s->loop, grpc_server_on_deadline, c);
         loop_fd_start(&c->poll, UV_READABLE);
         s->n_conns++;
         TAILQ_INSERT_TAIL(&s->conns, c, link);
         if (!l->path) {
                 (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                c->addr = crowd_peer(fd);
+                c->addr = conn_evict_peer(fd);
         }
         conn_wake(c); /* our SETTINGS */
 }
@@ -323,7 +323,7 @@ static bool hang_up(struct listener *l) {
         return fd >= 0;
 }
 
-static void on_connection(void *u, int events) {
+static void grpc_server_on_connection(void *u, int events) {
         struct listener *l = u;
         for (;;) {
                 int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -355,7 +355,7 @@ static struct listener *listener_new(struct grpc_server *s, const char *path, in
         struct listener *l = xnew(struct listener);
         int r = listen(fd, (int)s->limits->connections) < 0
                         ? -errno
-                        : loop_fd_init(&l->poll, s->loop, fd, on_connection, l);
+                        : loop_fd_init(&l->poll, s->loop, fd, grpc_server_on_connection, l);
         if (r < 0) {
                 (void)err_errno(e, -r, "listen on '%s'", name);
                 close(fd);
@@ -371,7 +371,7 @@ static struct listener *listener_new(struct grpc_server *s, const char *path, in
 }
 
 /* A temporary name in the same folder. The kubelet's watcher ignores names that start with a dot. */
-static char *temporary_name(const char *path) {
+static char *grpc_server_temporary_name(const char *path) {
         static unsigned count;
         const char *slash = strrchr(path, '/');
         int dir_n = slash ? (int)(slash - path + 1) : 0;
@@ -380,8 +380,8 @@ static char *temporary_name(const char *path) {
 }
 
 /* Gives the bound socket its name, once connections to it succeed. Takes fd in any case. */
-static int publish(struct grpc_server *s, int fd, const char *temporary, const char *path, mode_t mode,
-                   struct err *e) {
+static int grpc_server_publish(struct grpc_server *s, int fd, const char *temporary, const char *path,
+                               mode_t mode, struct err *e) {
         struct listener *l;
         struct stat st;
         if (chmod(temporary, mode) < 0 || lstat(temporary, &st) < 0) {
@@ -405,7 +405,7 @@ static int publish(struct grpc_server *s, int fd, const char *temporary, const c
 /* Replaces a stale socket atomically, so that a client that finds the file can connect. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e) {
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
-        _cleanup_(freep) char *temporary = temporary_name(path);
+        _cleanup_(freep) char *temporary = grpc_server_temporary_name(path);
         if (strlen(temporary) >= sizeof addr.sun_path || strlen(path) >= sizeof addr.sun_path)
                 return err_set(e, ERR_INVALID, ENAMETOOLONG,
                                "listen on '%s': the path is too long for a socket", path);
@@ -416,7 +416,7 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
                 return err_errno(e, errno, "listen on '%s': socket", path);
         if (bind(fd, (const struct sockaddr *)&addr, sizeof addr) < 0)
                 return err_errno(e, errno, "listen on '%s': bind", path);
-        int r = publish(s, TAKE_FD(fd), temporary, path, mode, e);
+        int r = grpc_server_publish(s, TAKE_FD(fd), temporary, path, mode, e);
         if (r < 0)
                 unlink(temporary);
         return r;
@@ -481,7 +481,7 @@ struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *m
         s->limits = l;
         SLIST_INIT(&s->listeners);
         TAILQ_INIT(&s->conns);
-        loop_turn_init(&s->turn, loop, on_turn, s);
+        loop_turn_init(&s->turn, loop, grpc_server_on_turn, s);
         s->spare = eventfd(0, EFD_CLOEXEC);
         return s;
 }

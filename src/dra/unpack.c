@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void *take(void *u, size_t n) {
+static void *unpack_take(void *u, size_t n) {
         size_t *left = u;
         if (n > *left)
                 return NULL;
@@ -16,6 +16,6 @@ static void give(void *u, void *p) {
 }
 
 void *unpack_message(const ProtobufCMessageDescriptor *type, struct str message, size_t budget) {
-        ProtobufCAllocator allocator = { .alloc = take, .free = give, .allocator_data = &budget };
+        ProtobufCAllocator allocator = { .alloc = unpack_take, .free = give, .allocator_data = &budget };
         return protobuf_c_message_unpack(type, &allocator, message.n, (const uint8_t *)message.p);
 }

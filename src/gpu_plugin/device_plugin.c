@@ -30,7 +30,7 @@ static bool is_of_gpus(const char *resource) {
                str_starts(resource, "nvidia.com/mig-");
 }
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void device_plugin_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         const struct node_capacity *n = (const struct node_capacity *)now;
         struct device_plugin *d = u;
         struct buf offers = BUF_INIT(OFFERS_MAX);
@@ -46,7 +46,7 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
         buf_done(&offers);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void device_plugin_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct device_plugin *d = u;
         if (e)
                 log_warn("cannot watch the Node to detect a device plugin that also gives its GPUs to pods",
@@ -66,8 +66,8 @@ struct device_plugin *device_plugin_new(struct kube_client *c, const char *node,
                                                    .fields = fields,
                                                    .size = sizeof(struct node_capacity),
                                                    .first_from_cache = true,
-                                                   .changed = on_changed,
-                                                   .failing = on_failing,
+                                                   .changed = device_plugin_on_changed,
+                                                   .failing = device_plugin_on_failing,
                                                    .u = d,
                                            });
         return d;

@@ -2,12 +2,12 @@
 #include "gpu_plugin/foreign.h"
 
 #include "base/json.h"
-#include "gpu_plugin/record.h"
+#include "gpu_plugin/gpu_record.h"
 
 const char *const foreign_names[] = { [FOREIGN_MPS] = "mps", [FOREIGN_VFIO] = "vfio", [FOREIGN_MIG] = "mig" };
 
 /* A text or a number of an object; "": there is no such member. */
-static const char *member(const char *object, const char *key, struct arena *a) {
+static const char *foreign_member(const char *object, const char *key, struct arena *a) {
         struct err ignored;
         yyjson_doc *doc = json_parse(str_from(str_or(object, "")), YYJSON_READ_NUMBER_AS_RAW, &ignored);
         yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(doc), key);
@@ -18,7 +18,7 @@ static const char *member(const char *object, const char *key, struct arena *a) 
 }
 
 const char *foreign_mps_daemon(const struct node_device *d, struct arena *a) {
-        const char *id = member(d->group_info, "mpsControlDaemonID", a);
+        const char *id = foreign_member(d->group_info, "mpsControlDaemonID", a);
         return *id ? id : NULL;
 }
 
@@ -32,7 +32,7 @@ static const char *mps_remedy(const char *id, struct arena *a) {
 }
 
 static const char *vfio_remedy(const struct node_device *d, struct arena *a) {
-        const char *address = member(d->info, "pciBusID", a);
+        const char *address = foreign_member(d->info, "pciBusID", a);
         if (!*address)
                 address = "<PCI address>";
         return arena_printf(
@@ -44,8 +44,8 @@ static const char *vfio_remedy(const struct node_device *d, struct arena *a) {
 }
 
 static const char *mig_remedy(const struct node_device *d, struct arena *a) {
-        const char *gpu = member(d->info, "parentUUID", a), *gi = member(d->info, "giId", a),
-                   *ci = member(d->info, "ciId", a);
+        const char *gpu = foreign_member(d->info, "parentUUID", a), *gi = foreign_member(d->info, "giId", a),
+                   *ci = foreign_member(d->info, "ciId", a);
         return arena_printf(
                 a,
                 "if the Go driver created the MIG device for the claim (feature gate DynamicMIG), it "

@@ -7,7 +7,7 @@
 #include "gpu_plugin/gpu_plan.h"
 #include "gpu_plugin/gpu_state.h"
 #include "gpu_plugin/gpu_steps.h"
-#include "gpu_plugin/gpu_wants.h"
+#include "gpu_plugin/gpu_requests.h"
 #include "gpu_plugin/gpu_work.h"
 #include "node/claims.h"
 
@@ -20,7 +20,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
         return g;
 }
 
-void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why) {
+void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why) {
         g->devices = devices;
         snprintf(g->why, sizeof g->why, "%s", why);
         gpu_plan_forget(g);
@@ -55,12 +55,12 @@ int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
 
 /* ---- functions without work ---- */
 
-static void attach(void *u, struct claims *c) {
+static void gpu_driver_attach(void *u, struct claims *c) {
         struct gpu *g = u;
         g->claims = c;
 }
 
-static void release(void *u) {
+static void gpu_driver_release(void *u) {
         struct gpu *g = u;
         gpu_plan_forget(g);
         free(g->hook);
@@ -70,36 +70,36 @@ static void release(void *u) {
 static void nothing(void *u, struct op *op) {
 }
 
-static void gather(void *u, struct op *op) {
+static void gpu_driver_gather(void *u, struct op *op) {
         op_fetched(op);
 }
 
-static void waits(void *u, const struct op *op) {
+static void gpu_driver_waits(void *u, const struct op *op) {
         const struct gpu *g = u;
         if (op->waits_for == WAITS_FOR_GPUS)
                 g->o.wanted(g->o.u, true);
 }
 
-static void waited_for(void *u, unsigned what) {
+static void gpu_driver_waited_for(void *u, unsigned what) {
         const struct gpu *g = u;
         g->o.wanted(g->o.u, what & 1U << WAITS_FOR_GPUS);
 }
 
-static int no_thing(const char *plugin_dir, const char *thing, bool again, struct err *e) {
+static int no_thing(const char *plugin_dir, const char *resource, bool again, struct err *e) {
         return 0;
 }
 
-static int nothing_to_undo(const char *plugin_dir, const char *thing, struct err *e) {
+static int nothing_to_undo(const char *plugin_dir, const char *resource, struct err *e) {
         return 0;
 }
 
-static void never_fails(const char *thing, const struct err *e) {
+static void never_fails(const char *resource, const struct err *e) {
 }
 
-static void has_no_things(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u) {
+static void has_no_things(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u) {
 }
 
-static void follow(void *u, const struct checkpoint *table) {
+static void gpu_driver_follow(void *u, const struct checkpoint *table) {
         const struct gpu *g = u;
         if (g->o.recorded)
                 g->o.recorded(g->o.u, table);
@@ -108,7 +108,7 @@ static void follow(void *u, const struct checkpoint *table) {
 static void nothing_to_sweep(void *u, const struct checkpoint *table) {
 }
 
-static bool may_go(void *u, const struct checkpoint_claim *entry) {
+static bool may_collect(void *u, const struct checkpoint_claim *entry) {
         return true;
 }
 
@@ -117,19 +117,19 @@ const struct node_driver gpu_driver = {
         .cdi_kind = GPU_CDI_KIND_CLAIM,
         .prepare_fails = "error preparing devices for claim",
         .unprepare_fails = "error unpreparing devices for claim",
-        .codec = &record_codec,
-        .attach = attach,
-        .free = release,
+        .codec = &gpu_record_codec,
+        .attach = gpu_driver_attach,
+        .free = gpu_driver_release,
         .fetch = nothing,
         .release = nothing,
-        .take = gpu_wants_take,
-        .check = gpu_wants_check,
-        .gather = gather,
-        .known = gpu_known,
+        .take = gpu_requests_take,
+        .check = gpu_requests_check,
+        .await_inputs = gpu_driver_gather,
+        .known = gpu_steps_known,
         .steps = gpu_steps,
-        .waits = waits,
-        .waited_for = waited_for,
-        .look_closer = nothing,
+        .waits = gpu_driver_waits,
+        .waited_for = gpu_driver_waited_for,
+        .investigate = nothing,
         .plan_claim = gpu_plan_claim,
         .plan = gpu_plan_device,
         .record = gpu_plan_record,
@@ -137,13 +137,13 @@ const struct node_driver gpu_driver = {
         .set_up = no_thing,
         .undo = nothing_to_undo,
         .undo_failed = never_fails,
-        .each_thing = has_no_things,
+        .each_resource = has_no_things,
         .work = gpu_work_begin,
         .unwork = gpu_work_undo,
         .work_cancel = gpu_work_cancel,
         .prepared = nothing,
-        .follow = follow,
+        .follow = gpu_driver_follow,
         .rebuild = gpu_plan_rebuild,
-        .may_go = may_go,
-        .sweep = nothing_to_sweep,
+        .may_collect = may_collect,
+        .remove_unused = nothing_to_sweep,
 };

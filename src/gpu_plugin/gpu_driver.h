@@ -4,7 +4,7 @@
 
 #include "api/gates.h"
 #include "gpu_plugin/device.h"
-#include "gpu_plugin/record.h"
+#include "gpu_plugin/gpu_record.h"
 #include "node/ops.h"
 #include "nvidia/driver_root.h"
 
@@ -20,10 +20,10 @@ struct gpu_driver_options {
         const char *ldconfig;     /* on the host, for our own hook; NULL: the hook finds one */
         bool ipc_sockets;         /* give containers the socket of nvidia-persistenced */
         bool no_gids;             /* no additional groups, which need CDI 0.7.0 */
-        /* True if the devices of the last gpu_driver_know() are still what the node shows. If not,
-         * gpu_driver_know() is called soon. */
+        /* True if the devices of the last gpu_driver_set_devices() are still what the node shows. If not,
+         * gpu_driver_set_devices() is called soon. */
         bool (*hold)(void *u);
-        /* A Prepare waits for gpu_driver_know(), or none does any more. */
+        /* A Prepare waits for gpu_driver_set_devices(), or none does any more. */
         void (*wanted)(void *u, bool yes);
         /* The recorded claims, at the start and after each change. May be NULL. */
         void (*recorded)(void *u, const struct checkpoint *table);
@@ -37,7 +37,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
 /* To be called when the node's GPUs or the driver's files have changed. `devices` is borrowed until the next
  * call; NULL: not known yet, or no longer known. `why`, for people: why they are not known; with devices, a
  * problem or "". */
-void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why);
+void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
 extern const struct node_driver gpu_driver;
 

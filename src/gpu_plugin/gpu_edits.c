@@ -74,8 +74,8 @@ static struct nodes new_nodes(struct arena *a) {
 }
 
 /* 1: a character device with that name exists. 0: it does not. */
-static int find_node(const struct gpu_edits_options *o, const char *path, struct arena *a, struct stat *ret,
-                     struct err *e) {
+static int gpu_edits_find_node(const struct gpu_edits_options *o, const char *path, struct arena *a,
+                               struct stat *ret, struct err *e) {
         const char *here = root_walk_below(o->dev_root.here, path, a);
         if (lstat(here, ret) < 0)
                 return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, errno, "stat '%s'", here);
@@ -86,8 +86,8 @@ static int find_node(const struct gpu_edits_options *o, const char *path, struct
  * precedence over the node's, which may be older than the last load of the module. The runtime creates the
  * node by its numbers, so the host may lack it: on a host that has run no CUDA program there are no nodes,
  * and our container's /dev is not the host's. */
-static int add_node(const struct gpu_edits_options *o, const char *path, unsigned listed_major,
-                    unsigned minor_number, struct nodes *nodes, struct arena *a, struct err *e) {
+static int gpu_edits_add_node(const struct gpu_edits_options *o, const char *path, unsigned listed_major,
+                              unsigned minor_number, struct nodes *nodes, struct arena *a, struct err *e) {
         struct stat st;
         struct cdi_node node = { .path = path,
                                  .major = listed_major,
@@ -95,7 +95,7 @@ static int add_node(const struct gpu_edits_options *o, const char *path, unsigne
                                  .mode = o->node_mode,
                                  .gid = o->node_gid,
                                  .permissions = "rwm" };
-        int there = find_node(o, path, a, &st, e);
+        int there = gpu_edits_find_node(o, path, a, &st, e);
         if (there < 0 || (!there && !listed_major))
                 return there;
         if (nodes->n == NODES_MAX)
@@ -139,7 +139,8 @@ static int add_uvm(const struct gpu_edits_options *o, struct nodes *nodes, struc
                     { "/dev/nvidia-uvm-tools", PROC_MINOR_UVM_TOOLS } };
         bool loaded = o->majors.uvm || !is_loaded(o, "nvidia", a);
         for (size_t i = 0; i < ARRAY_LEN(uvm); i++) {
-                int r = loaded ? add_node(o, uvm[i].path, o->majors.uvm, uvm[i].minor_number, nodes, a, e)
+                int r = loaded ? gpu_edits_add_node(o, uvm[i].path, o->majors.uvm, uvm[i].minor_number, nodes,
+                                                    a, e)
                                : 0;
                 if (r < 0)
                         return -1;
@@ -260,14 +261,15 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
         const char **env = arena_alloc(a, 3 * sizeof *env);
         struct cdi_hook *hooks = arena_alloc(a, 5 * sizeof *hooks);
         struct nodes nodes = new_nodes(a);
-        int r = add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, a, e);
+        int r = gpu_edits_add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, a, e);
         if (r <= 0)
                 return r < 0 ? -1 : no_node(o, "/dev/nvidiactl", e);
         if (add_uvm(o, &nodes, a, e) < 0)
                 return -1;
         /* For displays only. The module is not always loaded. */
-        if (add_node(o, "/dev/nvidia-modeset", is_loaded(o, "nvidia_modeset", a) ? o->majors.gpu : 0,
-                     PROC_MINOR_MODESET, &nodes, a, e) < 0)
+        if (gpu_edits_add_node(o, "/dev/nvidia-modeset",
+                               is_loaded(o, "nvidia_modeset", a) ? o->majors.gpu : 0, PROC_MINOR_MODESET,
+                               &nodes, a, e) < 0)
                 return -1;
         env[0] = arena_printf(a, "NVIDIA_CTK_LIBCUDA_DIR=%s", files->library_dir);
         /* With this value NVIDIA's older runtime, if it is installed, adds nothing. */
@@ -281,7 +283,7 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
                                  .n_hooks = make_hooks(o, files, a, hooks),
                                  .gids = nodes.gids,
                                  .n_gids = nodes.n_gids };
-        *ret = cdi_tidy(&all, NULL, a);
+        *ret = cdi_normalize(&all, NULL, a);
         return 0;
 }
 
@@ -298,7 +300,7 @@ static int add_drm(void *u, int sysfs, const char *name, struct err *e) {
         if (!str_starts(name, "card") && !str_starts(name, "renderD"))
                 return 0;
         const char *path = arena_printf(drm->a, "/dev/dri/%s", name);
-        return add_node(drm->o, path, 0, 0, drm->nodes, drm->a, e) < 0 ? -1 : 0;
+        return gpu_edits_add_node(drm->o, path, 0, 0, drm->nodes, drm->a, e) < 0 ? -1 : 0;
 }
 
 /* Adds links by which programs find the nodes of a PCI device. */
@@ -331,8 +333,8 @@ static int find_drm(const struct gpu_edits_options *o, const struct gpu_device *
 
 /* Adds the permission to use an instance of a MIG GPU: a device node that the runtime creates. The kernel's
  * file has its number. */
-static int add_capability(const struct gpu_edits_options *o, const char *access, struct nodes *nodes,
-                          struct arena *a, struct err *e) {
+static int gpu_edits_add_capability(const struct gpu_edits_options *o, const char *access,
+                                    struct nodes *nodes, struct arena *a, struct err *e) {
         _cleanup_(freep) char *text = NULL;
         struct proc_capability cap;
         size_t n = 0;
@@ -358,8 +360,9 @@ static int add_instance(const struct gpu_edits_options *o, const struct gpu_devi
                                "/proc/devices: "
                                "is the NVIDIA driver loaded?",
                                d->name);
-        if (add_capability(o, arena_printf(a, "%s/access", gi), nodes, a, e) < 0 ||
-            add_capability(o, arena_printf(a, "%s/ci%u/access", gi, d->compute_instance), nodes, a, e) < 0)
+        if (gpu_edits_add_capability(o, arena_printf(a, "%s/access", gi), nodes, a, e) < 0 ||
+            gpu_edits_add_capability(o, arena_printf(a, "%s/ci%u/access", gi, d->compute_instance), nodes, a,
+                                     e) < 0)
                 return err_wrap(e, "MIG device '%s'", d->name);
         return 0;
 }
@@ -371,7 +374,7 @@ int gpu_edits_device(const struct gpu_edits_options *o, const struct gpu_device 
         struct cdi_hook *hook = arena_alloc(a, sizeof *hook);
         size_t bare = links.n;
         const char *path = arena_printf(a, "/dev/nvidia%u", d->minor);
-        int r = add_node(o, path, o->majors.gpu, d->minor, &nodes, a, e);
+        int r = gpu_edits_add_node(o, path, o->majors.gpu, d->minor, &nodes, a, e);
         if (r == 0)
                 no_node(o, path, e);
         if (r <= 0)
@@ -393,6 +396,6 @@ int gpu_edits_device(const struct gpu_edits_options *o, const struct gpu_device 
                                  .n_hooks = links.n > bare,
                                  .gids = nodes.gids,
                                  .n_gids = nodes.n_gids };
-        *ret = cdi_tidy(&all, common, a);
+        *ret = cdi_normalize(&all, common, a);
         return 0;
 }

@@ -18,7 +18,7 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                 .options = { .node = node,
                              .driver = GPU_DRIVER,
                              .types = types,
-                             .inside = "nvidia_dra_gpu_prepare_inside_seconds",
+                             .inside = "nvidia_dra_gpu_prepare_attempt_seconds",
                              .pending = "nvidia_dra_gpu_claims_pending",
                              .total = "nvidia_dra_gpu_claim_seconds",
                              .failures = "nvidia_dra_gpu_claim_failures_total" },
@@ -60,7 +60,7 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
         metric_touch(m->failures, LABELS("crashed"));
-        gpu_metrics_offered(m, 0, 0, REASON_DRIVER_NOT_ASKED_YET);
+        gpu_metrics_offered(m, 0, 0, REASON_DRIVER_NOT_QUERIED);
         gpu_metrics_stale(m, false);
         gpu_metrics_device_plugin(m, false);
         gpu_metrics_persistence_off(m, 0);
@@ -73,7 +73,7 @@ void gpu_metrics_done(struct gpu_metrics *m) {
 }
 
 void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason) {
-        static const char *const reasons[] = { REASON_DRIVER_NOT_ASKED_YET, REASON_DRIVER_NOT_FOUND,
+        static const char *const reasons[] = { REASON_DRIVER_NOT_QUERIED, REASON_DRIVER_NOT_FOUND,
                                                REASON_DRIVER_NOT_READY, REASON_NO_GPUS };
         metric_set(m->offered, (double)gpus, LABELS(GPU_TYPE_FULL));
         metric_set(m->offered, (double)migs, LABELS(GPU_TYPE_MIG));

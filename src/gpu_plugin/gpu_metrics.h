@@ -2,7 +2,7 @@
 /* gpu_metrics: the metrics of this plugin: those of the node half, and those of GPUs. */
 #pragma once
 
-#include "node/metrics.h"
+#include "node/node_metrics.h"
 
 struct gpu_metrics {
         struct metrics *registry;

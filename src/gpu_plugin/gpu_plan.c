@@ -121,7 +121,7 @@ int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edi
         return 0;
 }
 
-int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
+int gpu_plan_device(void *u, const struct op *op, const struct node_request *w, struct arena *a,
                     struct node_effect *ret, struct err *e) {
         const struct gpu *g = u;
         const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
@@ -129,22 +129,23 @@ int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, str
         if (gpu_edits_device(&g->planning.options, d, &g->planning.common, a, &its, e) < 0)
                 return -1;
         ret->edits = cdi_copy(&its, a);
-        gpu_want_of(w)->info = record_info(d, a);
+        gpu_want_of(w)->info = gpu_record_info(d, a);
         return 0;
 }
 
 /* ---- the record ---- */
 
 /* Devices with the same configuration form a group. Those without one form a group by their kind. */
-void gpu_plan_record(const struct node_want *w, struct node_device *ret) {
-        const struct gpu_want *own = gpu_want_of(w);
+void gpu_plan_record(const struct node_request *w, struct node_device *ret) {
+        const struct gpu_request *own = gpu_want_of(w);
         ret->type = gpu_config_type(own->kind);
         ret->info = own->info;
         ret->group = ((unsigned)own->config_index * 4 + own->kind) * 2 + gpu_work_slices(w);
         ret->group_info = gpu_work_slices(w) ? GPU_WORK_SLICED : NULL;
 }
 
-static void write_device(struct jw *w, const char *name, const char *type, const char *info, bool sliced) {
+static void gpu_plan_write_device(struct jw *w, const char *name, const char *type, const char *info,
+                                  bool sliced) {
         jw_obj(w, NULL);
         jw_str(w, "name", name);
         jw_str(w, "type", type);
@@ -161,10 +162,10 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
         struct buf b = BUF_INIT(1 << 20);
         struct jw w = JW(&b);
         jw_arr(&w, NULL);
-        for (size_t i = 0; i < op->n_wants; i++) {
-                const struct gpu_want *own = gpu_want_of(&op->wants[i]);
-                write_device(&w, op->wants[i].result->device, gpu_config_type(own->kind), own->info,
-                             gpu_work_slices(&op->wants[i]));
+        for (size_t i = 0; i < op->n_requests; i++) {
+                const struct gpu_request *own = gpu_want_of(&op->requests[i]);
+                gpu_plan_write_device(&w, op->requests[i].result->device, gpu_config_type(own->kind),
+                                      own->info, gpu_work_slices(&op->requests[i]));
         }
         jw_end_arr(&w);
         const char *text = arena_printf(a, "%s%s", label + 1, buf_str(&b));
@@ -183,12 +184,12 @@ static const struct jd_field f_recorded[] = { JD_STR(struct recorded, "name", na
                                               JD_RAW(struct recorded, "info", info),
                                               JD_RAW(struct recorded, "configState", config), JD_END };
 
-static bool is_name(const char *name) {
+static bool gpu_plan_is_name(const char *name) {
         return name && str_is_dns_label(name) && str_starts(name, "gpu-");
 }
 
-static void add_device(struct node_device *devices, size_t *n, const char *name, const char *info,
-                       bool sliced, struct arena *a) {
+static void gpu_plan_add_device(struct node_device *devices, size_t *n, const char *name, const char *info,
+                                bool sliced, struct arena *a) {
         bool mig = strstr(name, "-mig-") != NULL;
         for (size_t i = 0; i < *n; i++) {
                 if (streq(devices[i].name, name))
@@ -200,15 +201,15 @@ static void add_device(struct node_device *devices, size_t *n, const char *name,
                 .name = name,
                 .type = mig ? GPU_TYPE_MIG : GPU_TYPE_FULL,
                 .info = info ? info
-                             : record_info(&(struct gpu_device){ .kind = mig ? GPU_MIG : GPU_FULL }, a),
+                             : gpu_record_info(&(struct gpu_device){ .kind = mig ? GPU_MIG : GPU_FULL }, a),
                 .group = (mig ? GPU_CONFIG_MIG : GPU_CONFIG_GPU) * 2U + sliced,
                 .group_info = sliced ? GPU_WORK_SLICED : NULL,
         };
         (*n)++;
 }
 
-/* Accepts `info` as record_info() writes it: an object of texts and numbers. Another object could be nested
- * too deep for the checkpoint. */
+/* Accepts `info` as gpu_record_info() writes it: an object of texts and numbers. Another object could be
+ * nested too deep for the checkpoint. */
 static const char *flat_info(struct str info, struct arena *a) {
         const char *text = info.n ? arena_strndup(a, info.p, info.n) : "";
         return *text == '{' && !strpbrk(text + 1, "{[") ? text : NULL;
@@ -228,9 +229,9 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
                 json_parse((struct str){ p, (size_t)(end + 1 - p) }, YYJSON_READ_NUMBER_AS_RAW, &ignored);
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
                 struct recorded t = { 0 };
-                if (jd_decode(f_recorded, v, false, "", a, &t, &ignored) == 0 && is_name(t.name))
-                        add_device(devices, n, t.name, flat_info(t.info, a),
-                                   str_eq(t.config, STR(GPU_WORK_SLICED)), a);
+                if (jd_decode(f_recorded, v, false, "", a, &t, &ignored) == 0 && gpu_plan_is_name(t.name))
+                        gpu_plan_add_device(devices, n, t.name, flat_info(t.info, a),
+                                            str_eq(t.config, STR(GPU_WORK_SLICED)), a);
         }
         yyjson_doc_free(doc);
 }
@@ -244,8 +245,8 @@ size_t gpu_plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, 
         for (const char *p = cdi_file; (p = strstr(p, name));) {
                 p += strlen(name);
                 const char *device = arena_strndup(a, p, strspn(p, letters));
-                if (is_name(device))
-                        add_device(devices, &n, device, NULL, false, a);
+                if (gpu_plan_is_name(device))
+                        gpu_plan_add_device(devices, &n, device, NULL, false, a);
         }
         *ret = devices;
         return n;

@@ -33,13 +33,13 @@ struct gpu {
 /* What an operation may wait for here. */
 enum { WAITS_FOR_GPUS = WAITS_FOR_DRIVER };
 
-/* node_want.own */
-struct gpu_want {
+/* node_request.own */
+struct gpu_request {
         enum gpu_config_kind kind;
         struct gpu_config config;
         size_t config_index;
         const char *info; /* the record of the device, set when it has been planned */
 };
-static inline struct gpu_want *gpu_want_of(const struct node_want *w) {
+static inline struct gpu_request *gpu_want_of(const struct node_request *w) {
         return w->own;
 }

@@ -4,5 +4,5 @@
 
 #include "node/driver.h"
 
-enum verdict gpu_known(void *u, struct op *op);
+enum verdict gpu_steps_known(void *u, struct op *op);
 extern node_step_fn *const gpu_steps[];

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "gpu_plugin/foreign.h"
 #include "gpu_plugin/gpu_state.h"
-#include "gpu_plugin/record.h"
+#include "gpu_plugin/gpu_record.h"
 #include "gpu_plugin/timeslice.h"
 
 enum { PATIENCE_MS = 10000 };
@@ -23,14 +23,14 @@ struct gpu_work {
         struct loop_timer patience;
 };
 
-bool gpu_work_slices(const struct node_want *w) {
-        const struct gpu_want *own = gpu_want_of(w);
+bool gpu_work_slices(const struct node_request *w) {
+        const struct gpu_request *own = gpu_want_of(w);
         return own->kind == GPU_CONFIG_GPU && own->config.sharing == GPU_TIME_SLICING &&
                !w->result->admin_access;
 }
 
-static void start(struct gpu *g, struct op *op, const struct timeslice_gpu *gpus, size_t n,
-                  const char *requests, timeslice_done_fn *done) {
+static void gpu_work_start(struct gpu *g, struct op *op, const struct timeslice_gpu *gpus, size_t n,
+                           const char *requests, timeslice_done_fn *done) {
         struct gpu_work *w = op->work;
         if (!w)
                 w = op->work = xnew(struct gpu_work);
@@ -84,7 +84,7 @@ static void on_set(void *u, const struct err *error) {
         op_worked(op, &e);
 }
 
-static void tell_admin(const struct gpu *g, const struct op *op, const struct node_want *w) {
+static void tell_admin(const struct gpu *g, const struct op *op, const struct node_request *w) {
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns, op->name, op->uid };
         event_record(
                 g->claims->o.events, &claim, EVENT_WARNING, REASON_TIME_SLICE_NOT_SET,
@@ -103,13 +103,13 @@ static bool is_first(const struct timeslice_gpu *gpus, size_t n, const char *uui
 
 bool gpu_work_begin(void *u, struct op *op) {
         struct gpu *g = u;
-        struct timeslice_gpu *gpus = arena_alloc(op->arena, (op->n_wants + 1) * sizeof *gpus);
+        struct timeslice_gpu *gpus = arena_alloc(op->arena, (op->n_requests + 1) * sizeof *gpus);
         const char *requests = "";
         size_t n = 0;
         if (op_prepared_before(op)) /* the time slices are set already */
                 return false;
-        for (size_t i = 0; i < op->n_wants; i++) {
-                const struct node_want *w = &op->wants[i];
+        for (size_t i = 0; i < op->n_requests; i++) {
+                const struct node_request *w = &op->requests[i];
                 const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
                 if (w->result->admin_access && gpu_want_of(w)->config.sharing == GPU_TIME_SLICING)
                         tell_admin(g, op, w);
@@ -120,7 +120,7 @@ bool gpu_work_begin(void *u, struct op *op) {
                 requests = arena_printf(op->arena, "%s%s%s", requests, n++ ? " " : "", w->result->request);
         }
         if (n)
-                start(g, op, gpus, n, requests, on_set);
+                gpu_work_start(g, op, gpus, n, requests, on_set);
         return n > 0;
 }
 
@@ -181,7 +181,7 @@ static size_t completed(const struct checkpoint_claim *entry, struct arena *a, s
                 if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info)
                         continue;
                 bool sliced = strstr(d->group_info, "\"timeSliceApplied\":true");
-                const char *uuid = record_uuid(d, a);
+                const char *uuid = gpu_record_uuid(d, a);
                 /* The Go driver gives a GPU with an MPS daemon the mode EXCLUSIVE_PROCESS. */
                 if (uuid && *uuid && (sliced || foreign_mps_daemon(d, a)))
                         gpus[n++] = (struct timeslice_gpu){ .uuid = uuid, .mode_only = !sliced };
@@ -190,7 +190,7 @@ static size_t completed(const struct checkpoint_claim *entry, struct arena *a, s
         return n;
 }
 
-static void on_patience(void *u) {
+static void gpu_work_on_patience(void *u) {
         struct gpu_work *w = u;
         struct err e;
         err_set(&e, ERR_RETRY, 0, "%s", str_or(w->g->why, "the GPUs of this node are not known"));
@@ -204,7 +204,7 @@ static void wait_for_gpus(struct gpu *g, struct op *op, struct str status) {
         w->op = op;
         w->status = xstrndup(status.p, status.n);
         TAILQ_INSERT_TAIL(&g->waiting, w, link);
-        loop_timer_init(&w->patience, g->claims->o.loop, on_patience, w);
+        loop_timer_init(&w->patience, g->claims->o.loop, gpu_work_on_patience, w);
         loop_timer_start(&w->patience, PATIENCE_MS);
 }
 
@@ -216,7 +216,7 @@ void gpu_work_known(struct gpu *g) {
                 size_t n = begun(g, str_from(w->status), a, &gpus);
                 stop_waiting(w);
                 if (n)
-                        start(g, w->op, gpus, n, NULL, on_set_back);
+                        gpu_work_start(g, w->op, gpus, n, NULL, on_set_back);
                 else
                         op_worked(ended(w), NULL);
         }
@@ -241,6 +241,6 @@ bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry)
                 n = begun(g, entry->status, a, &gpus);
         }
         if (n)
-                start(g, op, gpus, n, NULL, on_set_back);
+                gpu_work_start(g, op, gpus, n, NULL, on_set_back);
         return n > 0;
 }

@@ -10,7 +10,7 @@
 
 /* True if preparing this device sets its time slice. A MIG device has none, and admin access changes nothing
  * for the pods that use the GPU. */
-bool gpu_work_slices(const struct node_want *w);
+bool gpu_work_slices(const struct node_request *w);
 
 bool gpu_work_begin(void *u, struct op *op);
 bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry);

@@ -5,7 +5,7 @@
 
 #include "api/reasons.h"
 #include "base/loop.h"
-#include "gpu_plugin/devices.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "nvidia/fingerprint.h"
 #include "nvidia/nvml_abi.h"
 #include "nvidia/nvml_client.h"
@@ -56,15 +56,15 @@ static bool look_again(const struct gpus *g) {
         return g->devices.incomplete && loop_now_ms(g->loop) >= g->asked_ms + LEFT_OUT_MS;
 }
 
-static void schedule(struct gpus *g) {
+static void gpus_schedule(struct gpus *g) {
         unsigned ms = g->lost ? LOST_MS : try_again(g) ? RETRY_MS : IDLE_MS;
         if (g->waiting && ms > WAITING_MS)
                 ms = WAITING_MS;
         loop_timer_start(&g->timer, ms);
 }
 
-static void notify(struct gpus *g, bool news) {
-        schedule(g);
+static void gpus_notify(struct gpus *g, bool news) {
+        gpus_schedule(g);
         if (!news && !g->owed)
                 return;
         g->owed = false;
@@ -72,7 +72,7 @@ static void notify(struct gpus *g, bool news) {
 }
 
 /* Takes the devices. */
-static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, const char *message) {
+static void gpus_answer(struct gpus *g, struct gpu_devices *now, const char *reason, const char *message) {
         bool news = !g->state.known || !streq(g->state.reason, reason) || !streq(g->state.message, message) ||
                     g->state.failures >= GPUS_STALE || !gpu_devices_equal(&g->devices, now);
         gpu_devices_done(&g->devices);
@@ -84,24 +84,24 @@ static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, 
                 .known = true, .reason = reason, .library = g->answered, .fingerprint = g->held
         };
         snprintf(g->state.message, sizeof g->state.message, "%s", message);
-        notify(g, news);
+        gpus_notify(g, news);
 }
 
 static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
         struct gpu_devices none = { 0 };
         g->lost = 0;
         g->left_out = 0;
-        answer(g, &none, reason, e->msg);
+        gpus_answer(g, &none, reason, e->msg);
 }
 
-static void no_answer(struct gpus *g, const struct err *e) {
+static void gpus_no_answer(struct gpus *g, const struct err *e) {
         g->state.failures++;
         snprintf(g->state.error, sizeof g->state.error, "%s", e->msg);
         if (!g->state.known) {
                 g->state.reason = REASON_DRIVER_NOT_READY;
                 snprintf(g->state.message, sizeof g->state.message, "%s", e->msg);
         }
-        notify(g, g->state.failures == GPUS_STALE || !g->state.known);
+        gpus_notify(g, g->state.failures == GPUS_STALE || !g->state.known);
 }
 
 /* NVML itself reports that the driver is missing, or does not match the library. */
@@ -126,16 +126,17 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
         g->lost = failed & ~g->left_out ? g->lost + 1 : 0;
         /* At the start it is left out at once, because it has not been offered yet. */
         if (g->lost && g->lost < TRIES_OF_A_LOST_GPU && g->state.known && g->devices.n) {
-                notify(g, false);
+                gpus_notify(g, false);
                 return;
         }
         g->lost = 0;
         g->left_out = failed;
         gpu_devices_describe(in, g->o.sys, &now);
-        answer(g, &now, now.n ? "" : REASON_NO_GPUS, now.n ? "" : "NVML reports no GPU that can be offered");
+        gpus_answer(g, &now, now.n ? "" : REASON_NO_GPUS,
+                    now.n ? "" : "NVML reports no GPU that can be offered");
 }
 
-static void on_answered(void *u, const struct str *json, const struct err *error) {
+static void gpus_on_answered(void *u, const struct str *json, const struct err *error) {
         struct gpus *g = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct inventory in;
@@ -151,14 +152,14 @@ static void on_answered(void *u, const struct str *json, const struct err *error
         if (says_no_driver(&e))
                 no_driver(g, REASON_DRIVER_NOT_READY, &e);
         else
-                no_answer(g, &e);
+                gpus_no_answer(g, &e);
 }
 
 /* The fingerprint of a node without the library. This is not a failure of the check. */
 enum { WITHOUT_LIBRARY = 1 };
 
 /* 0: the check failed. */
-static uint64_t check(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
+static uint64_t gpus_check(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
         if (driver_root_find_library(&g->o.root, "libnvidia-ml.so.1", a, library, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? WITHOUT_LIBRARY : 0;
         return fingerprint(&(struct fingerprint_of){ .proc_driver = g->o.proc_driver,
@@ -169,35 +170,35 @@ static uint64_t check(struct gpus *g, struct arena *a, struct driver_file *libra
 
 /* An administrator who configures MIG creates one instance after the other, so the query of NVML waits until
  * the fingerprint is stable. */
-static void settle(struct gpus *g) {
+static void gpus_settle(struct gpus *g) {
         g->settling = true;
         loop_timer_start(&g->timer, SETTLE_MS);
 }
 
-static void on_timer(void *u) {
+static void gpus_on_timer(void *u) {
         struct gpus *g = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(512);
         struct driver_file library = { 0 };
         uint64_t before = g->seen;
         struct err e;
         g->settling = false;
-        g->seen = check(g, a, &library, &e);
+        g->seen = gpus_check(g, a, &library, &e);
         if (!g->seen) {
-                no_answer(g, &e);
+                gpus_no_answer(g, &e);
                 return;
         }
         g->asked = g->seen;
         if (!library.here) {
                 no_driver(g, REASON_DRIVER_NOT_FOUND, &e);
         } else if (g->seen == g->held && !try_again(g) && !look_again(g)) {
-                notify(g, false);
+                gpus_notify(g, false);
         } else if (g->held && g->seen != g->held && g->seen != before) {
-                settle(g);
+                gpus_settle(g);
         } else {
                 free(g->library);
                 g->library = xstrdup(library.here);
                 g->asked_ms = loop_now_ms(g->loop);
-                nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY, NVML_LIMITS, on_answered, g);
+                nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY, NVML_LIMITS, gpus_on_answered, g);
         }
 }
 
@@ -207,11 +208,11 @@ bool gpus_hold(struct gpus *g) {
         uint64_t before = g->seen;
         struct err e;
         if (!nvml_client_asking(g->nvml)) {
-                g->seen = check(g, a, &library, &e);
+                g->seen = gpus_check(g, a, &library, &e);
                 if (g->seen && g->seen == g->held)
                         return true;
                 if (g->held && g->seen != before)
-                        settle(g);
+                        gpus_settle(g);
                 else if (!g->settling && !try_again(g))
                         loop_timer_start(&g->timer, 0);
         }
@@ -231,9 +232,9 @@ struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         g->loop = loop;
         g->o = *o;
         g->nvml = nvml_client_new(loop);
-        g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_ASKED_YET,
+        g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_QUERIED,
                                         .message = "the NVIDIA driver has not answered yet" };
-        loop_timer_init(&g->timer, loop, on_timer, g);
+        loop_timer_init(&g->timer, loop, gpus_on_timer, g);
         loop_timer_start(&g->timer, 0);
         return g;
 }

@@ -74,7 +74,7 @@ void health_free(struct health *h) {
 
 /* ---- watched GPUs ---- */
 
-static bool same(const struct health *h, const struct nvml_watched *w) {
+static bool health_same(const struct health *h, const struct nvml_watched *w) {
         if (h->state != WATCHED || h->n_gpus != w->n_gpus)
                 return false;
         for (size_t i = 0; i < w->n_gpus; i++) {
@@ -85,7 +85,7 @@ static bool same(const struct health *h, const struct nvml_watched *w) {
 }
 
 bool health_watched(struct health *h, const struct nvml_watched *w) {
-        if (same(h, w))
+        if (health_same(h, w))
                 return false;
         forget_gpus(h);
         h->state = WATCHED;
@@ -111,7 +111,7 @@ static const char *gpu_of(const struct gpu_device *d) {
 
 /* NVML's result for the device's GPU; 0: the GPU is watched. A result without a UUID applies to the GPUs that
  * have no other result. */
-static int64_t error_of(const struct health *h, const struct gpu_device *d) {
+static int64_t health_error_of(const struct health *h, const struct gpu_device *d) {
         int64_t nameless = h->state != NOT_YET && h->n_gpus ? NVML_NOT_FOUND : NVML_OK;
         for (size_t i = 0; i < h->n_gpus; i++) {
                 if (streq(h->gpus[i].uuid, gpu_of(d)))
@@ -124,7 +124,7 @@ static int64_t error_of(const struct health *h, const struct gpu_device *d) {
 
 /* ---- XIDs ---- */
 
-static struct xid_report *find(const struct health *h, const char *uuid) {
+static struct xid_report *health_find(const struct health *h, const char *uuid) {
         struct xid_report *r;
         TAILQ_FOREACH (r, &h->reports, link) {
                 if (streq(r->uuid, uuid))
@@ -143,8 +143,8 @@ static bool concerns(const struct nvml_event *ev, const struct gpu_device *d) {
 }
 
 /* An error of a program does not replace an earlier error of the GPU. */
-static bool note(struct health *h, const char *uuid, uint64_t xid, bool of_program) {
-        struct xid_report *r = find(h, uuid);
+static bool health_note(struct health *h, const char *uuid, uint64_t xid, bool of_program) {
+        struct xid_report *r = health_find(h, uuid);
         if (r && ((of_program && !r->of_program) || (r->xid == xid && r->of_program == of_program)))
                 return false;
         if (!r) {
@@ -165,7 +165,7 @@ bool health_xid(struct health *h, const struct gpu_devices *devices, const struc
         bool of_program = xids_of_programs(&h->of_programs, ev->xid), any = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];
-                if (!concerns(ev, d) || !note(h, d->uuid, ev->xid, of_program))
+                if (!concerns(ev, d) || !health_note(h, d->uuid, ev->xid, of_program))
                         continue;
                 any = true;
                 report(u, d, ev->xid, of_program);
@@ -217,7 +217,7 @@ void health_render(const struct health *h, const char *boot_id, struct buf *out)
         jw_end_obj(&w);
 }
 
-int health_recall(struct health *h, struct str text, const char *boot_id, struct err *e) {
+int health_restore(struct health *h, struct str text, const char *boot_id, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct kept k = { 0 };
         if (jd_decode_text(f_kept, text.p, text.n, false, "", a, &k, e) < 0)
@@ -226,7 +226,7 @@ int health_recall(struct health *h, struct str text, const char *boot_id, struct
                 return 0;
         for (size_t i = 0; i < k.n_xids; i++) {
                 if (k.xids[i].xid >= 0)
-                        note(h, k.xids[i].uuid, (uint64_t)k.xids[i].xid, k.xids[i].of_program);
+                        health_note(h, k.xids[i].uuid, (uint64_t)k.xids[i].xid, k.xids[i].of_program);
         }
         for (size_t i = 0; i < k.n_lost; i++)
                 add_gpu(h, k.lost[i], NVML_GPU_IS_LOST);
@@ -238,8 +238,8 @@ int health_recall(struct health *h, struct str text, const char *boot_id, struct
 size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
                      const struct offered_taint **ret) {
         struct offered_taint *t = arena_alloc(a, TAINTS_MAX * sizeof *t);
-        int64_t error = error_of(h, d);
-        const struct xid_report *r = find(h, d->uuid);
+        int64_t error = health_error_of(h, d);
+        const struct xid_report *r = health_find(h, d->uuid);
         size_t n = 0;
         if (error == NVML_GPU_IS_LOST)
                 t[n++] = (struct offered_taint){ GPU_TAINT_LOST, "", EFFECT_NO_SCHEDULE };

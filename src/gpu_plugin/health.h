@@ -38,7 +38,7 @@ bool health_xid(struct health *h, const struct gpu_devices *devices, const struc
  * GPU stays lost until NVML describes it again. Text of another boot is ignored. ERR_INVALID: the text does
  * not have that form. */
 void health_render(const struct health *h, const char *boot_id, struct buf *out);
-int health_recall(struct health *h, struct str text, const char *boot_id, struct err *e);
+int health_restore(struct health *h, struct str text, const char *boot_id, struct err *e);
 /* An administrator has handled the errors: earlier XIDs no longer count. */
 void health_forget_xids(struct health *h);
 

@@ -8,17 +8,17 @@
 
 enum { TEXT_MAX = 1024 * 1024 };
 
-static int load(struct health_file *f, struct health *h, struct err *e) {
+static int health_file_load(struct health_file *f, struct health *h, struct err *e) {
         size_t n;
         if (file_read(f->path, TEXT_MAX, &f->text, &n, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? 0 : -1;
-        return health_recall(h, (struct str){ f->text, n }, f->boot_id, e);
+        return health_restore(h, (struct str){ f->text, n }, f->boot_id, e);
 }
 
 void health_file_init(struct health_file *f, const char *folder, const char *boot_id, struct health *h) {
         struct err e;
         *f = (struct health_file){ .path = file_join(folder, "health.json"), .boot_id = xstrdup(boot_id) };
-        if (load(f, h, &e) < 0)
+        if (health_file_load(f, h, &e) < 0)
                 log_error("earlier errors of GPUs are not known: check the kernel log for XIDs",
                           kv_str("file", f->path), kv_err(&e));
 }

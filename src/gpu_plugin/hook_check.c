@@ -44,7 +44,7 @@ static void check_self_test(const struct child_result *r, struct buf *problem) {
                          r->term_signal);
 }
 
-static void on_done(void *u, const struct child_result *r) {
+static void hook_check_on_done(void *u, const struct child_result *r) {
         struct hook_check *c = u;
         struct buf problem = BUF_INIT(OUTPUT_MAX + 1024);
         c->child = NULL;
@@ -72,7 +72,7 @@ struct hook_check *hook_check_start(uv_loop_t *loop, const struct hook_check_opt
                                                             .chroot = o->root,
                                                             .timeout_ms = TIMEOUT_MS,
                                                             .max_output = OUTPUT_MAX,
-                                                            .done = on_done,
+                                                            .done = hook_check_on_done,
                                                             .u = c });
         return c;
 }

@@ -14,7 +14,7 @@
 
 enum { PROGRAM_MAX = 64 << 20, CDI_FILE_MAX = 4 << 20, HASH_BYTES = 8 };
 
-static bool holds(const char *path, const char *content, size_t n) {
+static bool hook_install_holds(const char *path, const char *content, size_t n) {
         _cleanup_(freep) char *there = NULL;
         size_t there_n;
         struct err e;
@@ -35,19 +35,19 @@ int hook_install(const char *program, const char *dir, char **ret, struct err *e
         free(*ret);
         *ret = file_join(dir, name);
         /* A file with this name and other content was truncated by a crash of the system. */
-        if (!holds(*ret, content, n) && file_replace(*ret, content, n, 0755, e) < 0)
+        if (!hook_install_holds(*ret, content, n) && file_replace(*ret, content, n, 0755, e) < 0)
                 return err_wrap(e, "the CDI hook");
         return 0;
 }
 
-struct sweep {
+struct claim_gc {
         const char *dir, *current, *cdi_root, *prefix;
         const char *name; /* of the copy that is checked */
         bool named, unknown;
 };
 
 static int on_cdi_file(void *u, int folder, const char *name, struct err *e) {
-        struct sweep *s = u;
+        struct claim_gc *s = u;
         if (s->named || s->unknown || !str_starts(name, s->prefix))
                 return 0;
         _cleanup_(freep) char *path = file_join(s->cdi_root, name), *text = NULL;
@@ -58,7 +58,7 @@ static int on_cdi_file(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-static void remove_copy(const struct sweep *s, const char *name, const char *what) {
+static void remove_copy(const struct claim_gc *s, const char *name, const char *what) {
         _cleanup_(freep) char *path = file_join(s->dir, name);
         struct err why;
         if (file_remove(path, &why) < 0)
@@ -66,7 +66,7 @@ static void remove_copy(const struct sweep *s, const char *name, const char *wha
 }
 
 static int on_copy(void *u, int folder, const char *name, struct err *e) {
-        struct sweep *s = u;
+        struct claim_gc *s = u;
         struct err why;
         if (str_starts(name, "." HOOK_PREFIX) && strstr(name, ".tmp.")) {
                 /* A process that is copying at this moment retries. */
@@ -83,9 +83,9 @@ static int on_copy(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-void hook_sweep(const char *dir, const char *current, const char *cdi_root, const char *kind) {
+void hook_remove_old(const char *dir, const char *current, const char *cdi_root, const char *kind) {
         _cleanup_(freep) char *prefix = cdi_prefix(kind);
-        struct sweep s = { .dir = dir, .current = current, .cdi_root = cdi_root, .prefix = prefix };
+        struct claim_gc s = { .dir = dir, .current = current, .cdi_root = cdi_root, .prefix = prefix };
         struct err e;
         if (file_each(dir, on_copy, &s, &e) < 0)
                 log_warn("cannot look for old CDI hooks", kv_err(&e));

@@ -18,6 +18,6 @@ int hook_install(const char *program, const char *dir, char **ret, struct err *e
 /* Removes other copies that no CDI file of `kind` in cdi_root names, and temporary files of a process that
  * was killed while it copied. Removes no copy if a CDI file cannot be read. Errors are logged and have no
  * other effect. */
-void hook_sweep(const char *dir, const char *current, const char *cdi_root, const char *kind);
+void hook_remove_old(const char *dir, const char *current, const char *cdi_root, const char *kind);
 /* True if the folder is mounted with noexec. */
 bool hook_folder_is_noexec(const char *dir);

@@ -17,7 +17,7 @@ struct monitor {
 };
 
 /* Writes the file before the taints are published, so that the next process knows all published taints. */
-static void notify(struct monitor *m) {
+static void monitor_notify(struct monitor *m) {
         health_file_keep(&m->file, m->health);
         m->o.changed(m->o.u);
 }
@@ -28,28 +28,28 @@ static void on_watched(void *u, const struct nvml_watched *w) {
         bool news = health_watched(m->health, w);
         m->o.watch(m->o.u, NULL);
         if (news)
-                notify(m);
+                monitor_notify(m);
 }
 
-static void on_xid(void *u, const struct nvml_event *ev) {
+static void monitor_on_xid(void *u, const struct nvml_event *ev) {
         struct monitor *m = u;
         if (m->devices && health_xid(m->health, m->devices, ev, m->o.xid, m->o.u))
-                notify(m);
+                monitor_notify(m);
 }
 
 static void on_broken(void *u, const struct err *e) {
         struct monitor *m = u;
         m->why = *e;
         if (!loop_timer_waits(&m->patience))
-                loop_timer_start(&m->patience, MONITOR_PATIENCE_MS);
+                loop_timer_start(&m->patience, MONITOR_RESTART_MS);
 }
 
-static void on_patience(void *u) {
+static void monitor_on_patience(void *u) {
         struct monitor *m = u;
         bool news = health_unwatched(m->health);
         m->o.watch(m->o.u, &m->why);
         if (news)
-                notify(m);
+                monitor_notify(m);
 }
 
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
@@ -60,10 +60,10 @@ struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
         m->watch = nvml_watch_new(loop, &(struct nvml_watch_options){ .limits = NVML_LIMITS,
                                                                       .silent_ms = SILENT_MS,
                                                                       .watched = on_watched,
-                                                                      .xid = on_xid,
+                                                                      .xid = monitor_on_xid,
                                                                       .broken = on_broken,
                                                                       .u = m });
-        loop_timer_init(&m->patience, loop, on_patience, m);
+        loop_timer_init(&m->patience, loop, monitor_on_patience, m);
         return m;
 }
 
@@ -76,7 +76,7 @@ void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct 
 
 void monitor_forget_xids(struct monitor *m) {
         health_forget_xids(m->health);
-        notify(m);
+        monitor_notify(m);
 }
 
 const struct health *monitor_health(const struct monitor *m) {

@@ -9,7 +9,7 @@
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/health.h"
 
-enum { MONITOR_PATIENCE_MS = 5000 }; /* an interruption of the watch that is shorter is not reported */
+enum { MONITOR_RESTART_MS = 5000 }; /* an interruption of the watch that is shorter is not reported */
 
 struct monitor_options {
         const struct xids *of_programs; /* copied */

@@ -29,18 +29,18 @@ struct timeslice {
         struct loop_turn turn;
 };
 
-static void end(struct timeslice *t) {
+static void timeslice_end(struct timeslice *t) {
         child_cancel(t->child);
         loop_turn_done(&t->turn);
         arena_free(t->arena);
         free(t);
 }
 
-static void finish(struct timeslice *t) {
+static void timeslice_finish(struct timeslice *t) {
         struct err e = t->failed;
         timeslice_done_fn *done = t->o.done;
         void *u = t->o.u;
-        end(t);
+        timeslice_end(t);
         done(u, e.kind ? &e : NULL);
 }
 
@@ -60,7 +60,7 @@ static const char **environment(struct arena *a, const char *library) {
         return env;
 }
 
-static int find(struct timeslice *t, struct err *e) {
+static int timeslice_find(struct timeslice *t, struct err *e) {
         struct driver_file smi, library;
         if (driver_root_find_binary(&t->o.root, "nvidia-smi", t->arena, &smi, e) < 0 ||
             driver_root_find_library(&t->o.root, "libnvidia-ml.so.1", t->arena, &library, e) < 0)
@@ -87,7 +87,7 @@ static bool sets_mode(const struct timeslice *t) {
         return t->at < t->n;
 }
 
-static int check(const struct timeslice *t, const struct child_result *r, struct err *e) {
+static int timeslice_check(const struct timeslice *t, const struct child_result *r, struct err *e) {
         struct str why = last_line(r->out);
         if (r->err)
                 *e = *r->err;
@@ -106,13 +106,13 @@ static int check(const struct timeslice *t, const struct child_result *r, struct
                         t->gpus[t->at % t->n].uuid);
 }
 
-static void next(struct timeslice *t);
+static void timeslice_next(struct timeslice *t);
 
-static void on_ended(void *u, const struct child_result *r) {
+static void timeslice_on_ended(void *u, const struct child_result *r) {
         struct timeslice *t = u;
         struct err e;
         t->child = NULL;
-        if (check(t, r, &e) == 0) {
+        if (timeslice_check(t, r, &e) == 0) {
                 t->at++;
         } else if (t->back) {
                 log_warn("cannot reset the time slice of a GPU", kv_err(&e));
@@ -130,14 +130,14 @@ static void on_ended(void *u, const struct child_result *r) {
                         t->at = t->n;
                 }
         }
-        next(t);
+        timeslice_next(t);
 }
 
-static void next(struct timeslice *t) {
+static void timeslice_next(struct timeslice *t) {
         while (!sets_mode(t) && t->at < 2 * t->n && t->gpus[t->at % t->n].mode_only)
                 t->at++;
         if (t->at == 2 * t->n) {
-                finish(t);
+                timeslice_finish(t);
                 return;
         }
         const struct timeslice_gpu *gpu = &t->gpus[t->at % t->n];
@@ -149,17 +149,17 @@ static void next(struct timeslice *t) {
                                                                .env = t->env,
                                                                .timeout_ms = TIMESLICE_TIMEOUT_MS,
                                                                .max_output = OUTPUT_MAX,
-                                                               .done = on_ended,
+                                                               .done = timeslice_on_ended,
                                                                .u = t });
 }
 
-static void begin(void *u) {
+static void timeslice_begin(void *u) {
         struct timeslice *t = u;
-        if (find(t, &t->failed) < 0) {
+        if (timeslice_find(t, &t->failed) < 0) {
                 t->failed.kind = ERR_RETRY;
-                finish(t);
+                timeslice_finish(t);
         } else {
-                next(t);
+                timeslice_next(t);
         }
 }
 
@@ -173,12 +173,12 @@ struct timeslice *timeslice_start(uv_loop_t *loop, const struct timeslice_option
         for (size_t i = 0; i < t->n; i++)
                 t->gpus[i] = (struct timeslice_gpu){ arena_strdup(t->arena, o->gpus[i].uuid),
                                                      o->gpus[i].interval, o->gpus[i].mode_only };
-        loop_turn_init(&t->turn, loop, begin, t);
+        loop_turn_init(&t->turn, loop, timeslice_begin, t);
         loop_turn_start(&t->turn);
         return t;
 }
 
 void timeslice_cancel(struct timeslice *t) {
         if (t)
-                end(t);
+                timeslice_end(t);
 }

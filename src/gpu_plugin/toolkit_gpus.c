@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -25,7 +25,7 @@ struct toolkit_gpus_watch {
         char why[WHY_MAX];
 };
 
-static void on_place(struct watch_file *place) {
+static void toolkit_gpus_on_place(struct watch_file *place) {
         struct toolkit_gpus_watch *w = place->u;
         loop_turn_start(&w->check);
 }
@@ -40,7 +40,7 @@ static void watch_place(struct toolkit_gpus_watch *w, const struct driver_root *
         struct watch_file *place = &w->places[w->n_places++];
         watch_file_stop(place);
         place->u = w;
-        if (watch_file_start_below(place, w->loop, root->here, there, on_place, &e) == 0)
+        if (watch_file_start_below(place, w->loop, root->here, there, toolkit_gpus_on_place, &e) == 0)
                 return;
         if (!w->unwatched)
                 log_warn(
@@ -52,7 +52,7 @@ static void watch_place(struct toolkit_gpus_watch *w, const struct driver_root *
 }
 
 /* Watches all of them again, because folders in the paths may have been created or removed. */
-static void watch(struct toolkit_gpus_watch *w) {
+static void toolkit_gpus_watch(struct toolkit_gpus_watch *w) {
         w->n_places = 0;
         for (size_t i = 0; i < w->n_roots; i++) {
                 for (const char *const *path = toolkit_paths; *path; path++)
@@ -65,7 +65,7 @@ static void watch(struct toolkit_gpus_watch *w) {
 static void on_check(void *u) {
         struct toolkit_gpus_watch *w = u;
         char why[WHY_MAX];
-        watch(w); /* first, so that no change is missed */
+        toolkit_gpus_watch(w); /* first, so that no change is missed */
         enum toolkit_gpus answer = toolkit_gives_gpus(w->roots, w->n_roots, why, sizeof why);
         if (w->known && answer == w->answer && streq(why, w->why))
                 return;

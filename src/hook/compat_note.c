@@ -12,7 +12,7 @@ enum { SECTIONS_MAX = 256, NOTE_MAX = 4096 };
 
 static const char section_name[] = ".note.cuda.fwd_compatibility", owner[] = "NVIDIA Corporation";
 
-static bool read_at(int fd, uint64_t at, void *to, size_t n) {
+static bool compat_note_read_at(int fd, uint64_t at, void *to, size_t n) {
         return at <= INT64_MAX - n && pread(fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
@@ -21,17 +21,18 @@ static bool read_at(int fd, uint64_t at, void *to, size_t n) {
 static bool is_named(int fd, const Elf64_Shdr *names, uint32_t at) {
         char name[sizeof section_name];
         return at <= names->sh_size && sizeof name <= names->sh_size - at &&
-               names->sh_offset <= UINT64_MAX - at && read_at(fd, names->sh_offset + at, name, sizeof name) &&
+               names->sh_offset <= UINT64_MAX - at &&
+               compat_note_read_at(fd, names->sh_offset + at, name, sizeof name) &&
                memcmp(name, section_name, sizeof name) == 0;
 }
 
 static bool find_section(int fd, Elf64_Shdr *ret) {
         static Elf64_Shdr sections[SECTIONS_MAX];
         Elf64_Ehdr h;
-        if (!read_at(fd, 0, &h, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
+        if (!compat_note_read_at(fd, 0, &h, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
             h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB ||
             h.e_shentsize != sizeof *sections || h.e_shnum > SECTIONS_MAX || h.e_shstrndx >= h.e_shnum ||
-            !read_at(fd, h.e_shoff, sections, h.e_shnum * sizeof *sections))
+            !compat_note_read_at(fd, h.e_shoff, sections, h.e_shnum * sizeof *sections))
                 return false;
         for (size_t i = 0; i < h.e_shnum; i++) {
                 *ret = sections[i];
@@ -47,7 +48,7 @@ static bool read_note(int fd, const Elf64_Shdr *section, char ret[static NOTE_MA
         Elf64_Nhdr h;
         size_t size = section->sh_size < NOTE_MAX ? (size_t)section->sh_size : NOTE_MAX;
         size_t align = section->sh_addralign == 8 ? 8 : 4;
-        if (size < sizeof h || !read_at(fd, section->sh_offset, data, size))
+        if (size < sizeof h || !compat_note_read_at(fd, section->sh_offset, data, size))
                 return false;
         memcpy(&h, data, sizeof h);
         size_t at = sizeof h + ((h.n_namesz + align - 1) & ~(align - 1));
@@ -61,7 +62,7 @@ static bool read_note(int fd, const Elf64_Shdr *section, char ret[static NOTE_MA
 
 /* ---- the list ---- */
 
-static const char *skip_blanks(const char *p) {
+static const char *compat_note_skip_blanks(const char *p) {
         return p + strspn(p, " \t\r\n");
 }
 
@@ -69,8 +70,8 @@ static const char *skip_blanks(const char *p) {
 static const char *find_list(const char *text) {
         static const char member[] = "\"Driver\"";
         const char *p = strstr(text, member);
-        p = p ? skip_blanks(p + strlen(member)) : NULL;
-        p = p && *p == ':' ? skip_blanks(p + 1) : NULL;
+        p = p ? compat_note_skip_blanks(p + strlen(member)) : NULL;
+        p = p && *p == ':' ? compat_note_skip_blanks(p + 1) : NULL;
         return p && *p == '[' ? p + 1 : NULL;
 }
 
@@ -78,13 +79,13 @@ static int list_has(const char *p, unsigned long driver) {
         bool any = false;
         for (;;) {
                 char *end;
-                p = skip_blanks(p);
+                p = compat_note_skip_blanks(p);
                 if (*p < '0' || *p > '9')
                         return any ? 0 : -1; /* an empty list counts as none */
                 if (strtoul(p, &end, 10) == driver)
                         return 1;
                 any = true;
-                p = skip_blanks(end);
+                p = compat_note_skip_blanks(end);
                 if (*p++ != ',')
                         return 0;
         }

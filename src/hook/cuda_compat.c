@@ -13,7 +13,7 @@
 #include "hook/commands.h"
 #include "hook/compat_note.h"
 #include "hook/in_root.h"
-#include "hook/say.h"
+#include "hook/hook_log.h"
 
 /* NVIDIA's images have the user-space part of a newer driver here. */
 static const char compat_folder[] = "/usr/local/cuda/compat";
@@ -37,7 +37,7 @@ static unsigned long library_major(int folder, const char *name) {
 }
 
 /* A library without a list of drivers supports all older drivers. */
-static bool is_for(int folder, const char *name, unsigned long driver) {
+static bool cuda_compat_is_for(int folder, const char *name, unsigned long driver) {
         int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
                 return false;
@@ -64,7 +64,7 @@ static bool is_preferred(int root, unsigned long driver) {
                         n++;
                 }
         }
-        bool yes = n == 1 && is_for(dirfd(dir), name, driver);
+        bool yes = n == 1 && cuda_compat_is_for(dirfd(dir), name, driver);
         closedir(dir);
         return yes;
 }
@@ -73,8 +73,9 @@ int enable_cuda_compat(int root, const struct options *o) {
         char name[NAME_MAX];
         unsigned long ours = o->driver_version ? major_of(o->driver_version) : 0;
         if (!ours)
-                return say("--host-driver-version: the value must be the version of the host's driver, such "
-                           "as 580.95.05");
+                return hook_log(
+                        "--host-driver-version: the value must be the version of the host's driver, such "
+                        "as 580.95.05");
         if (!is_preferred(root, ours))
                 return 0;
         int folder = in_root_folder(root, "/etc/ld.so.conf.d");

@@ -14,21 +14,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hook/say.h"
+#include "hook/hook_log.h"
 
 enum { TRIES = 16 /* the kernel gives up if the tree changes during its walk */, NAME_SIZE = NAME_MAX + 1 };
 
 int in_root_open(const char *path) {
         struct stat root, host;
         if (*path != '/')
-                return say("the root of the container, '%s', is not an absolute path", path);
+                return hook_log("the root of the container, '%s', is not an absolute path", path);
         int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-                return say_errno("open the root of the container, '%s'", path);
+                return hook_log_errno("open the root of the container, '%s'", path);
         if (fstat(fd, &root) < 0 || stat("/", &host) < 0) {
-                say_errno("stat the root of the container");
+                hook_log_errno("stat the root of the container");
         } else if (root.st_dev == host.st_dev && root.st_ino == host.st_ino) {
-                say("the root of the container is the host's own");
+                hook_log("the root of the container is the host's own");
         } else {
                 return fd;
         }
@@ -104,7 +104,7 @@ int in_root_folder(int root, const char *path) {
         while (next_component(&rest, name, &bad))
                 ;
         if (*path != '/' || bad)
-                return say("'%s' is not an absolute path without '.' and '..'", path);
+                return hook_log("'%s' is not an absolute path without '.' and '..'", path);
         int fd = deepest(root, path, &rest);
         while (fd >= 0 && next_component(&rest, name, &bad)) {
                 int next = folder_in(fd, name);
@@ -113,7 +113,7 @@ int in_root_folder(int root, const char *path) {
                 errno = why;
                 fd = next;
         }
-        return fd < 0 ? say_errno("folder '%s' in the container", path) : fd;
+        return fd < 0 ? hook_log_errno("folder '%s' in the container", path) : fd;
 }
 
 /* ---- new links and files ---- */
@@ -121,21 +121,21 @@ int in_root_folder(int root, const char *path) {
 int in_root_random_name(const char *before, const char *after, char *ret, size_t size) {
         uint64_t random;
         if (getrandom(&random, sizeof random, 0) != sizeof random)
-                return say_errno("random numbers");
+                return hook_log_errno("random numbers");
         int n = snprintf(ret, size, "%s%016llx%s", before, (unsigned long long)random, after);
-        return n > 0 && (size_t)n < size ? 0 : say("a name is too long");
+        return n > 0 && (size_t)n < size ? 0 : hook_log("a name is too long");
 }
 
 /* Renames the file to its final name, or removes it. */
 static int rename_into_place(int folder, const char *temporary, const char *name) {
         if (renameat(folder, temporary, folder, name) == 0)
                 return 0;
-        say_errno("put '%s' into its place in the container", name);
+        hook_log_errno("put '%s' into its place in the container", name);
         (void)unlinkat(folder, temporary, 0);
         return -1;
 }
 
-static int temporary_name(const char *name, char *ret, size_t size) {
+static int in_root_temporary_name(const char *name, char *ret, size_t size) {
         char before[NAME_SIZE + 2];
         /* A long name is cut, because the temporary name has a limit, too. */
         snprintf(before, sizeof before, ".%.200s.", name);
@@ -147,24 +147,24 @@ int in_root_place_link(int folder, const char *name, const char *text) {
         ssize_t n = readlinkat(folder, name, there, sizeof there);
         if (n > 0 && (size_t)n == strlen(text) && memcmp(there, text, (size_t)n) == 0)
                 return 0;
-        if (temporary_name(name, temporary, sizeof temporary) < 0)
+        if (in_root_temporary_name(name, temporary, sizeof temporary) < 0)
                 return -1;
         if (symlinkat(text, folder, temporary) < 0)
-                return say_errno("link '%s' in the container", name);
+                return hook_log_errno("link '%s' in the container", name);
         return rename_into_place(folder, temporary, name);
 }
 
 int in_root_place_file(int folder, const char *name, const char *text, mode_t mode) {
         char temporary[NAME_SIZE + 64];
         size_t n = strlen(text);
-        if (temporary_name(name, temporary, sizeof temporary) < 0)
+        if (in_root_temporary_name(name, temporary, sizeof temporary) < 0)
                 return -1;
         int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
-                return say_errno("file '%s' in the container", name);
+                return hook_log_errno("file '%s' in the container", name);
         bool written = write(fd, text, n) == (ssize_t)n;
         if (!written)
-                say_errno("write '%s' in the container", name);
+                hook_log_errno("write '%s' in the container", name);
         close(fd);
         if (!written) {
                 (void)unlinkat(folder, temporary, 0);

@@ -52,7 +52,8 @@ static void take_include(const char *patterns, size_t n, ldconf_include_fn *incl
         }
 }
 
-static void take_line(struct ldconf *c, const char *line, size_t n, ldconf_include_fn *include, void *u) {
+static void ldconf_take_line(struct ldconf *c, const char *line, size_t n, ldconf_include_fn *include,
+                             void *u) {
         static const char word[] = "include";
         const char *comment = memchr(line, '#', n);
         if (comment)
@@ -72,7 +73,7 @@ void ldconf_parse(struct ldconf *c, const char *text, size_t n, ldconf_include_f
         while (n) {
                 const char *end = memchr(text, '\n', n);
                 size_t length = end ? (size_t)(end - text) : n;
-                take_line(c, text, length, include, u);
+                ldconf_take_line(c, text, length, include, u);
                 length += end != NULL;
                 text += length;
                 n -= length;
@@ -87,7 +88,7 @@ struct reading {
         unsigned depth;
 };
 
-static void read_file(struct reading *r, const char *path);
+static void ldconf_read_file(struct reading *r, const char *path);
 
 /* Supports patterns in the last part only, as all distributions use them. */
 static void include_files(void *u, const char *pattern) {
@@ -110,12 +111,12 @@ static void include_files(void *u, const char *pattern) {
                 if (fnmatch(slash + 1, entry->d_name, FNM_PERIOD) != 0)
                         continue;
                 snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-                read_file(r, path);
+                ldconf_read_file(r, path);
         }
         closedir(dir);
 }
 
-static void read_file(struct reading *r, const char *path) {
+static void ldconf_read_file(struct reading *r, const char *path) {
         static char texts[DEPTH_MAX][LDCONF_FILE_BYTES];
         struct stat st;
         if (r->depth == DEPTH_MAX || r->c->n_files == LDCONF_FILES_MAX)
@@ -136,5 +137,5 @@ static void read_file(struct reading *r, const char *path) {
 
 void ldconf_read(struct ldconf *c, int root) {
         struct reading r = { c, root, 0 };
-        read_file(&r, "/etc/ld.so.conf");
+        ldconf_read_file(&r, "/etc/ld.so.conf");
 }

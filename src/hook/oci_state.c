@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hook/say.h"
+#include "hook/hook_log.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -21,13 +21,13 @@ struct reader {
         unsigned depth;
 };
 
-static void skip_blanks(struct reader *r) {
+static void oci_state_skip_blanks(struct reader *r) {
         while (r->p < r->end && strchr(" \t\r\n", *r->p) && *r->p)
                 r->p++;
 }
 
-static bool take(struct reader *r, char c) {
-        skip_blanks(r);
+static bool oci_state_take(struct reader *r, char c) {
+        oci_state_skip_blanks(r);
         if (r->p == r->end || *r->p != c)
                 return false;
         r->p++;
@@ -59,7 +59,7 @@ struct sink {
         bool bad; /* the string does not fit, or is not valid in C */
 };
 
-static void put(struct sink *s, uint32_t byte) {
+static void oci_state_put(struct sink *s, uint32_t byte) {
         if (!s)
                 return;
         if (byte == 0 || s->n + 1 >= s->size)
@@ -70,19 +70,19 @@ static void put(struct sink *s, uint32_t byte) {
 
 static void put_character(struct sink *s, uint32_t c) {
         if (c < 0x80) {
-                put(s, c);
+                oci_state_put(s, c);
         } else if (c < 0x800) {
-                put(s, 0xc0 | c >> 6);
-                put(s, 0x80 | (c & 0x3f));
+                oci_state_put(s, 0xc0 | c >> 6);
+                oci_state_put(s, 0x80 | (c & 0x3f));
         } else if (c < 0x10000) {
-                put(s, 0xe0 | c >> 12);
-                put(s, 0x80 | (c >> 6 & 0x3f));
-                put(s, 0x80 | (c & 0x3f));
+                oci_state_put(s, 0xe0 | c >> 12);
+                oci_state_put(s, 0x80 | (c >> 6 & 0x3f));
+                oci_state_put(s, 0x80 | (c & 0x3f));
         } else {
-                put(s, 0xf0 | c >> 18);
-                put(s, 0x80 | (c >> 12 & 0x3f));
-                put(s, 0x80 | (c >> 6 & 0x3f));
-                put(s, 0x80 | (c & 0x3f));
+                oci_state_put(s, 0xf0 | c >> 18);
+                oci_state_put(s, 0x80 | (c >> 12 & 0x3f));
+                oci_state_put(s, 0x80 | (c >> 6 & 0x3f));
+                oci_state_put(s, 0x80 | (c & 0x3f));
         }
 }
 
@@ -101,7 +101,7 @@ static bool take_unicode(struct reader *r, struct sink *s) {
         return true;
 }
 
-static bool take_escape(struct reader *r, struct sink *s) {
+static bool oci_state_take_escape(struct reader *r, struct sink *s) {
         static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
         char c = r->p < r->end ? *r->p++ : '\0';
         const char *known = c ? strchr(from, c) : NULL;
@@ -109,23 +109,23 @@ static bool take_escape(struct reader *r, struct sink *s) {
                 return take_unicode(r, s);
         if (!known)
                 return false;
-        put(s, (unsigned char)to[known - from]);
+        oci_state_put(s, (unsigned char)to[known - from]);
         return true;
 }
 
-static bool take_string(struct reader *r, struct sink *s) {
-        if (!take(r, '"'))
+static bool oci_state_take_string(struct reader *r, struct sink *s) {
+        if (!oci_state_take(r, '"'))
                 return false;
         while (r->p < r->end && *r->p != '"') {
                 unsigned char c = (unsigned char)*r->p++;
-                if (c < ' ' || (c == '\\' && !take_escape(r, s)))
+                if (c < ' ' || (c == '\\' && !oci_state_take_escape(r, s)))
                         return false;
                 if (c != '\\')
-                        put(s, c);
+                        oci_state_put(s, c);
         }
         if (s)
                 s->to[s->n] = '\0';
-        return take(r, '"');
+        return oci_state_take(r, '"');
 }
 
 static bool skip_value(struct reader *r);
@@ -133,12 +133,13 @@ static bool skip_value(struct reader *r);
 static bool skip_list(struct reader *r, char end, bool members) {
         if (++r->depth > DEPTH_MAX)
                 return false;
-        if (!take(r, end)) {
+        if (!oci_state_take(r, end)) {
                 do {
-                        if ((members && (!take_string(r, NULL) || !take(r, ':'))) || !skip_value(r))
+                        if ((members && (!oci_state_take_string(r, NULL) || !oci_state_take(r, ':'))) ||
+                            !skip_value(r))
                                 return false;
-                } while (take(r, ','));
-                if (!take(r, end))
+                } while (oci_state_take(r, ','));
+                if (!oci_state_take(r, end))
                         return false;
         }
         r->depth--;
@@ -154,56 +155,56 @@ static bool skip_word(struct reader *r) {
 }
 
 static bool skip_value(struct reader *r) {
-        skip_blanks(r);
+        oci_state_skip_blanks(r);
         if (r->p == r->end)
                 return false;
         if (*r->p == '"')
-                return take_string(r, NULL);
-        if (take(r, '{'))
+                return oci_state_take_string(r, NULL);
+        if (oci_state_take(r, '{'))
                 return skip_list(r, '}', true);
-        if (take(r, '['))
+        if (oci_state_take(r, '['))
                 return skip_list(r, ']', false);
         return skip_word(r);
 }
 
 /* Advances behind the colon of member `name` of the object that begins here. 1: found. 0: the object does not
  * have it, and has been skipped. -1: the text is not JSON. The first of several members counts. */
-static int enter(struct reader *r, const char *name) {
+static int oci_state_enter(struct reader *r, const char *name) {
         char key[64];
-        if (!take(r, '{') || ++r->depth > DEPTH_MAX)
+        if (!oci_state_take(r, '{') || ++r->depth > DEPTH_MAX)
                 return -1;
-        if (take(r, '}'))
+        if (oci_state_take(r, '}'))
                 return 0;
         do {
                 struct sink s = { key, sizeof key, 0, false };
-                if (!take_string(r, &s) || !take(r, ':'))
+                if (!oci_state_take_string(r, &s) || !oci_state_take(r, ':'))
                         return -1;
                 if (!s.bad && strcmp(key, name) == 0)
                         return 1;
                 if (!skip_value(r))
                         return -1;
-        } while (take(r, ','));
-        return take(r, '}') ? 0 : -1;
+        } while (oci_state_take(r, ','));
+        return oci_state_take(r, '}') ? 0 : -1;
 }
 
 int oci_json_find(const char *text, size_t n, const char *a, const char *b, char *ret, size_t size) {
         struct reader r = { text, text + n, 0 };
         struct sink s = { ret, size, 0, false };
-        int there = enter(&r, a);
+        int there = oci_state_enter(&r, a);
         if (there > 0 && b) {
-                skip_blanks(&r);
+                oci_state_skip_blanks(&r);
                 if (r.p == r.end)
                         return -1;
-                there = *r.p == '{' ? enter(&r, b) : 0;
+                there = *r.p == '{' ? oci_state_enter(&r, b) : 0;
         }
         if (there <= 0)
                 return there;
-        skip_blanks(&r);
+        oci_state_skip_blanks(&r);
         if (r.p == r.end)
                 return -1;
         if (*r.p != '"')
                 return 0;
-        return take_string(&r, &s) && !s.bad ? 1 : -1;
+        return oci_state_take_string(&r, &s) && !s.bad ? 1 : -1;
 }
 
 /* ---- files ---- */
@@ -217,7 +218,7 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
                 if (r < 0 && errno == EINTR)
                         continue;
                 if (r < 0) {
-                        say_errno("read %s", what);
+                        hook_log_errno("read %s", what);
                         break;
                 }
                 if (r == 0) {
@@ -226,7 +227,7 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
                 }
                 n += (size_t)r;
                 if (n > limit) {
-                        say("%s is larger than %zu bytes", what, limit);
+                        hook_log("%s is larger than %zu bytes", what, limit);
                         break;
                 }
                 if (n == cap) {
@@ -241,29 +242,30 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
 }
 
 /* `path` is from config.json, and may be relative to the bundle. */
-static int join(const char *bundle, const char *path, char ret[static OCI_PATH_MAX]) {
+static int oci_state_join(const char *bundle, const char *path, char ret[static OCI_PATH_MAX]) {
         int n = *path == '/' ? snprintf(ret, OCI_PATH_MAX, "%s", path)
                              : snprintf(ret, OCI_PATH_MAX, "%s/%s", bundle, path);
-        return n > 0 && n < OCI_PATH_MAX ? 0 : say("the path of the container's root is too long");
+        return n > 0 && n < OCI_PATH_MAX ? 0 : hook_log("the path of the container's root is too long");
 }
 
 static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
         char config[OCI_PATH_MAX], path[OCI_PATH_MAX];
         size_t n = 0;
         if (*bundle != '/')
-                return say("the runtime's state has a bundle '%s', which is not an absolute path", bundle);
+                return hook_log("the runtime's state has a bundle '%s', which is not an absolute path",
+                                bundle);
         if (snprintf(config, sizeof config, "%s/config.json", bundle) >= (int)sizeof config)
-                return say("the path of the bundle is too long");
+                return hook_log("the path of the bundle is too long");
         int fd = open(config, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
-                return say_errno("open '%s'", config);
+                return hook_log_errno("open '%s'", config);
         char *text = read_all(fd, config, OCI_CONFIG_MAX, &n);
         close(fd);
         int found = text ? oci_json_find(text, n, "root", "path", path, sizeof path) : -1;
         free(text);
         if (found <= 0)
-                return say("'%s' lacks the root of the container (root.path)", config);
-        return join(bundle, path, ret);
+                return hook_log("'%s' lacks the root of the container (root.path)", config);
+        return oci_state_join(bundle, path, ret);
 }
 
 int oci_state_root(int fd, char ret[static OCI_PATH_MAX]) {
@@ -279,8 +281,8 @@ int oci_state_root(int fd, char ret[static OCI_PATH_MAX]) {
         if (root > 0 && *ret == '/')
                 return 0;
         if (there <= 0)
-                return say("the runtime's state on standard input has no bundle: this program is a "
-                           "createContainer hook and "
-                           "is not for people to run");
+                return hook_log("the runtime's state on standard input has no bundle: this program is a "
+                                "createContainer hook and "
+                                "is not for people to run");
         return from_bundle(bundle, ret);
 }

@@ -8,7 +8,7 @@
 
 #include "hook/commands.h"
 #include "hook/in_root.h"
-#include "hook/say.h"
+#include "hook/hook_log.h"
 #include "nvidia/params_mask.h"
 
 /* The tests use another file of the kernel (commands.h), because the test machine has no driver. */
@@ -27,10 +27,10 @@ int mask_params(int root, const char *folder, const char *file) {
         if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
                 return 0;
         if (fd < 0)
-                return say_errno("open '%s' in the container", path);
+                return hook_log_errno("open '%s' in the container", path);
         int r = params_mask(fd, file, why);
         close(fd);
-        return r < 0 ? say("cover '%s/%s' in the container: %s", path, file, why) : 0;
+        return r < 0 ? hook_log("cover '%s/%s' in the container: %s", path, file, why) : 0;
 }
 
 int disable_device_node_modification(int root) {

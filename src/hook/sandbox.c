@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hook/say.h"
+#include "hook/hook_log.h"
 
 enum { PROGRAM_MAX = 64 << 20, SEGMENTS_MAX = 64 };
 
@@ -56,24 +56,25 @@ static int new_memfd(void) {
         return fd < 0 && errno == EINVAL ? memfd_create("ldconfig", MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-static int copy(int from, const char *path) {
+static int sandbox_copy(int from, const char *path) {
         struct stat st;
         off_t at = 0;
         int to = new_memfd();
         if (to < 0)
-                return say_errno("memfd_create for '%s'", path);
+                return hook_log_errno("memfd_create for '%s'", path);
         if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX) {
-                say("'%s' is not a program", path);
+                hook_log("'%s' is not a program", path);
         } else {
                 while (at < st.st_size && sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0)
                         ;
                 if (at != st.st_size ||
                     fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-                        say_errno("copy '%s'", path);
+                        hook_log_errno("copy '%s'", path);
                 else if (!is_static(to))
-                        say("'%s' is not a static 64-bit program, and the hook does not run a container's "
-                            "loader",
-                            path);
+                        hook_log("'%s' is not a static 64-bit program, and the hook does not run a "
+                                 "container's "
+                                 "loader",
+                                 path);
                 else
                         return to;
         }
@@ -84,8 +85,8 @@ static int copy(int from, const char *path) {
 int sandbox_program(const char *path) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0)
-                return say_errno("open '%s'", path);
-        int program = copy(fd, path);
+                return hook_log_errno("open '%s'", path);
+        int program = sandbox_copy(fd, path);
         close(fd);
         return program;
 }
@@ -95,31 +96,31 @@ int sandbox_program(const char *path) {
 /* Makes the container's root our root, and unmounts the host's. The root is opened again by its path, because
  * a descriptor of the previous mount namespace cannot become a root here. It is compared with the checked
  * descriptor. */
-static int enter(int root, const char *path) {
+static int sandbox_enter(int root, const char *path) {
         struct stat was, is;
         if (mount("", "/", "", MS_SLAVE | MS_REC, "") < 0)
-                return say_errno("mount (propagation)");
+                return hook_log_errno("mount (propagation)");
         int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
             here = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (old < 0 || here < 0 || fstat(root, &was) < 0 || fstat(here, &is) < 0)
-                return say_errno("the root of the container");
+                return hook_log_errno("the root of the container");
         if (was.st_dev != is.st_dev || was.st_ino != is.st_ino)
-                return say("the root of the container has been replaced");
+                return hook_log("the root of the container has been replaced");
         if (fchdir(here) < 0)
-                return say_errno("the root of the container");
+                return hook_log_errno("the root of the container");
         if (syscall(SYS_pivot_root, ".", ".") == 0) {
                 if (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0)
-                        return say_errno("umount2 of the host's files");
+                        return hook_log_errno("umount2 of the host's files");
         } else if (errno != EINVAL) {
-                return say_errno("pivot_root to the container's files");
+                return hook_log_errno("pivot_root to the container's files");
         } else if (mount(".", "/", "", MS_MOVE, "") < 0 || chroot(".") < 0) {
                 /* An initramfs cannot be pivoted away. A mount over it makes it unreachable for a process
                  * that may not chroot. */
-                return say_errno("mount of the container's files as /");
+                return hook_log_errno("mount of the container's files as /");
         }
         close(old);
         close(here);
-        return chdir("/") < 0 ? say_errno("the root of the container") : 0;
+        return chdir("/") < 0 ? hook_log_errno("the root of the container") : 0;
 }
 
 /* Unmounts the container's own kernel file systems. They are still writable, because the runtime makes parts
@@ -132,10 +133,10 @@ static int leave_kernel_files(void) {
                 while (umount2(folders[i], MNT_DETACH) == 0)
                         ;
                 if (errno != EINVAL && errno != ENOENT && errno != ENOTDIR)
-                        return say_errno("unmount %s", folders[i]);
+                        return hook_log_errno("unmount %s", folders[i]);
                 if (statfs(folders[i], &fs) == 0 &&
                     (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
-                        return say("%s of the container cannot be unmounted", folders[i]);
+                        return hook_log("%s of the container cannot be unmounted", folders[i]);
         }
         return 0;
 }
@@ -147,11 +148,11 @@ static int drop_capabilities(void) {
         for (int i = 0; i < 64; i++) {
                 if (i != CAP_DAC_OVERRIDE && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1 &&
                     prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
-                        return say_errno("prctl (drop capabilities)");
+                        return hook_log_errno("prctl (drop capabilities)");
         }
         (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if (syscall(SYS_capset, &head, data) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return say_errno("capset (drop capabilities)");
+                return hook_log_errno("capset (drop capabilities)");
         return 0;
 }
 
@@ -170,7 +171,7 @@ static int limit(void) {
                 if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < most.rlim_max)
                         continue;
                 if (setrlimit(limits[i].what, &most) < 0)
-                        return say_errno("setrlimit");
+                        return hook_log_errno("setrlimit");
         }
         return 0;
 }
@@ -219,45 +220,45 @@ static int forbid_calls(void) {
         f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
         struct sock_fprog program = { (unsigned short)n, f };
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
-                return say_errno("prctl of a seccomp filter");
+                return hook_log_errno("prctl of a seccomp filter");
         return 0;
 }
 
 static int run_inside(int program, int root, const char *path, char *const *(*prepare)(void *u, int root),
                       void *u) {
         char *const environment[] = { NULL };
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || enter(root, path) < 0)
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sandbox_enter(root, path) < 0)
                 return -1;
         close(root);
         int inside = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (inside < 0)
-                return say_errno("the root of the container");
+                return hook_log_errno("the root of the container");
         if (leave_kernel_files() < 0 || limit() < 0 || drop_capabilities() < 0 || forbid_calls() < 0)
                 return -1;
         char *const *argv = prepare(u, inside);
         if (!argv)
                 return -1;
         syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
-        return say_errno("execveat of %s in the container", argv[0]);
+        return hook_log_errno("execveat of %s in the container", argv[0]);
 }
 
 int sandbox_run(int program, int root, const char *path, char *const *(*prepare)(void *u, int root),
                 void *u) {
         int status = 0;
         if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) < 0)
-                return say_errno("unshare of namespaces");
+                return hook_log_errno("unshare of namespaces");
         pid_t child = fork();
         if (child < 0)
-                return say_errno("fork");
+                return hook_log_errno("fork");
         if (child == 0)
                 _exit(run_inside(program, root, path, prepare, u) < 0 ? 125 : 0);
         while (waitpid(child, &status, 0) < 0) {
                 if (errno != EINTR)
-                        return say_errno("wait");
+                        return hook_log_errno("wait");
         }
         if (WIFSIGNALED(status))
-                return say("ldconfig was ended by signal %d", WTERMSIG(status));
+                return hook_log("ldconfig was ended by signal %d", WTERMSIG(status));
         if (WEXITSTATUS(status) == 125)
                 return -1; /* the error has been printed */
-        return WEXITSTATUS(status) ? say("ldconfig ended with status %d", WEXITSTATUS(status)) : 0;
+        return WEXITSTATUS(status) ? hook_log("ldconfig ended with status %d", WEXITSTATUS(status)) : 0;
 }

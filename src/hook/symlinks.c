@@ -5,7 +5,7 @@
 
 #include "hook/commands.h"
 #include "hook/in_root.h"
-#include "hook/say.h"
+#include "hook/hook_log.h"
 
 /* Splits "<text>::<path>" at the first "::". A link without a name is refused. */
 static int create(int root, const char *link) {
@@ -14,10 +14,10 @@ static int create(int root, const char *link) {
         const char *slash = path ? strrchr(path, '/') : NULL;
         if (!slash || colons == link || *path != '/' || !slash[1] || (size_t)(colons - link) >= sizeof text ||
             (size_t)(slash - path) + 1 >= sizeof folder)
-                return say("--link '%s': the form is <text>::<absolute path>", link);
+                return hook_log("--link '%s': the form is <text>::<absolute path>", link);
         const char *name = slash + 1;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strlen(name) > NAME_MAX)
-                return say("--link '%s': the path does not end in a name", link);
+                return hook_log("--link '%s': the path does not end in a name", link);
         memcpy(text, link, (size_t)(colons - link));
         text[colons - link] = '\0';
         memcpy(folder, path, (size_t)(slash - path) + 1);

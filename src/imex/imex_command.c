@@ -10,7 +10,7 @@ struct command {
         struct str enabled, address, socket;
 };
 
-static void read_config(struct str text, struct command *ret) {
+static void imex_command_read_config(struct str text, struct command *ret) {
         const struct {
                 struct str key, *value;
         } known[] = {
@@ -41,9 +41,9 @@ static bool is_loopback(struct str s) {
         return inet_pton(AF_INET6, text, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
-const char *imex_command_out_of_reach(struct str config) {
+const char *imex_command_unreachable(struct str config) {
         struct command c;
-        read_config(config, &c);
+        imex_command_read_config(config, &c);
         if (!c.enabled.n || str_eq(c.enabled, STR("0")))
                 return "its command service is off: set IMEX_CMD_ENABLED=1 and IMEX_CMD_UNIX_DOMAIN_PATH in "
                        "its configuration, and restart it";

@@ -8,4 +8,4 @@
 /* Why a pod on the same host, with its own network, cannot rely on an answer: a sentence fragment with the
  * remedy, static. NULL: if it does not answer, it does not run. If a key occurs twice, the last line
  * counts. */
-const char *imex_command_out_of_reach(struct str config);
+const char *imex_command_unreachable(struct str config);

@@ -27,7 +27,7 @@ const char *imex_ctl_parse_status(struct str out) {
         return last;
 }
 
-static const char *member(yyjson_val *obj, const char *key, struct arena *a) {
+static const char *imex_ctl_member(yyjson_val *obj, const char *key, struct arena *a) {
         yyjson_val *v = yyjson_obj_get(obj, key);
 
         return yyjson_is_str(v) ? arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v)) : "";
@@ -51,7 +51,7 @@ static int parse_connections(yyjson_val *obj, struct arena *a, struct imex_ctl_n
                 if (!key_to_id(key, &c->to))
                         return err_set(e, ERR_INVALID, 0, "node %lld has a connection to '%.20s'",
                                        (long long)n->id, yyjson_get_str(key));
-                c->status = member(val, "status", a);
+                c->status = imex_ctl_member(val, "status", a);
                 n->n_connections++;
         }
         return 0;
@@ -71,10 +71,10 @@ static int parse_nodes(yyjson_val *obj, struct arena *a, struct imex_ctl_domain 
 
                 if (!key_to_id(key, &n->id))
                         return err_set(e, ERR_INVALID, 0, "'%.20s' is not a node id", yyjson_get_str(key));
-                n->host = member(val, "host", a);
-                n->host_name = member(val, "hostName", a);
-                n->status = member(val, "status", a);
-                n->version = member(val, "version", a);
+                n->host = imex_ctl_member(val, "host", a);
+                n->host_name = imex_ctl_member(val, "hostName", a);
+                n->status = imex_ctl_member(val, "status", a);
+                n->version = imex_ctl_member(val, "version", a);
                 if (parse_connections(yyjson_obj_get(val, "connections"), a, n, e) < 0)
                         return -1;
                 d->n_nodes++;
@@ -98,7 +98,7 @@ int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domai
         if (!doc)
                 return -1;
         yyjson_val *root = yyjson_doc_get_root(doc);
-        d.status = member(root, "status", a);
+        d.status = imex_ctl_member(root, "status", a);
         if (parse_nodes(yyjson_obj_get(root, "nodes"), a, &d, e) < 0)
                 return -1;
         *ret = d;

@@ -110,7 +110,7 @@ void imex_nodes_render(const char *infix, unsigned max_nodes, struct buf *out) {
 }
 
 /* A line of an earlier rendering, or of the Go driver: a marker, or an entry with a slot's name. */
-static bool is_ours(struct str line) {
+static bool imex_files_is_ours(struct str line) {
         struct str t = str_trim(line);
 
         return str_eq(t, STR(BLOCK_BEGIN)) || str_eq(t, STR(BLOCK_END)) ||
@@ -170,7 +170,7 @@ int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes,
                                (long long)own_index);
 
         while (str_next_line(&current, &line)) {
-                if (is_ours(line))
+                if (imex_files_is_ours(line))
                         continue;
                 buf_add(out, line.p, line.n);
                 buf_addc(out, '\n');

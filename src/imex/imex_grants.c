@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -130,7 +130,7 @@ static int find_plugin(const char *domains_dir, bool *ret_alive, struct err *e) 
 /* ---- which claims use the domain ---- */
 
 struct search {
-        const struct imex_grants_place *p;
+        const struct imex_grants_folder *p;
         int cdi; /* descriptor of the CDI folder; -1: not open yet */
         enum imex_use use;
 };
@@ -194,7 +194,7 @@ static int check_grant(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
-enum imex_use imex_grants_use(const struct imex_grants_place *p, const char *domain_uid, struct err *e) {
+enum imex_use imex_grants_use(const struct imex_grants_folder *p, const char *domain_uid, struct err *e) {
         _cleanup_(freep) char *dir = file_join(p->domains_dir, domain_uid);
         struct search l = { .p = p, .cdi = -1, .use = IMEX_USE_NONE };
         int r = imex_grants_each(dir, check_grant, &l, e);

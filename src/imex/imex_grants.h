@@ -59,11 +59,11 @@ enum imex_use {
 };
 
 /* Where the daemon finds the grants; borrowed. */
-struct imex_grants_place {
+struct imex_grants_folder {
         const char *domains_dir; /* contains a folder for each domain, and the lock */
         const char *cdi_dir;
         const char *cdi_prefix; /* names of CDI files are "<prefix><UID of the claim>.yaml" */
 };
 
 /* IMEX_USE_UNKNOWN: *e has the reason. */
-enum imex_use imex_grants_use(const struct imex_grants_place *p, const char *domain_uid, struct err *e);
+enum imex_use imex_grants_use(const struct imex_grants_folder *p, const char *domain_uid, struct err *e);

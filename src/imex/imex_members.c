@@ -39,7 +39,7 @@ bool imex_members_equal(const struct imex_members *x, const struct imex_members 
         return true;
 }
 
-static void render(const char *identity, const struct imex_members *m, struct buf *out) {
+static void imex_members_render(const char *identity, const struct imex_members *m, struct buf *out) {
         struct jw w = JW(out);
 
         jw_obj(&w, NULL);
@@ -64,7 +64,7 @@ int imex_members_save(const char *dir, const char *identity, const struct imex_m
         _cleanup_(freep) char *path = file_join(dir, IMEX_MEMBERS_FILE);
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_LIMIT);
 
-        render(identity, m, &text);
+        imex_members_render(identity, m, &text);
         if (text.failed)
                 return err_set(e, ERR_INVALID, 0, "too many members to remember");
         return file_replace_volatile(path, text.p, text.n, 0644, e);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/child.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/loop.h"
 #include "base/mem.h"
 
@@ -25,7 +25,7 @@ struct imex_probe {
         bool slowed;
 };
 
-static void schedule(struct imex_probe *p);
+static void imex_probe_schedule(struct imex_probe *p);
 
 static uint64_t from_now(const struct imex_probe *p, unsigned ms) {
         return uv_now(p->loop) + ms;
@@ -53,7 +53,7 @@ static void describe(const struct child_result *r, unsigned timeout_ms, char *wh
                 snprintf(why, n, "nvidia-imex-ctl ended with exit code %d and no output", r->exit_status);
 }
 
-static void on_status(void *u, const struct child_result *r) {
+static void imex_probe_on_status(void *u, const struct child_result *r) {
         struct imex_probe *p = u;
         const char *word = r->err || r->timed_out ? "" : imex_ctl_parse_status(r->out);
         char why[160] = "";
@@ -65,11 +65,11 @@ static void on_status(void *u, const struct child_result *r) {
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->status_at = from_now(p, p->status_ms);
         p->status_ms = grown(p->status_ms, p->slowed ? p->o.idle_ms : p->o.slow_ms);
-        schedule(p);
+        imex_probe_schedule(p);
         p->o.status(p->o.u, word, why);
 }
 
-static void on_domain(void *u, const struct child_result *r) {
+static void imex_probe_on_domain(void *u, const struct child_result *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct imex_probe *p = u;
         struct imex_ctl_domain d;
@@ -82,7 +82,7 @@ static void on_domain(void *u, const struct child_result *r) {
         p->child = NULL;
         p->domain_at = from_now(p, p->domain_ms);
         p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
-        schedule(p);
+        imex_probe_schedule(p);
         if (!ok && json) /* the last line of JSON explains nothing */
                 snprintf(why, sizeof why, "nvidia-imex-ctl: %.100s", e.msg);
         else if (!ok)
@@ -94,7 +94,7 @@ size_t imex_probe_max_output(unsigned slots) {
         return ((size_t)64 << 10) + slots * ((size_t)1024 + (size_t)slots * 192);
 }
 
-static void on_timer(void *u) {
+static void imex_probe_on_timer(void *u) {
         struct imex_probe *p = u;
         bool domain = p->domain_at < p->status_at;
         const char *const config_argv[] = { p->o.ctl_path, "-c", p->o.config_path, "-q", NULL };
@@ -107,7 +107,7 @@ static void on_timer(void *u) {
                 .chroot = p->o.chroot,
                 .timeout_ms = p->o.timeout_ms,
                 .max_output = domain ? imex_probe_max_output(p->o.slots) : 0,
-                .done = domain ? on_domain : on_status,
+                .done = domain ? imex_probe_on_domain : imex_probe_on_status,
                 .u = p,
         };
 
@@ -115,7 +115,7 @@ static void on_timer(void *u) {
         p->child = child_run(p->loop, &co);
 }
 
-static void schedule(struct imex_probe *p) {
+static void imex_probe_schedule(struct imex_probe *p) {
         if (!p->child)
                 loop_timer_at(&p->timer, p->status_at < p->domain_at ? p->status_at : p->domain_at);
 }
@@ -124,14 +124,14 @@ void imex_probe_speed_up(struct imex_probe *p) {
         p->slowed = false;
         p->status_ms = p->o.first_ms;
         p->status_at = from_now(p, p->status_ms);
-        schedule(p);
+        imex_probe_schedule(p);
 }
 
 void imex_probe_slow_down(struct imex_probe *p) {
         p->slowed = true;
         p->status_ms = p->o.idle_ms;
         p->status_at = from_now(p, p->status_ms);
-        schedule(p);
+        imex_probe_schedule(p);
 }
 
 uint64_t imex_probe_asked_ns(const struct imex_probe *p) {
@@ -142,14 +142,14 @@ void imex_probe_domain(struct imex_probe *p, unsigned ms) {
         BUG_ON(!p->o.config_path);
         p->domain_ms = DOMAIN_STEP_MS;
         p->domain_at = from_now(p, ms);
-        schedule(p);
+        imex_probe_schedule(p);
 }
 
 void imex_probe_stop(struct imex_probe *p) {
         child_cancel(p->child);
         p->child = NULL;
         p->status_at = p->domain_at = NEVER;
-        schedule(p);
+        imex_probe_schedule(p);
 }
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o) {
@@ -160,7 +160,7 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
         /* With an equals sign, as the Go driver calls the real tool. */
         p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
         p->status_at = p->domain_at = NEVER;
-        loop_timer_init(&p->timer, loop, on_timer, p);
+        loop_timer_init(&p->timer, loop, imex_probe_on_timer, p);
         return p;
 }
 

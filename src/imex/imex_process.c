@@ -40,7 +40,7 @@ struct imex_process {
         size_t line_n;
 };
 
-static void act(struct imex_process *p);
+static void imex_process_act(struct imex_process *p);
 
 static void set_state(struct imex_process *p, enum imex_process_state s, const char *why) {
         if (p->state == s && s != IMEX_PROCESS_WAITING)
@@ -49,17 +49,17 @@ static void set_state(struct imex_process *p, enum imex_process_state s, const c
         p->o.changed(p->o.u, s, why);
 }
 
-static void leave(struct imex_process *p) {
+static void imex_process_leave(struct imex_process *p) {
         if (guard_leave(&p->guard))
                 free(p);
 }
 
-static void on_turn(void *u) {
+static void imex_process_on_turn(void *u) {
         struct imex_process *p = u;
 
         guard_enter(&p->guard);
-        act(p);
-        leave(p);
+        imex_process_act(p);
+        imex_process_leave(p);
 }
 
 /* One process of the program */
@@ -71,7 +71,7 @@ static void flush_line(struct imex_process *p) {
         p->o.line(p->o.u, (struct str){ p->line, n });
 }
 
-static void on_output(void *u, const char *text, size_t n) {
+static void imex_process_on_output(void *u, const char *text, size_t n) {
         struct imex_process *p = u;
 
         guard_enter(&p->guard);
@@ -84,7 +84,7 @@ static void on_output(void *u, const char *text, size_t n) {
                 if (p->line_n == sizeof p->line)
                         flush_line(p);
         }
-        leave(p);
+        imex_process_leave(p);
 }
 
 /* Sets the pause before the next start. */
@@ -140,17 +140,17 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         set_state(p, IMEX_PROCESS_WAITING, why);
 }
 
-static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
+static void imex_process_on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct imex_process *p = u;
 
         guard_enter(&p->guard);
         end_life(p, exit_status, term_signal, failed);
-        leave(p);
+        imex_process_leave(p);
 }
 
 static int spawn(struct imex_process *p, struct err *e) {
         const struct process_options o = {
-                .argv = p->o.argv, .output = on_output, .ended = on_ended, .u = p
+                .argv = p->o.argv, .output = imex_process_on_output, .ended = imex_process_on_ended, .u = p
         };
 
         p->up = false;
@@ -192,7 +192,7 @@ static void end_program(struct imex_process *p) {
         set_state(p, IMEX_PROCESS_ENDING, "");
 }
 
-static void act(struct imex_process *p) {
+static void imex_process_act(struct imex_process *p) {
         loop_timer_stop(&p->due);
         if (p->program && (!p->wanted || p->renew))
                 end_program(p);
@@ -264,8 +264,8 @@ struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process
 
         p->loop = loop;
         p->o = *o;
-        loop_turn_init(&p->turn, loop, on_turn, p);
-        loop_timer_init(&p->due, loop, on_turn, p);
+        loop_turn_init(&p->turn, loop, imex_process_on_turn, p);
+        loop_timer_init(&p->due, loop, imex_process_on_turn, p);
         loop_timer_init(&p->term, loop, on_term_timer, p);
         loop_timer_init(&p->usr1, loop, on_usr1_timer, p);
         return p;

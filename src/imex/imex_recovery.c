@@ -7,18 +7,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 enum { NAMED_AT_MOST = 3 };
 
-static bool has(const char *const *list, size_t n, const char *node) {
+static bool imex_recovery_has(const char *const *list, size_t n, const char *node) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i], node))
                         return true;
         return false;
 }
 
-static const struct imex_peer *find(const struct imex_members *m, const char *node) {
+static const struct imex_peer *imex_recovery_find(const struct imex_members *m, const char *node) {
         for (size_t i = 0; i < m->n_peers; i++)
                 if (m->peers[i].index != m->own_index && streq(m->peers[i].node, node))
                         return &m->peers[i];
@@ -38,23 +38,23 @@ static void name(struct imex_recovery_verdict *v, const char *node) {
                 snprintf(v->awaited + n, sizeof v->awaited - n, "%s%.40s", n ? ", " : "", node);
 }
 
-void imex_recovery_judge(const struct imex_recovery_facts *f, struct imex_recovery_verdict *ret) {
+void imex_recovery_evaluate(const struct imex_recovery_facts *f, struct imex_recovery_verdict *ret) {
         const struct imex_members *base = f->before ? f->before : f->now;
         struct imex_recovery_verdict v = { 0 };
 
-        if (f->waited_ms < f->patience_ms) {
-                *ret = (struct imex_recovery_verdict){ .again_ms = f->patience_ms - f->waited_ms };
+        if (f->waited_ms < f->limit_ms) {
+                *ret = (struct imex_recovery_verdict){ .again_ms = f->limit_ms - f->waited_ms };
                 return;
         }
-        v.settled = !f->before && f->informed_ms >= f->patience_ms;
+        v.settled = !f->before && f->informed_ms >= f->limit_ms;
         if (!f->before && !v.settled && f->informed_ms)
-                v.again_ms = f->patience_ms - f->informed_ms;
+                v.again_ms = f->limit_ms - f->informed_ms;
         for (size_t i = 0; i < base->n_peers; i++) {
                 const struct imex_peer *p = &base->peers[i], *now;
 
-                if (p->index == base->own_index || has(f->seen, f->n_seen, p->node))
+                if (p->index == base->own_index || imex_recovery_has(f->seen, f->n_seen, p->node))
                         continue;
-                now = find(f->now, p->node);
+                now = imex_recovery_find(f->now, p->node);
                 if (now && !rebooted(p, now))
                         name(&v, p->node);
         }
@@ -80,20 +80,20 @@ void imex_recovery_end(struct imex_recovery *r) {
         *r = (struct imex_recovery){ 0 };
 }
 
-void imex_recovery_saw(struct imex_recovery *r, const char *node) {
-        if (!r->since_ms || r->n_seen == IMEX_MEMBERS_MAX || has(r->seen, r->n_seen, node))
+void imex_recovery_connected(struct imex_recovery *r, const char *node) {
+        if (!r->since_ms || r->n_seen == IMEX_MEMBERS_MAX || imex_recovery_has(r->seen, r->n_seen, node))
                 return;
         r->seen[r->n_seen++] = arena_strdup(r->a, node);
 }
 
-void imex_recovery_look(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
-                        uint64_t informed_since_ms, uint64_t patience_ms, struct imex_recovery_verdict *ret) {
+void imex_recovery_update(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
+                          uint64_t informed_since_ms, uint64_t limit_ms, struct imex_recovery_verdict *ret) {
         BUG_ON(!r->since_ms);
-        imex_recovery_judge(
+        imex_recovery_evaluate(
                 &(struct imex_recovery_facts){
                         .waited_ms = now_ms - r->since_ms,
                         .informed_ms = informed_since_ms ? now_ms - informed_since_ms : 0,
-                        .patience_ms = patience_ms,
+                        .limit_ms = limit_ms,
                         .now = members,
                         .before = r->before,
                         .seen = r->seen,

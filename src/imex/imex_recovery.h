@@ -25,7 +25,7 @@ struct imex_recovery_facts {
         uint64_t waited_ms; /* in WAITING_FOR_RECOVERY, since this start of the process */
         /* For how long the members have been known to be current; 0: they may be old. */
         uint64_t informed_ms;
-        uint64_t patience_ms;
+        uint64_t limit_ms;
         const struct imex_members *now;
         const struct imex_members *before; /* the members for which `settled` was returned; NULL: not yet */
         const char *const *seen;           /* nodes that were connected at some time since this start */
@@ -43,7 +43,7 @@ struct imex_recovery_verdict {
 };
 
 /* Pure. */
-void imex_recovery_judge(const struct imex_recovery_facts *f, struct imex_recovery_verdict *ret);
+void imex_recovery_evaluate(const struct imex_recovery_facts *f, struct imex_recovery_verdict *ret);
 
 /* One wait. Embedded in its owner, and zero while there is no wait. All times are milliseconds of one clock,
  * and never 0. */
@@ -58,10 +58,10 @@ struct imex_recovery {
 void imex_recovery_begin(struct imex_recovery *r, uint64_t now_ms); /* continues if the wait has begun */
 void imex_recovery_end(struct imex_recovery *r);
 /* nvidia-imex is connected to this node. */
-void imex_recovery_saw(struct imex_recovery *r, const char *node);
+void imex_recovery_connected(struct imex_recovery *r, const char *node);
 /* Judges the present wait, and keeps the settled members. informed_since_ms 0: the members may be old. */
-void imex_recovery_look(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
-                        uint64_t informed_since_ms, uint64_t patience_ms, struct imex_recovery_verdict *ret);
+void imex_recovery_update(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
+                          uint64_t informed_since_ms, uint64_t limit_ms, struct imex_recovery_verdict *ret);
 
 /* Removes what nvidia-imex remembers: everything in its folder, including folders, because the format is
  * private. Links are removed and not followed. The folder itself may be a mount, and stays. A missing folder

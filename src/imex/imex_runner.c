@@ -65,7 +65,7 @@ struct imex_runner {
         struct imex_report reported; /* the last report delivered */
 };
 
-static void act(struct imex_runner *a);
+static void imex_runner_act(struct imex_runner *a);
 
 /* Reports an error once, even if it occurs again. */
 static void report_error(struct imex_runner *a, const struct err *e) {
@@ -77,7 +77,7 @@ static void report_error(struct imex_runner *a, const struct err *e) {
 
 /* Members */
 
-static bool member(const struct imex_members *m) {
+static bool imex_runner_member(const struct imex_members *m) {
         return m && m->own_index >= 0;
 }
 
@@ -99,7 +99,7 @@ static const struct imex_members *resolved(struct imex_runner *a, const struct i
 static unsigned peers_known(const struct imex_runner *a) {
         unsigned n = 0;
 
-        for (size_t i = 0; member(a->want) && i < a->want->n_peers; i++)
+        for (size_t i = 0; imex_runner_member(a->want) && i < a->want->n_peers; i++)
                 n += a->want->peers[i].index != a->want->own_index && *a->want->peers[i].ip &&
                      !streq(a->want->peers[i].ip, a->o.own_ip);
         return n;
@@ -107,18 +107,18 @@ static unsigned peers_known(const struct imex_runner *a) {
 
 /* Whether the process runs with the wanted slot and infix. Peers may change without a restart. */
 static bool identity_current(const struct imex_runner *a) {
-        return member(a->want) && a->running && a->running->own_index == a->want->own_index &&
+        return imex_runner_member(a->want) && a->running && a->running->own_index == a->want->own_index &&
                streq(a->running->infix, a->want->infix);
 }
 
 /* The report */
 
-static bool running(const struct imex_runner *a) {
+static bool imex_runner_running(const struct imex_runner *a) {
         return imex_process_state(a->process) == IMEX_PROCESS_RUNNING;
 }
 
 static bool ready(const struct imex_runner *a) {
-        return !a->stopping && running(a) && identity_current(a) && !*a->refused &&
+        return !a->stopping && imex_runner_running(a) && identity_current(a) && !*a->refused &&
                streq(a->status, IMEX_STATE_READY) &&
                (a->node_id >= 0 ? a->node_id == a->running->own_index : a->id_asked);
 }
@@ -128,7 +128,7 @@ static enum imex_phase phase(const struct imex_runner *a) {
 
         if (a->stopping)
                 return s == IMEX_PROCESS_DOWN ? IMEX_STOPPED : IMEX_STOPPING;
-        if (!member(a->want))
+        if (!imex_runner_member(a->want))
                 return s == IMEX_PROCESS_DOWN || s == IMEX_PROCESS_WAITING ? IMEX_IDLE : IMEX_STOPPING;
         if (s == IMEX_PROCESS_WAITING && *a->ended)
                 return IMEX_BACKOFF;
@@ -140,7 +140,7 @@ static const char *status_text(const struct imex_runner *a, enum imex_phase ph) 
                 return IMEX_STATE_STOPPED;
         if (ph == IMEX_BACKOFF)
                 return IMEX_STATE_BACKOFF;
-        return running(a) && identity_current(a) && *a->status ? a->status : IMEX_STATE_STARTING;
+        return imex_runner_running(a) && identity_current(a) && *a->status ? a->status : IMEX_STATE_STARTING;
 }
 
 static const char *status_meaning(const char *status) {
@@ -184,7 +184,7 @@ static void explain_recovery(const struct imex_runner *a, char *s, size_t n) {
                  a->status, a->awaited);
 }
 
-static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, size_t n) {
+static void imex_runner_explain(const struct imex_runner *a, enum imex_phase ph, char *s, size_t n) {
         *s = '\0';
         if (ph == IMEX_READY)
                 return;
@@ -198,7 +198,7 @@ static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, si
                 snprintf(s, n, "%s", a->ended);
         else if (a->fault)
                 snprintf(s, n, "%s", a->fault);
-        else if (!running(a) || !identity_current(a))
+        else if (!imex_runner_running(a) || !identity_current(a))
                 snprintf(s, n, "nvidia-imex is being started");
         else if (contradicted(a))
                 explain_contradiction(a, s, n);
@@ -218,7 +218,7 @@ static void explain(const struct imex_runner *a, enum imex_phase ph, char *s, si
 
 void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
         enum imex_phase ph = phase(a);
-        bool ours = running(a) && identity_current(a);
+        bool ours = imex_runner_running(a) && identity_current(a);
         uint64_t now = uv_now(a->loop);
 
         *ret = (struct imex_report){
@@ -237,14 +237,14 @@ void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
                 .seen = a->recovery.seen,
                 .n_seen = a->recovery.n_seen,
         };
-        explain(a, ph, ret->reason, sizeof ret->reason);
+        imex_runner_explain(a, ph, ret->reason, sizeof ret->reason);
         if (ours) {
                 memcpy(ret->awaited, a->awaited, sizeof a->awaited);
                 memcpy(ret->version, a->version, sizeof a->version);
         }
 }
 
-static void deliver(struct imex_runner *a) {
+static void imex_runner_deliver(struct imex_runner *a) {
         struct imex_report r;
 
         imex_runner_report(a, &r);
@@ -260,16 +260,16 @@ static void deliver(struct imex_runner *a) {
 }
 
 /* First the report, then the process: readiness is withdrawn before its cause ends. */
-static void on_turn(void *u) {
+static void imex_runner_on_turn(void *u) {
         struct imex_runner *a = u;
 
         loop_timer_stop(&a->retry);
-        deliver(a);
-        act(a);
-        deliver(a);
+        imex_runner_deliver(a);
+        imex_runner_act(a);
+        imex_runner_deliver(a);
 }
 
-static void retry(struct imex_runner *a) {
+static void imex_runner_retry(struct imex_runner *a) {
         if (!loop_timer_waits(&a->retry))
                 loop_timer_start(&a->retry, RETRY_MS);
 }
@@ -295,29 +295,31 @@ static int write_hosts(struct imex_runner *a, const struct imex_members *m, bool
         return imex_hosts_write(a->o.hosts_path, (struct str){ text.p, text.n }, e);
 }
 
-static int write_text(const char *path, const struct buf *text, struct err *e) {
+static int imex_runner_write_text(const char *path, const struct buf *text, struct err *e) {
         if (text->failed)
                 return err_set(e, ERR_INVALID, 0, "'%s' would be too large", path);
         return file_replace_volatile(path, buf_str(text), text->n, 0644, e);
 }
 
-static int write_config(struct imex_runner *a, const struct imex_members *m, struct err *e) {
+static int imex_runner_write_config(struct imex_runner *a, const struct imex_members *m, struct err *e) {
         _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
 
         imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, a->o.settings, &config);
         imex_nodes_render(m->infix, a->o.max_nodes, &nodes);
-        return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1
-                                                                                                      : 0;
+        return imex_runner_write_text(a->nodes_path, &nodes, e) < 0 ||
+                               imex_runner_write_text(a->config_path, &config, e) < 0
+                       ? -1
+                       : 0;
 }
 
-static void remember(struct imex_runner *a) {
+static void imex_runner_remember(struct imex_runner *a) {
         struct err e;
 
         if (!a->fresh)
                 return;
         if (imex_members_save(a->o.dir, a->o.identity, a->want, &e) < 0) {
                 report_error(a, &e);
-                retry(a);
+                imex_runner_retry(a);
                 return;
         }
         a->fresh = false;
@@ -347,7 +349,7 @@ static void note_seen(struct imex_runner *a, const struct imex_ctl_node *own) {
 
         for (size_t i = 0; a->recovery.since_ms && i < m->n_peers; i++)
                 if (m->peers[i].index != m->own_index && imex_ctl_connected_to(own, m->peers[i].index))
-                        imex_recovery_saw(&a->recovery, m->peers[i].node);
+                        imex_recovery_connected(&a->recovery, m->peers[i].node);
 }
 
 static void recover(struct imex_runner *a) {
@@ -355,7 +357,7 @@ static void recover(struct imex_runner *a) {
 
         if (!a->recovery.since_ms)
                 return;
-        imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
+        imex_recovery_update(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
         memcpy(a->awaited, v.awaited, sizeof a->awaited);
         if (connections_are_unknown(a))
                 *a->awaited = '\0';
@@ -393,7 +395,7 @@ static int prepare(void *u, struct err *e) {
         a->run_arena = fresh;
         if (write_hosts(a, a->running, &changed, e) < 0)
                 return -1;
-        return write_config(a, a->running, e);
+        return imex_runner_write_config(a, a->running, e);
 }
 
 /* From the desired state to the actual one */
@@ -405,7 +407,7 @@ static void update_peers(struct imex_runner *a, const struct imex_members *m) {
 
         if (write_hosts(a, m, &changed, &e) < 0) {
                 report_error(a, &e);
-                retry(a);
+                imex_runner_retry(a);
                 return;
         }
         if (!changed && !a->notify)
@@ -424,21 +426,21 @@ static bool check_members(struct imex_runner *a, const struct imex_members *m) {
         if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text,
                               &e) == 0)
                 return true;
-        if (!running(a) || !identity_current(a))
+        if (!imex_runner_running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);
         else
                 report_error(a, &e);
         return false;
 }
 
-static void act(struct imex_runner *a) {
+static void imex_runner_act(struct imex_runner *a) {
         enum imex_process_state s = imex_process_state(a->process);
 
-        if (a->stopping || !member(a->want)) {
+        if (a->stopping || !imex_runner_member(a->want)) {
                 *a->refused = '\0';
                 if (a->want)
-                        remember(a); /* also that this node is not a member: after a restart the old index
-                                        must not count */
+                        imex_runner_remember(a); /* also that this node is not a member: after a restart the
+                                        old index must not count */
                 if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
                         imex_process_stop(a->process);
                 if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
@@ -462,7 +464,7 @@ static void act(struct imex_runner *a) {
         } else {
                 imex_process_start(a->process);
         }
-        remember(a);
+        imex_runner_remember(a);
 }
 
 /* Events of the process */
@@ -519,7 +521,7 @@ static void on_process(void *u, enum imex_process_state s, const char *why) {
         loop_turn_start(&a->turn);
 }
 
-static void on_line(void *u, struct str line) {
+static void imex_runner_on_line(void *u, struct str line) {
         struct imex_runner *a = u;
         const char *fault = imex_log_fault(line);
         int64_t id;
@@ -535,7 +537,7 @@ static void on_line(void *u, struct str line) {
         }
 }
 
-static void judge(struct imex_runner *a) {
+static void imex_runner_evaluate(struct imex_runner *a) {
         bool was_ready = a->reported.ready;
 
         if (contradicted(a)) {
@@ -553,10 +555,10 @@ static void judge(struct imex_runner *a) {
         loop_turn_start(&a->turn);
 }
 
-static void on_status(void *u, const char *word, const char *why) {
+static void imex_runner_on_status(void *u, const char *word, const char *why) {
         struct imex_runner *a = u;
 
-        if (!running(a))
+        if (!imex_runner_running(a))
                 return;
         imex_process_drain(a->process);
         if (!*word) {
@@ -577,15 +579,15 @@ static void on_status(void *u, const char *word, const char *why) {
                 note_recovery(a, streq(word, IMEX_STATE_WAITING_FOR_RECOVERY));
         if (streq(word, IMEX_STATE_READY))
                 a->fault = NULL; /* it has recovered */
-        judge(a);
+        imex_runner_evaluate(a);
 }
 
-static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
+static void imex_runner_on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct imex_runner *a = u;
         const struct imex_ctl_node *by_ip = d ? imex_ctl_find(d, a->o.own_ip, NULL) : NULL, *own = by_ip;
         _cleanup_(buf_done) struct buf name = BUF_INIT(256);
 
-        if (!running(a) || !identity_current(a))
+        if (!imex_runner_running(a) || !identity_current(a))
                 return;
         imex_process_drain(a->process);
         a->id_asked = true;
@@ -606,7 +608,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
                  a->connections_known ? ""
                  : d                  ? "its answer does not contain this node"
                                       : why);
-        judge(a);
+        imex_runner_evaluate(a);
 }
 
 /* Life cycle */
@@ -675,9 +677,9 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
         a->node_id = -1;
         a->reported.status = "";
         a->reported.index = -2; /* no report equals it, so the first one is always delivered */
-        loop_turn_init(&a->turn, loop, on_turn, a);
-        loop_timer_init(&a->retry, loop, on_turn, a);
-        loop_timer_init(&a->recovery_turn, loop, on_turn, a);
+        loop_turn_init(&a->turn, loop, imex_runner_on_turn, a);
+        loop_timer_init(&a->retry, loop, imex_runner_on_turn, a);
+        loop_timer_init(&a->recovery_turn, loop, imex_runner_on_turn, a);
         a->process = imex_process_new(loop, &(struct imex_process_options){
                                                     .argv = a->argv,
                                                     .term_grace_ms = a->o.term_grace_ms,
@@ -686,7 +688,7 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
                                                     .backoff_max_ms = a->o.backoff_max_ms,
                                                     .stable_ms = a->o.stable_ms,
                                                     .prepare = prepare,
-                                                    .line = on_line,
+                                                    .line = imex_runner_on_line,
                                                     .changed = on_process,
                                                     .u = a,
                                             });
@@ -698,8 +700,8 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
                                                 .idle_ms = a->o.ask_idle_ms,
                                                 .slots = a->o.max_nodes,
                                                 .timeout_ms = a->o.ask_timeout_ms,
-                                                .status = on_status,
-                                                .domain = on_domain,
+                                                .status = imex_runner_on_status,
+                                                .domain = imex_runner_on_domain,
                                                 .u = a,
                                         });
         a->want_arena = arena_new(1024);

@@ -25,7 +25,7 @@ static const struct owned {
         { "SERVER_PORT", "the driver chooses the port, and the network policy follows" },
 };
 
-static int check(const struct jd_pair *p, struct err *e) {
+static int imex_settings_check(const struct jd_pair *p, struct err *e) {
         static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
         if (!*p->key || strlen(p->key) > KEY_MAX || p->key[strspn(p->key, chars)] ||
@@ -74,7 +74,7 @@ int imex_settings_parse(const char *text, struct arena *a, struct imex_settings 
         if (jd_decode_text(fields, buf_str(&wrapped), wrapped.n, true, "", a, &parsed, e) < 0)
                 return -1;
         for (size_t i = 0; i < parsed.n_pairs; i++) {
-                if (check(&parsed.pairs[i], e) < 0)
+                if (imex_settings_check(&parsed.pairs[i], e) < 0)
                         return -1;
                 if (jd_pair_get(parsed.pairs, i, parsed.pairs[i].key))
                         return err_set(e, ERR_INVALID, 0, "%s is set twice", parsed.pairs[i].key);

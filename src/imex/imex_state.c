@@ -14,7 +14,7 @@
 
 #define STATE_MAX ((size_t)4096)
 
-static void render(const struct imex_state *s, struct buf *out) {
+static void imex_state_render(const struct imex_state *s, struct buf *out) {
         struct jw w = JW(out);
 
         jw_obj(&w, NULL);
@@ -62,7 +62,7 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
         _cleanup_(closep) int fd = -1;
         _cleanup_(buf_done) struct buf text = BUF_INIT(STATE_MAX);
 
-        render(s, &text);
+        imex_state_render(s, &text);
         if (text.failed)
                 return err_set(e, ERR_INVALID, EFBIG, "the state exceeds %zu bytes", STATE_MAX);
         (void)unlink(tmp);

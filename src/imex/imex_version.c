@@ -42,7 +42,7 @@ bool imex_version_parse(struct str text, char ret[static IMEX_VERSION_MAX]) {
         return false;
 }
 
-static void explain(const struct child_result *r, char why[static WHY_MAX]) {
+static void imex_version_explain(const struct child_result *r, char why[static WHY_MAX]) {
         struct str out = r->out, line = { 0 };
         if (r->err)
                 snprintf(why, WHY_MAX, "nvidia-imex cannot be started: %.120s", r->err->msg);
@@ -57,25 +57,26 @@ static void explain(const struct child_result *r, char why[static WHY_MAX]) {
                 snprintf(why, WHY_MAX, "nvidia-imex --version ended with exit code %d", r->exit_status);
 }
 
-static void on_done(void *u, const struct child_result *r) {
+static void imex_version_on_done(void *u, const struct child_result *r) {
         struct imex_version *v = u;
         char version[IMEX_VERSION_MAX] = "", why[WHY_MAX] = "";
         bool known = !r->err && !r->timed_out && r->exit_status == 0 && imex_version_parse(r->out, version);
         v->child = NULL;
         if (!known) {
-                explain(r, why);
+                imex_version_explain(r, why);
                 loop_timer_start(&v->pause, v->pause_ms);
                 v->pause_ms = v->pause_ms < PAUSE_MAX_MS / 2 ? v->pause_ms * 2 : PAUSE_MAX_MS;
         }
         v->answered(v->u, version, why);
 }
 
-static void ask(void *u) {
+static void imex_version_ask(void *u) {
         struct imex_version *v = u;
         const char *const argv[] = { v->path, "--version", NULL };
-        v->child = child_run(
-                v->loop,
-                &(struct child_options){ .argv = argv, .timeout_ms = TIMEOUT_MS, .done = on_done, .u = v });
+        v->child = child_run(v->loop, &(struct child_options){ .argv = argv,
+                                                               .timeout_ms = TIMEOUT_MS,
+                                                               .done = imex_version_on_done,
+                                                               .u = v });
 }
 
 struct imex_version *imex_version_new(uv_loop_t *loop, const char *path,
@@ -85,8 +86,8 @@ struct imex_version *imex_version_new(uv_loop_t *loop, const char *path,
         *v = (struct imex_version){
                 .loop = loop, .path = path, .answered = answered, .u = u, .pause_ms = PAUSE_FIRST_MS
         };
-        loop_timer_init(&v->pause, loop, ask, v);
-        ask(v);
+        loop_timer_init(&v->pause, loop, imex_version_ask, v);
+        imex_version_ask(v);
         return v;
 }
 

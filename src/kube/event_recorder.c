@@ -95,7 +95,7 @@ static void make_room_for_object(struct event_recorder *r) {
                 drop_object(r, r->objects);
 }
 
-static bool may_write(struct event_recorder *r, const struct event_about *about) {
+static bool event_recorder_may_write(struct event_recorder *r, const struct event_about *about) {
         _cleanup_(freep) char *key = xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "",
                                                about->name, about->uid ? about->uid : "");
         struct object *o;
@@ -118,7 +118,7 @@ static bool may_write(struct event_recorder *r, const struct event_about *about)
 
 /* ---- series ---- */
 
-static void series_free(struct series *s) {
+static void event_recorder_series_free(struct series *s) {
         struct event_recorder *r = s->recorder;
         HASH_DEL(r->series, s);
         if (s->waits)
@@ -136,13 +136,13 @@ static void make_room_for_series(struct event_recorder *r) {
         /* uthash keeps the order of insertion. */
         HASH_ITER (hh, r->series, s, next) {
                 if (!s->call && !s->waits) {
-                        series_free(s);
+                        event_recorder_series_free(s);
                         return;
                 }
         }
         if (HASH_COUNT(r->series) >= MAX_UNWRITTEN) {
                 log_v(2, "event was not written, because too many wait", kv_str("reason", r->series->reason));
-                series_free(r->series);
+                event_recorder_series_free(r->series);
         }
 }
 
@@ -153,8 +153,9 @@ static void name_event(struct series *s) {
                  (uint64_t)clock_wall_ns());
 }
 
-static struct series *find_or_add(struct event_recorder *r, const struct event_about *about,
-                                  enum event_type type, const char *reason, const char *message) {
+static struct series *event_recorder_find_or_add(struct event_recorder *r, const struct event_about *about,
+                                                 enum event_type type, const char *reason,
+                                                 const char *message) {
         _cleanup_(freep) char *key =
                 xasprintf("%s\n%s\n%s\n%s\n%d\n%s\n%s", about->kind, about->ns ? about->ns : "", about->name,
                           about->uid ? about->uid : "", (int)type, reason, message);
@@ -194,7 +195,7 @@ static void end_flush(struct event_recorder *r) {
 static void write_event(struct series *s);
 
 /* Writes waiting series, up to the limit of requests in flight. */
-static void pump(struct event_recorder *r) {
+static void event_recorder_pump(struct event_recorder *r) {
         struct series *s;
         while (r->n_in_flight < MAX_IN_FLIGHT && (s = TAILQ_FIRST(&r->waiting))) {
                 TAILQ_REMOVE(&r->waiting, s, waiting);
@@ -208,7 +209,7 @@ static void want_written(struct series *s) {
         s->waits = true;
 }
 
-static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+static void event_recorder_on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct series *s = u;
         struct event_recorder *r = s->recorder;
 
@@ -229,8 +230,8 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         if (s->dirty)
                 want_written(s);
         else if (HASH_COUNT(r->series) > MAX_SERIES)
-                series_free(s);
-        pump(r);
+                event_recorder_series_free(s);
+        event_recorder_pump(r);
         if (r->n_in_flight == 0 && r->flushed)
                 end_flush(r);
 }
@@ -294,7 +295,7 @@ static void write_event(struct series *s) {
                 .name = s->event_name,
                 .body = { b.p, b.n },
                 .attempts = ATTEMPTS,
-                .done = on_written,
+                .done = event_recorder_on_written,
                 .u = s,
         };
         s->call = kube_start(r->client, &request);
@@ -312,7 +313,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
         _cleanup_(freep) char *message = buf_steal(&text);
         message[str_utf8_cut(str_from(message), MAX_MESSAGE)] = '\0';
 
-        struct series *s = find_or_add(r, about, type, reason, message);
+        struct series *s = event_recorder_find_or_add(r, about, type, reason, message);
         s->last_s = clock_wall_s();
         if (s->count++ == 0)
                 s->first_s = s->last_s;
@@ -322,9 +323,9 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
         }
         if (s->waits)
                 return;
-        if (may_write(r, about)) {
+        if (event_recorder_may_write(r, about)) {
                 want_written(s);
-                pump(r);
+                event_recorder_pump(r);
         } else {
                 log_v(2, "event was not written, because there are too many about this object",
                       kv_str("object", s->about.name), kv_str("reason", reason));
@@ -333,7 +334,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
 
 /* ---- the recorder ---- */
 
-static void on_timer(void *u) {
+static void event_recorder_on_timer(void *u) {
         end_flush(u);
 }
 
@@ -350,7 +351,7 @@ struct event_recorder *event_recorder_new(struct kube_client *c, const char *com
         r->component = xstrdup(component);
         r->host = xstrdup_or_null(host);
         TAILQ_INIT(&r->waiting);
-        loop_timer_init(&r->timer, r->loop, on_timer, r);
+        loop_timer_init(&r->timer, r->loop, event_recorder_on_timer, r);
         return r;
 }
 
@@ -361,7 +362,7 @@ void event_recorder_free(struct event_recorder *r) {
         if (!r)
                 return;
         HASH_ITER (hh, r->series, s, next)
-                series_free(s);
+                event_recorder_series_free(s);
         HASH_ITER (hh, r->objects, o, next_object)
                 drop_object(r, o);
         free(r->component);

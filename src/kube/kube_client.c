@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -101,7 +101,7 @@ struct kube_client {
         uint64_t bulk_closed_until_ms;
 };
 
-static void pump(struct kube_client *c);
+static void kube_client_pump(struct kube_client *c);
 
 /* ---- credentials ---- */
 
@@ -124,7 +124,7 @@ bool kube_client__refresh_token(struct kube_client *c) {
 
 /* ---- calls ---- */
 
-static void call_free(struct kube_call *call) {
+static void kube_client_call_free(struct kube_call *call) {
         free(call->object);
         free(call->path);
         arena_free(call->arena);
@@ -180,7 +180,7 @@ void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *
         TAILQ_REMOVE(&c->recoveries, h, entry);
 }
 
-static void on_recovery(struct kube__on_recovery *h) {
+static void kube_client_on_recovery(struct kube__on_recovery *h) {
         struct kube_call *call = CONTAINER(h, struct kube_call, recovery);
         call_unlink(call);
         call_wait(call, 0);
@@ -199,23 +199,23 @@ void kube_client__answered(struct kube_client *c) {
                 h->called = true;
                 h->fn(h);
         }
-        pump(c);
+        kube_client_pump(c);
 }
 
 /* ---- answers ---- */
 
-static void call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
+static void kube_client_call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
         struct kube_client *c = call->client;
         call_unlink(call);
         call->r.done(call->r.u, obj, e);
-        call_free(call);
-        pump(c);
+        kube_client_call_free(call);
+        kube_client_pump(c);
 }
 
 /* Users of the bulk lane make bodies only when there is room, so the lane as a whole backs off: if no call
  * has been answered since the failed request was sent, or if the server asks for time. */
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
-        bool away = kube_away(e) && c->answered_ms < call->sent_ms;
+        bool away = kube_unreachable(e) && c->answered_ms < call->sent_ms;
 
         if (call->r.lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
@@ -236,18 +236,18 @@ static void call_again(struct kube_call *call, const struct err *e, int wait_s) 
               kv_str("path", call->path), kv_int("in_ms", ms), kv_err(e));
         call_unlink(call);
         call_wait(call, loop_now_ms(c->loop) + ms);
-        kube_client__on_recovery(c, &call->recovery, kube_away(e));
+        kube_client__on_recovery(c, &call->recovery, kube_unreachable(e));
         if (call->r.retry)
                 call->r.retry(call->r.u, e); /* the callback may cancel it */
-        pump(c);
+        kube_client_pump(c);
 }
 
-static void leave(struct kube_client *c) {
+static void kube_client_leave(struct kube_client *c) {
         if (guard_leave(&c->guard))
                 free(c);
 }
 
-static void answered(struct kube_call *call, const struct http_response *r) {
+static void kube_client_answered(struct kube_call *call, const struct http_response *r) {
         struct kube_client *c = call->client;
         yyjson_doc *doc;
         struct err e;
@@ -259,19 +259,19 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                               (double)(loop_now_ms(c->loop) - call->sent_ms) / 1000);
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
                 c->none_reported = c->none_reported && call->r.res->version;
-                call_finish(call, yyjson_doc_get_root(doc), NULL);
+                kube_client_call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
                 kube_client__answered(c);
                 return;
         }
-        if (!kube_away(&e) && !r->transport && r->status < 500)
+        if (!kube_unreachable(&e) && !r->transport && r->status < 500)
                 kube_client__answered(c);
         if (r->status == 401 && c->token.file && !call->token_refreshed) {
                 call->token_refreshed = true;
                 c->token.stale = true;
                 call_unlink(call);
                 call_wait(call, loop_now_ms(c->loop));
-                pump(c);
+                kube_client_pump(c);
                 return;
         }
         kube_client__unserved(c, call->r.res, call->version, r);
@@ -280,18 +280,18 @@ static void answered(struct kube_call *call, const struct http_response *r) {
         /* An interrupted write may have been done: a repeated create then returns "already exists", and all
          * our other verbs can be repeated. */
         if (e.kind != ERR_RETRY || call->failed >= call->r.attempts)
-                call_finish(call, NULL, &e);
+                kube_client_call_finish(call, NULL, &e);
         else
                 call_again(call, &e, wait_s);
 }
 
-static void on_answer(void *u, const struct http_response *r) {
+static void kube_client_on_answer(void *u, const struct http_response *r) {
         struct kube_call *call = u;
         struct kube_client *c = call->client;
 
         guard_enter(&c->guard);
-        answered(call, r);
-        leave(c);
+        kube_client_answered(call, r);
+        kube_client_leave(c);
 }
 
 static const char *accept_of(bool metadata_only, bool list) {
@@ -324,7 +324,7 @@ static void call_send(struct kube_call *call) {
                 .fresh = call->r.fresh,
                 .large = call->r.verb == KUBE_LIST,
                 .timeout_ms = call->r.timeout_ms,
-                .done = on_answer,
+                .done = kube_client_on_answer,
                 .u = call,
         };
         call_unlink(call);
@@ -392,7 +392,7 @@ static uint64_t room_in(struct kube_client *c, uint64_t now) {
 
 /* Sends the calls that are due and allowed, and sets the timer for the rest. Calls no callbacks: the timer
  * does that. Each answer calls this again. */
-static void pump(struct kube_client *c) {
+static void kube_client_pump(struct kube_client *c) {
         struct kube_call *call;
         uint64_t now, ms, room;
 
@@ -421,18 +421,18 @@ static void notify_room(struct kube_client *c) {
         }
 }
 
-static void on_timer(void *u) {
+static void kube_client_on_timer(void *u) {
         struct kube_client *c = u;
         struct kube_call *call;
 
         guard_enter(&c->guard);
         for (size_t i = 0; i < N_LANES; i++)
                 while (!c->guard.dead && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
-                        call_finish(call, NULL, &call->refusal);
+                        kube_client_call_finish(call, NULL, &call->refusal);
         if (!c->guard.dead)
                 notify_room(c);
-        pump(c);
-        leave(c);
+        kube_client_pump(c);
+        kube_client_leave(c);
 }
 
 /* ---- room in the bulk lane ---- */
@@ -469,7 +469,7 @@ void kube_on_room(struct kube_client *c, struct kube_wants_room *r) {
                 return;
         r->waits = true;
         TAILQ_INSERT_TAIL(&c->rooms, r, entry);
-        pump(c);
+        kube_client_pump(c);
 }
 
 void kube_off_room(struct kube_client *c, struct kube_wants_room *r) {
@@ -529,7 +529,7 @@ static struct kube_call *call_new(struct kube_client *c, const struct kube_reque
         call->r.attempts = r->attempts ? r->attempts : DEFAULT_ATTEMPTS;
         call->r.timeout_ms = r->timeout_ms ? r->timeout_ms : DEFAULT_TIMEOUT_MS;
         call->r.backoff_max_ms = r->backoff_max_ms ? r->backoff_max_ms : BACKOFF_MAX_MS;
-        call->recovery.fn = on_recovery;
+        call->recovery.fn = kube_client_on_recovery;
         return call;
 }
 
@@ -538,7 +538,7 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
 
         call->refused = object_path(c, r, &call->object, &call->refusal) < 0;
         call_wait(call, call->refused ? 0 : loop_now_ms(c->loop));
-        pump(c);
+        kube_client_pump(c);
         return call;
 }
 
@@ -548,8 +548,8 @@ void kube_cancel(struct kube_call *call) {
         struct kube_client *c = call->client;
         http_cancel(call->http);
         call_unlink(call);
-        call_free(call);
-        pump(c);
+        kube_client_call_free(call);
+        kube_client_pump(c);
 }
 
 struct http_call *kube_client__watch(struct kube_client *c, const struct kube_request *r, http_head_fn *head,
@@ -646,7 +646,7 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->rooms);
         if (o->metrics)
                 kube_metrics_init(&c->metrics, o->metrics);
-        loop_timer_init(&c->timer, loop, on_timer, c);
+        loop_timer_init(&c->timer, loop, kube_client_on_timer, c);
         *ret = c;
         return 0;
 }
@@ -660,11 +660,11 @@ void kube_client_free(struct kube_client *c) {
         for (size_t i = 0; i < N_LANES; i++)
                 while ((call = TAILQ_FIRST(&c->lanes[i].waiting))) {
                         call_unlink(call);
-                        call_free(call);
+                        kube_client_call_free(call);
                 }
         while ((call = TAILQ_FIRST(&c->in_flight))) {
                 call_unlink(call);
-                call_free(call);
+                kube_client_call_free(call);
         }
         kube_token_done(&c->token);
         loop_timer_done(&c->timer);

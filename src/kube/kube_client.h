@@ -50,7 +50,7 @@ const char *kube_resource_api(const struct kube_client *c); /* of resource.k8s.i
 /* True when the error means that no API server answered: no answer at all, or one that Kubernetes did not
  * write (a load balancer's page, a 200 with other content). Then nothing is known about the object, and
  * nothing is wrong with it. */
-bool kube_away(const struct err *e);
+bool kube_unreachable(const struct err *e);
 
 enum kube_verb {
         KUBE_GET,

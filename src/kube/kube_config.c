@@ -6,7 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -176,7 +176,7 @@ int kube_answer(const struct http_response *r, const struct kube_request *a, yyj
 
 /* The codes of transport errors are libcurl's number or errno; of Kubernetes' own answers, the HTTP status;
  * of all others, minus the HTTP status. */
-bool kube_away(const struct err *e) {
+bool kube_unreachable(const struct err *e) {
         return e->kind == ERR_RETRY && e->code != 0 && e->code < 100;
 }
 

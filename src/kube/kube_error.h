@@ -6,7 +6,7 @@
  * apiVersion v1). Load balancers, proxies and a mux that answers "404 page not found" for a version that is
  * not served are between us and it. So an answer without a Status, or a success with other content than
  * requested, is a failure on the way: ERR_RETRY with a code below 0 (minus the HTTP status), which
- * kube_away() recognises.
+ * kube_unreachable() recognises.
  *
  * - NOT_FOUND: a Status with reason NotFound whose details name the requested object: its name, its resource
  *   and its group; or, for a request that may create an object, the namespace for it. With a subresource, the

@@ -78,11 +78,11 @@ struct kube_informer {
 
 static void step(struct kube_informer *i);
 
-static void destroy(struct kube_informer *i);
+static void kube_informer_destroy(struct kube_informer *i);
 
-static void leave(struct kube_informer *i) {
+static void kube_informer_leave(struct kube_informer *i) {
         if (guard_leave(&i->guard))
-                destroy(i);
+                kube_informer_destroy(i);
 }
 
 /* ---- reports to the user ---- */
@@ -149,7 +149,7 @@ static void set_current(struct kube_informer *i, bool is) {
                 i->o.current(i->o.u, is);
 }
 
-static void take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
+static void kube_informer_take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
         struct err e;
         bool known;
         if (object_cache_take(i->cache, object, source, &known, &e) < 0 && !known)
@@ -168,14 +168,14 @@ static void doubt(struct kube_informer *i) {
 /* ---- after an end ---- */
 
 /* Called inside the guard. */
-static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
+static void kube_informer_fail(struct kube_informer *i, const struct err *e, int wait_s) {
         uint64_t ms;
 
         /* A server that has just started refuses all requests for a moment, because it has not loaded the
          * roles yet: that counts as the first failure of another kind. */
-        if (i->away && !kube_away(e))
+        if (i->away && !kube_unreachable(e))
                 i->failures = 0;
-        i->away = kube_away(e);
+        i->away = kube_unreachable(e);
         i->failures++;
         ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures), wait_s);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
@@ -189,7 +189,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         kube_client__on_recovery(i->client, &i->recovery, i->away || (wait_s > 0 && e->code >= 500));
 }
 
-static void on_recovery(struct kube__on_recovery *h) {
+static void kube_informer_on_recovery(struct kube__on_recovery *h) {
         loop_timer_start(&CONTAINER(h, struct kube_informer, recovery)->timer, 0);
 }
 
@@ -233,7 +233,7 @@ static void take_page(struct kube_informer *i, yyjson_val *list, bool last) {
 
         object_cache_list_version(i->cache, rv);
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item) {
-                take(i, item, CACHE_LIST);
+                kube_informer_take(i, item, CACHE_LIST);
                 if (i->guard.dead)
                         return;
         }
@@ -241,7 +241,7 @@ static void take_page(struct kube_informer *i, yyjson_val *list, bool last) {
                 end_list(i, rv);
 }
 
-static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
+static void kube_informer_on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct kube_informer *i = u;
 
         guard_enter(&i->guard);
@@ -250,8 +250,8 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         else if (e->kind == ERR_GONE)
                 list_again(i); /* the list took longer than the server keeps its history */
         else
-                fail(i, e, -1);
-        leave(i);
+                kube_informer_fail(i, e, -1);
+        kube_informer_leave(i);
 }
 
 static void begin_list(struct kube_informer *i) {
@@ -266,7 +266,7 @@ static void begin_list(struct kube_informer *i) {
 /* ---- watch ---- */
 
 /* Returns false when the stream must not be read any further. */
-static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
+static bool kube_informer_on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct kube_informer *i = u;
         const char *rv =
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
@@ -282,7 +282,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                         /* The watch may meet this at the same version each time. */
                         if (++i->error_events % ERROR_EVENTS == 0)
                                 i->listed = false;
-                        fail(i, &e, wait_s);
+                        kube_informer_fail(i, &e, wait_s);
                 }
                 return false;
         }
@@ -290,7 +290,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         i->failures = i->error_events = 0;
         report_notes(i); /* changes from earlier answers come first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
-                take(i, object, CACHE_EVENT);
+                kube_informer_take(i, object, CACHE_EVENT);
         else if (!i->guard.dead && type == WATCH_DELETED)
                 object_cache_delete(i->cache, object);
         if (!i->guard.dead && rv) {
@@ -321,7 +321,7 @@ static void on_relist(void *u) {
 
         guard_enter(&i->guard);
         list_now(i);
-        leave(i);
+        kube_informer_leave(i);
 }
 
 static void on_head(void *u, const char *content_type) {
@@ -347,12 +347,12 @@ static void on_head(void *u, const char *content_type) {
                 http_cancel(TAKE(i->watch));
                 kube_client__watched(i->client, i->o.res, 0); /* there was no answer */
                 kube_error_page(&e, content_type);
-                fail(i, &e, -1);
+                kube_informer_fail(i, &e, -1);
         }
-        leave(i);
+        kube_informer_leave(i);
 }
 
-static void on_data(void *u, const char *p, size_t n) {
+static void kube_informer_on_data(void *u, const char *p, size_t n) {
         struct kube_informer *i = u;
         struct err e;
 
@@ -363,9 +363,9 @@ static void on_data(void *u, const char *p, size_t n) {
                  * it cannot decode. */
                 http_cancel(TAKE(i->watch));
                 i->listed = false;
-                fail(i, &e, -1);
+                kube_informer_fail(i, &e, -1);
         }
-        leave(i);
+        kube_informer_leave(i);
 }
 
 static void on_watch_end(void *u, const struct http_response *r) {
@@ -391,17 +391,17 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 else if (i->token_refreshed && !refreshed)
                         step(i); /* with another token, as calls do; not reported */
                 else
-                        fail(i, &e, wait_s);
+                        kube_informer_fail(i, &e, wait_s);
         } else if (lasted < SHORT_MS) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
-                fail(i, &e, -1);
+                kube_informer_fail(i, &e, -1);
         } else {
                 if (lasted + EARLY_MS < i->watch_asked_ms) /* such as by an API server that shuts down */
                         doubt(i);
                 if (!i->guard.dead)
                         step(i);
         }
-        leave(i);
+        kube_informer_leave(i);
 }
 
 static void begin_watch(struct kube_informer *i) {
@@ -429,10 +429,11 @@ static void begin_watch(struct kube_informer *i) {
         if (query.failed)
                 err_set(&e, ERR_INVALID, 0, "request path longer than %zu bytes", query.limit);
         else
-                i->watch = kube_client__watch(i->client, &r, on_head, on_data, on_watch_end, &e);
+                i->watch =
+                        kube_client__watch(i->client, &r, on_head, kube_informer_on_data, on_watch_end, &e);
         buf_done(&query);
         if (!i->watch) {
-                fail(i, &e, -1);
+                kube_informer_fail(i, &e, -1);
                 return;
         }
         loop_timer_start(&i->timer, head_ms);
@@ -453,7 +454,7 @@ static void step(struct kube_informer *i) {
                 begin_list(i);
 }
 
-static void on_timer(void *u) {
+static void kube_informer_on_timer(void *u) {
         struct kube_informer *i = u;
         struct err e;
 
@@ -469,13 +470,13 @@ static void on_timer(void *u) {
                 } else {
                         http_give_up(TAKE(i->watch));
                         err_set(&e, ERR_RETRY, 0, "the server does not answer");
-                        fail(i, &e, -1);
+                        kube_informer_fail(i, &e, -1);
                 }
         }
-        leave(i);
+        kube_informer_leave(i);
 }
 
-static void on_turn(void *u) {
+static void kube_informer_on_turn(void *u) {
         struct kube_informer *i = u;
 
         guard_enter(&i->guard);
@@ -484,7 +485,7 @@ static void on_turn(void *u) {
                 step(i);
         }
         report_notes(i);
-        leave(i);
+        kube_informer_leave(i);
 }
 
 /* ---- the informer ---- */
@@ -507,20 +508,20 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
                                             .field_selector = i->field_selector,
                                             .metadata_only = o->metadata_only,
                                             .limit = o->limit,
-                                            .page = on_page,
+                                            .page = kube_informer_on_page,
                                             .u = i,
                                     });
         STAILQ_INIT(&i->notes);
-        watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
-        i->recovery.fn = on_recovery;
-        loop_turn_init(&i->turn, i->loop, on_turn, i);
-        loop_timer_init(&i->timer, i->loop, on_timer, i);
+        watch_stream_init(&i->stream, MAX_EVENT, kube_informer_on_event, i);
+        i->recovery.fn = kube_informer_on_recovery;
+        loop_turn_init(&i->turn, i->loop, kube_informer_on_turn, i);
+        loop_timer_init(&i->timer, i->loop, kube_informer_on_timer, i);
         loop_timer_init(&i->relist, i->loop, on_relist, i);
         loop_turn_start(&i->turn);
         return i;
 }
 
-static void destroy(struct kube_informer *i) {
+static void kube_informer_destroy(struct kube_informer *i) {
         struct note *n;
 
         while ((n = STAILQ_FIRST(&i->notes))) {
@@ -546,7 +547,7 @@ void kube_informer_free(struct kube_informer *i) {
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
         if (guard_free(&i->guard))
-                destroy(i);
+                kube_informer_destroy(i);
 }
 
 bool kube_informer_synced(const struct kube_informer *i) {
@@ -587,7 +588,7 @@ void kube_informer_relist(struct kube_informer *i) {
         doubt(i);
         if (!i->guard.dead && i->watch)
                 list_now(i);
-        leave(i);
+        kube_informer_leave(i);
 }
 
 static void report_later(struct kube_informer *i) {
@@ -600,9 +601,9 @@ void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
         if (!yyjson_is_obj(obj) || !yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"))
                 return;
         guard_enter(&i->guard);
-        take(i, obj, CACHE_ANSWER);
+        kube_informer_take(i, obj, CACHE_ANSWER);
         report_later(i);
-        leave(i);
+        kube_informer_leave(i);
 }
 
 void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
@@ -612,10 +613,10 @@ void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const
         report_later(i);
 }
 
-void kube_informer_tell(struct kube_informer *i) {
+void kube_informer_notify(struct kube_informer *i) {
         if (!i || STAILQ_EMPTY(&i->notes))
                 return;
         guard_enter(&i->guard);
         report_notes(i);
-        leave(i);
+        kube_informer_leave(i);
 }

@@ -133,4 +133,4 @@ void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const
  * callbacks. */
 void kube_informer_relist(struct kube_informer *i);
 /* Reports changes from answers now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
-void kube_informer_tell(struct kube_informer *i);
+void kube_informer_notify(struct kube_informer *i);

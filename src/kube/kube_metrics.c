@@ -53,7 +53,7 @@ static const char *code_of(int status, char text[static 8]) {
         return text;
 }
 
-static void count(struct kube_metrics *m, const char *verb, const char *resource, int status) {
+static void kube_metrics_count(struct kube_metrics *m, const char *verb, const char *resource, int status) {
         char code[8];
         metric_inc(m->requests, 1, LABELS(verb, resource, code_of(status, code)));
 }
@@ -65,13 +65,13 @@ void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const st
                 return;
         snprintf(resource, sizeof resource, "%s%s%s", res ? res->plural : "apis", subresource ? "/" : "",
                  str_or(subresource, ""));
-        count(m, verbs[verb], resource, status);
+        kube_metrics_count(m, verbs[verb], resource, status);
         metric_observe(m->seconds, seconds, LABELS(verbs[verb], resource));
 }
 
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status) {
         if (m->requests)
-                count(m, "watch", res->plural, status);
+                kube_metrics_count(m, "watch", res->plural, status);
 }
 
 void kube_metrics_lane(struct kube_metrics *m, enum kube_lane lane, unsigned waiting, unsigned in_flight) {

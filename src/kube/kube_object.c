@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_object.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 
 const struct jd_field kube_f_meta[] = {

@@ -19,7 +19,7 @@ struct kube_pages {
         size_t n; /* objects in the pages so far */
 };
 
-static void ask(struct kube_pages *p);
+static void kube_pages_ask(struct kube_pages *p);
 
 static void set_token(struct kube_pages *p, const char *token) {
         free(p->token);
@@ -38,14 +38,14 @@ static bool smaller(struct kube_pages *p) {
         return true;
 }
 
-static void on_page(void *u, yyjson_val *obj, const struct err *e) {
+static void kube_pages_on_page(void *u, yyjson_val *obj, const struct err *e) {
         struct kube_pages *p = u;
         struct err large;
 
         p->call = NULL;
         if (e && kube_error_too_large(e)) {
                 if (smaller(p)) {
-                        ask(p);
+                        kube_pages_ask(p);
                         return;
                 }
                 large = *e;
@@ -58,19 +58,19 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
                 /* Before the callback for this page, which may free this object. */
                 p->from_cache = false;
                 if (p->token)
-                        ask(p);
+                        kube_pages_ask(p);
         }
         p->o.page(p->o.u, e ? NULL : obj, !e && !p->token, e);
 }
 
-static void on_retry(void *u, const struct err *e) {
+static void kube_pages_on_retry(void *u, const struct err *e) {
         struct kube_pages *p = u;
-        p->interrupted = p->interrupted || (p->token && kube_away(e));
+        p->interrupted = p->interrupted || (p->token && kube_unreachable(e));
         if (p->o.retry)
                 p->o.retry(p->o.u, e);
 }
 
-static void ask(struct kube_pages *p) {
+static void kube_pages_ask(struct kube_pages *p) {
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
         unsigned n = 1;
 
@@ -89,8 +89,8 @@ static void ask(struct kube_pages *p) {
                                                 .metadata_only = p->o.metadata_only,
                                                 .attempts = p->o.attempts,
                                                 .backoff_max_ms = p->o.backoff_max_ms,
-                                                .done = on_page,
-                                                .retry = on_retry,
+                                                .done = kube_pages_on_page,
+                                                .retry = kube_pages_on_retry,
                                                 .u = p,
                                         });
         buf_done(&query);
@@ -102,7 +102,7 @@ void kube_pages_start(struct kube_pages *p, bool from_cache) {
         p->interrupted = false;
         p->n = 0;
         set_token(p, NULL);
-        ask(p);
+        kube_pages_ask(p);
 }
 
 bool kube_pages_under_way(const struct kube_pages *p) {

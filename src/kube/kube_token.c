@@ -29,7 +29,7 @@ bool kube_token_is_clean(const char *s) {
         return true;
 }
 
-static void read_file(struct kube_token *t, uint64_t now_ms) {
+static void kube_token_read_file(struct kube_token *t, uint64_t now_ms) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
         size_t n;
@@ -56,6 +56,6 @@ static void read_file(struct kube_token *t, uint64_t now_ms) {
 
 const char *kube_token_get(struct kube_token *t, uint64_t now_ms) {
         if (t->file && (!t->text || t->stale || now_ms - t->read_ms >= TOKEN_AGE_MS))
-                read_file(t, now_ms);
+                kube_token_read_file(t, now_ms);
         return t->text;
 }

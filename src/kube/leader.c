@@ -2,7 +2,7 @@
 #include "kube/leader.h"
 
 #include "base/clock.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -52,24 +52,24 @@ struct leader {
 };
 
 static void evaluate(struct leader *l);
-static void destroy(struct leader *l);
+static void leader_destroy(struct leader *l);
 
-static void leave(struct leader *l) {
+static void leader_leave(struct leader *l) {
         if (guard_leave(&l->guard))
-                destroy(l);
+                leader_destroy(l);
 }
 
 static const struct lease *current(struct leader *l) {
         return (const struct lease *)(const void *)kube_informer_get(l->informer, l->o.ns, l->o.name);
 }
 
-static bool is_ours(const struct leader *l, const struct lease *lease) {
+static bool leader_is_ours(const struct leader *l, const struct lease *lease) {
         return lease && streq(lease->holder, l->o.identity);
 }
 
 /* Its holder is another candidate that may be alive. */
-static bool is_taken(const struct leader *l, const struct lease *lease) {
-        return lease && lease->holder && *lease->holder && !is_ours(l, lease) &&
+static bool leader_is_taken(const struct leader *l, const struct lease *lease) {
+        return lease && lease->holder && *lease->holder && !leader_is_ours(l, lease) &&
                !(l->o.earlier && str_starts(lease->holder, l->o.earlier));
 }
 
@@ -98,7 +98,7 @@ static uint64_t version_in(yyjson_val *lease) {
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(lease, "metadata"), "resourceVersion")));
 }
 
-static void on_read(void *u, yyjson_val *obj, const struct err *e) {
+static void leader_on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct leader *l = u;
 
         guard_enter(&l->guard);
@@ -108,10 +108,10 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
         if (!e)
                 kube_informer_answer(l->informer, obj);
         evaluate(l); /* with another version than before, it may write at once */
-        leave(l);
+        leader_leave(l);
 }
 
-static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+static void leader_on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct leader *l = u;
 
         guard_enter(&l->guard);
@@ -119,14 +119,14 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         if (e) {
                 log_v(2, "lease was not written", kv_str("lease", l->o.name), kv_err(e));
                 l->retry_at_ms = l->called_ms + backoff_spread(l->o.retry_ms);
-                l->unanswered = kube_away(e);
+                l->unanswered = kube_unreachable(e);
                 if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
                         /* Another writer has written since the version that we know. The watch reports it,
                          * but it may be interrupted, or wait for versions that a restored server does not
                          * have yet. */
                         const struct lease *lease = current(l);
                         l->read_from = lease ? kube_object_version(lease->o.meta.rv) : 0;
-                        request(l, KUBE_GET, (struct str){ NULL, 0 }, on_read);
+                        request(l, KUBE_GET, (struct str){ NULL, 0 }, leader_on_read);
                 }
         } else {
                 l->unanswered = false;
@@ -141,7 +141,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 }
         }
         evaluate(l);
-        leave(l);
+        leader_leave(l);
 }
 
 /* Writes the Lease, to acquire, renew or release it. `lease` is the version that it replaces, NULL when there
@@ -149,8 +149,8 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
 static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
         struct buf b = BUF_INIT(BODY_MAX);
         struct jw w = JW(&b);
-        bool keeps = is_ours(l, lease) && !give_back;
-        int64_t transitions = lease ? lease->transitions + (is_ours(l, lease) ? 0 : 1) : 0,
+        bool keeps = leader_is_ours(l, lease) && !give_back;
+        int64_t transitions = lease ? lease->transitions + (leader_is_ours(l, lease) ? 0 : 1) : 0,
                 now = clock_wall_ns() / 1000;
 
         jw_obj(&w, NULL);
@@ -176,7 +176,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
 
         l->called_ms = loop_now_ms(l->loop);
         l->gives_back = give_back;
-        request(l, lease ? KUBE_UPDATE : KUBE_CREATE, (struct str){ b.p, b.n }, on_written);
+        request(l, lease ? KUBE_UPDATE : KUBE_CREATE, (struct str){ b.p, b.n }, leader_on_written);
         buf_done(&b);
 }
 
@@ -190,7 +190,7 @@ static void end_release(struct leader *l) {
 }
 
 static void evaluate_release(struct leader *l, const struct lease *lease, uint64_t now) {
-        if (now >= l->release_until_ms || (!l->call && (!l->leads || !is_ours(l, lease)))) {
+        if (now >= l->release_until_ms || (!l->call && (!l->leads || !leader_is_ours(l, lease)))) {
                 end_release(l);
                 return;
         }
@@ -202,7 +202,7 @@ static void evaluate_release(struct leader *l, const struct lease *lease, uint64
 static void evaluate_leading(struct leader *l, const struct lease *lease, uint64_t now) {
         uint64_t deadline = l->renewed_ms + l->o.renew_deadline_ms, renew = l->renewed_ms + l->o.retry_ms;
 
-        if (now >= deadline || (lease && !is_ours(l, lease))) {
+        if (now >= deadline || (lease && !leader_is_ours(l, lease))) {
                 l->ended = true;
                 l->leads = false;
                 kube_cancel(TAKE(l->call));
@@ -222,7 +222,7 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
 
         if (l->call || !kube_informer_synced(l->informer))
                 return; /* the watch and the request's end both call evaluate() */
-        if (is_taken(l, lease)) {
+        if (leader_is_taken(l, lease)) {
                 int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s
                                                                                    : l->o.duration_ms / 1000;
                 uint64_t expiry = l->observed_ms + (uint64_t)s * 1000;
@@ -269,19 +269,19 @@ static void evaluate(struct leader *l) {
                 evaluate_following(l, lease, loop_now_ms(l->loop));
 }
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void leader_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct leader *l = u;
         guard_enter(&l->guard);
         evaluate(l);
-        leave(l);
+        leader_leave(l);
 }
 
 /* A timer, or the first list. */
 static void on_time(void *u) {
-        on_changed(u, NULL, NULL);
+        leader_on_changed(u, NULL, NULL);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void leader_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct leader *l = u;
         struct err wrapped;
 
@@ -296,7 +296,7 @@ static void on_failing(void *u, const struct kube_resource *res, const struct er
                          l->o.ns, l->o.name);
         }
         l->o.failing(l->o.u, e ? &wrapped : NULL);
-        leave(l);
+        leader_leave(l);
 }
 
 /* ---- the candidate ---- */
@@ -320,9 +320,9 @@ struct leader *leader_new(const struct leader_options *o) {
                 .field_selector = selector,
                 .fields = f_lease,
                 .size = sizeof(struct lease),
-                .changed = on_changed,
+                .changed = leader_on_changed,
                 .synced = on_time,
-                .failing = on_failing,
+                .failing = leader_on_failing,
                 .u = l,
         };
         l->informer = kube_informer_new(o->client, &informer);
@@ -353,7 +353,7 @@ void leader_view(struct leader *l, struct leader_view *ret) {
         };
 }
 
-static void destroy(struct leader *l) {
+static void leader_destroy(struct leader *l) {
         free(l->reported);
         free(l->observed_rv);
         arena_free(l->arena);
@@ -366,5 +366,5 @@ void leader_free(struct leader *l) {
         kube_informer_free(l->informer);
         loop_timer_done(&l->timer);
         if (guard_free(&l->guard))
-                destroy(l);
+                leader_destroy(l);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 
 /* uthash ends the process when memory is out, as xmalloc() does. */
@@ -48,7 +48,7 @@ struct object_cache {
         uint64_t reached;
         uint64_t known,
                 list_version; /* the newest version when the present list began, and the list's version */
-        bool went_back;       /* the list is older than `known` */
+        bool rolled_back;     /* the list is older than `known` */
         /* Ordered by version: each event searches for the versions that it has passed, which are at the
          * head. */
         TAILQ_HEAD(answers, entry) answers;
@@ -61,7 +61,7 @@ struct ident {
         char *key;
 };
 
-static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
+static int object_cache_identify(yyjson_val *object, struct ident *ret, struct err *e) {
         yyjson_val *meta = yyjson_obj_get(object, "metadata");
 
         ret->ns = yyjson_get_str(yyjson_obj_get(meta, "namespace"));
@@ -118,17 +118,18 @@ static const char *key_at(const struct object_cache *c, unsigned index, const st
         return index ? c->o.index[index - 1](x->object) : x->object->meta.name;
 }
 
-static struct slot *slot_of(const struct index *x, uint64_t hash) {
+static struct slot *object_cache_slot_of(const struct index *x, uint64_t hash) {
         return &x->slots[hash & (x->n_slots - 1)];
 }
 
 static struct slot *slot_at(const struct object_cache *c, unsigned index, const struct entry *x) {
         const struct kube_meta *m = &x->object->meta;
-        return slot_of(&c->indexes[index], index ? hash(key_at(c, index, x)) : hash_name(m->ns, m->name));
+        return object_cache_slot_of(&c->indexes[index],
+                                    index ? hash(key_at(c, index, x)) : hash_name(m->ns, m->name));
 }
 
 /* Doubles the number of slots. The order of entries within a slot is kept. */
-static void grow(struct object_cache *c, unsigned index) {
+static void object_cache_grow(struct object_cache *c, unsigned index) {
         struct index *x = &c->indexes[index];
         struct index was = *x;
         x->n_slots = was.n_slots ? 2 * was.n_slots : MIN_SLOTS;
@@ -159,11 +160,13 @@ static struct entry *next_at(const struct object_cache *c, unsigned index, const
 static struct entry *first_at(const struct object_cache *c, unsigned index, const char *key) {
         BUG_ON(index >= c->n_indexes);
         const struct index *x = &c->indexes[index];
-        return x->n && key ? next_at(c, index, key, LIST_FIRST(slot_of(x, hash(key)))) : NULL;
+        return x->n && key ? next_at(c, index, key, LIST_FIRST(object_cache_slot_of(x, hash(key)))) : NULL;
 }
 
-static struct entry *find(const struct object_cache *c, const char *ns, const char *name) {
-        struct entry *x = c->indexes[0].n ? LIST_FIRST(slot_of(&c->indexes[0], hash_name(ns, name))) : NULL;
+static struct entry *object_cache_find(const struct object_cache *c, const char *ns, const char *name) {
+        struct entry *x = c->indexes[0].n
+                                  ? LIST_FIRST(object_cache_slot_of(&c->indexes[0], hash_name(ns, name)))
+                                  : NULL;
         while (x &&
                !(streq(x->object->meta.name, name) && streq(str_or(x->object->meta.ns, ""), str_or(ns, ""))))
                 x = LIST_NEXT(x, links[0]);
@@ -183,7 +186,7 @@ static void link_entry(struct object_cache *c, struct entry *x) {
                 if (!key_at(c, i, x))
                         continue;
                 if (c->indexes[i].n++ >= SLOT_HOLDS * c->indexes[i].n_slots)
-                        grow(c, i);
+                        object_cache_grow(c, i);
                 LIST_INSERT_HEAD(slot_at(c, i, x), x, links[i]);
         }
 }
@@ -239,8 +242,8 @@ static void forget_bad(struct object_cache *c, const char *key) {
 /* ---- changes ---- */
 
 /* Copies an entry and its object into their own arena. */
-static struct entry *pack(const struct object_cache *c, const void *kept, const struct ident *id,
-                          struct arena *a) {
+static struct entry *object_cache_pack(const struct object_cache *c, const void *kept, const struct ident *id,
+                                       struct arena *a) {
         struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0]);
         struct kube_object *o = arena_alloc(a, c->o.size);
         jd_copy(c->o.kept ? c->o.kept : c->o.fields, kept, a, o);
@@ -253,8 +256,8 @@ static struct entry *pack(const struct object_cache *c, const void *kept, const 
 }
 
 /* There are many objects, and they stay: each gets exactly the memory that its kept members need. */
-static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
-                            bool *ret_kept, struct err *e) {
+static struct entry *object_cache_decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
+                                         bool *ret_kept, struct err *e) {
         size_t size = c->o.decoded_size ? c->o.decoded_size : c->o.size;
         _cleanup_(arena_freep) struct arena *whole = arena_new(4096), *measured = arena_new(4096);
         struct kube_object *o = arena_alloc(whole, size);
@@ -268,18 +271,18 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
                 return NULL;
         const void *kept = c->o.trim ? c->o.trim(o, whole) : o;
         size_t before = arena_used(measured);
-        pack(c, kept, id, measured);
-        return pack(c, kept, id, arena_new(arena_used(measured) - before));
+        object_cache_pack(c, kept, id, measured);
+        return object_cache_pack(c, kept, id, arena_new(arena_used(measured) - before));
 }
 
 /* The list contains an older version of the object than this one, which belongs to another history. */
 static bool list_contradicts(const struct object_cache *c, const struct entry *x) {
-        return c->went_back || x->version <= c->list_version;
+        return c->rolled_back || x->version <= c->list_version;
 }
 
-static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
-                bool *ret_reported, struct err *e) {
-        struct entry *old = find(c, id->ns, id->name), *x;
+static int object_cache_take_version(struct object_cache *c, yyjson_val *object, const struct ident *id,
+                                     enum cache_source source, bool *ret_reported, struct err *e) {
+        struct entry *old = object_cache_find(c, id->ns, id->name), *x;
         bool kept = true;
 
         if (old) {
@@ -301,7 +304,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 return 0;
         }
 
-        x = decode(c, object, id, &kept, e);
+        x = object_cache_decode(c, object, id, &kept, e);
         if (!x && kept) {
                 *ret_reported = note_bad(c, id);
                 return -1;
@@ -327,9 +330,9 @@ int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_sou
         struct ident id;
 
         *ret_reported = false;
-        if (identify(object, &id, e) < 0)
+        if (object_cache_identify(object, &id, e) < 0)
                 return -1;
-        int r = take(c, object, &id, source, ret_reported, e);
+        int r = object_cache_take_version(c, object, &id, source, ret_reported, e);
         free(id.key);
         return r;
 }
@@ -338,9 +341,9 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
         struct ident id;
         struct err ignored;
 
-        if (identify(object, &id, &ignored) < 0)
+        if (object_cache_identify(object, &id, &ignored) < 0)
                 return;
-        struct entry *x = find(c, id.ns, id.name);
+        struct entry *x = object_cache_find(c, id.ns, id.name);
         forget_bad(c, id.key);
         /* A newer version from an answer is another object of the same name. */
         if (x && !(x->version && id.version && x->version > id.version))
@@ -349,7 +352,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
 }
 
 void object_cache_delete_uid(struct object_cache *c, const char *ns, const char *name, const char *uid) {
-        struct entry *x = find(c, ns, name);
+        struct entry *x = object_cache_find(c, ns, name);
         if (x && uid && streq(x->object->meta.uid, uid))
                 remove_entry(c, x);
 }
@@ -358,7 +361,7 @@ void object_cache_begin_list(struct object_cache *c) {
         const struct entry *last = TAILQ_LAST(&c->answers, answers);
 
         c->round++;
-        c->went_back = false;
+        c->rolled_back = false;
         /* The first list may come from the API server's cache, which may be older than the answers to our own
          * writes. */
         c->known = c->reached && last && last->version > c->reached ? last->version : c->reached;
@@ -366,7 +369,7 @@ void object_cache_begin_list(struct object_cache *c) {
 
 void object_cache_list_version(struct object_cache *c, const char *rv) {
         c->list_version = kube_object_version(rv);
-        c->went_back = c->list_version && c->list_version < c->known;
+        c->rolled_back = c->list_version && c->list_version < c->known;
 }
 
 void object_cache_end_list(struct object_cache *c, const char *rv) {
@@ -375,7 +378,8 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         struct bad *b, *next_bad;
 
         EACH_ENTRY (c, x, next) {
-                bool newer = x->from_answer && x->version && version && x->version > version && !c->went_back;
+                bool newer =
+                        x->from_answer && x->version && version && x->version > version && !c->rolled_back;
                 if (x->round != c->round && !newer)
                         remove_entry(c, x);
         }
@@ -383,7 +387,7 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
                 if (b->round != c->round)
                         free_bad(c, b);
         }
-        if (c->went_back)
+        if (c->rolled_back)
                 c->reached = 0;
         object_cache_reached(c, rv);
 }
@@ -406,7 +410,7 @@ size_t object_cache_count(const struct object_cache *c) {
 }
 
 const struct kube_object *object_cache_get(const struct object_cache *c, const char *ns, const char *name) {
-        const struct entry *x = find(c, ns, name);
+        const struct entry *x = object_cache_find(c, ns, name);
         return x ? x->object : NULL;
 }
 

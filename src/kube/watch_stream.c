@@ -36,7 +36,7 @@ static bool type_of(const char *s, enum watch_type *ret) {
 }
 
 /* 1: continue; 0: the receiver ended the stream. */
-static int take_line(struct watch_stream *w, struct str line, struct err *e) {
+static int watch_stream_take_line(struct watch_stream *w, struct str line, struct err *e) {
         enum watch_type type;
         int r;
 
@@ -62,7 +62,7 @@ int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct er
                 size_t take = end ? (size_t)(end - p) + 1 : n;
 
                 if (end && w->rest.n == 0) {
-                        r = take_line(w, (struct str){ p, take - 1 }, e);
+                        r = watch_stream_take_line(w, (struct str){ p, take - 1 }, e);
                 } else {
                         buf_add(&w->rest, p, end ? take - 1 : take);
                         if (w->rest.failed)
@@ -72,7 +72,7 @@ int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct er
                                 /* Moved out first: the receiver may free the stream. */
                                 struct buf line = w->rest;
                                 w->rest = BUF_INIT(line.limit);
-                                r = take_line(w, (struct str){ line.p, line.n }, e);
+                                r = watch_stream_take_line(w, (struct str){ line.p, line.n }, e);
                                 if (r > 0 && line.cap <= KEEP_BUFFER) {
                                         buf_clear(&line);
                                         w->rest = line;

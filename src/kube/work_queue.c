@@ -44,14 +44,14 @@ struct work_queue {
 
 /* ---- keys ---- */
 
-static struct item *find(const struct work_queue *q, const char *key) {
+static struct item *work_queue_find(const struct work_queue *q, const char *key) {
         struct item *x;
         HASH_FIND_STR(q->items, key, x);
         return x;
 }
 
-static struct item *find_or_add(struct work_queue *q, const char *key) {
-        struct item *x = find(q, key);
+static struct item *work_queue_find_or_add(struct work_queue *q, const char *key) {
+        struct item *x = work_queue_find(q, key);
         if (!x) {
                 size_t n = strlen(key) + 1;
                 x = xcalloc(1, sizeof *x + n);
@@ -82,12 +82,12 @@ static void make_ready(struct item *x) {
                 loop_turn_start(&q->turn);
 }
 
-static void on_timer(void *u) {
+static void work_queue_on_timer(void *u) {
         make_ready(u);
 }
 
 void work_queue_add(struct work_queue *q, const char *key) {
-        make_ready(find_or_add(q, key));
+        make_ready(work_queue_find_or_add(q, key));
 }
 
 static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
@@ -96,24 +96,24 @@ static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
         if (x->state == ITEM_READY || (x->state == ITEM_WAITING && x->due_ms <= due))
                 return;
         if (x->state == ITEM_IDLE)
-                loop_timer_init(&x->timer, q->loop, on_timer, x);
+                loop_timer_init(&x->timer, q->loop, work_queue_on_timer, x);
         x->state = ITEM_WAITING;
         x->due_ms = due;
         loop_timer_at(&x->timer, due);
 }
 
 void work_queue_add_after(struct work_queue *q, const char *key, unsigned ms) {
-        add_after(q, find_or_add(q, key), ms);
+        add_after(q, work_queue_find_or_add(q, key), ms);
 }
 
 void work_queue_retry(struct work_queue *q, const char *key) {
-        struct item *x = find_or_add(q, key);
+        struct item *x = work_queue_find_or_add(q, key);
         x->failures++;
         add_after(q, x, backoff_ms(q->backoff_min_ms, q->backoff_max_ms, x->failures));
 }
 
 void work_queue_forget(struct work_queue *q, const char *key) {
-        struct item *x = find(q, key);
+        struct item *x = work_queue_find(q, key);
         if (!x)
                 return;
         x->failures = 0;
@@ -126,9 +126,9 @@ size_t work_queue_depth(const struct work_queue *q) {
 
 /* ---- the loop ---- */
 
-static void destroy(struct work_queue *q);
+static void work_queue_destroy(struct work_queue *q);
 
-static void on_turn(void *u) {
+static void work_queue_on_turn(void *u) {
         struct work_queue *q = u;
         struct item *x;
         /* Without the keys that are added in the meantime: the network is polled first. */
@@ -147,7 +147,7 @@ static void on_turn(void *u) {
         if (q->n_ready && !q->guard.dead)
                 loop_turn_start(&q->turn);
         if (guard_leave(&q->guard))
-                destroy(q);
+                work_queue_destroy(q);
 }
 
 /* ---- the queue ---- */
@@ -161,11 +161,11 @@ struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsi
         q->fn = fn;
         q->u = u;
         TAILQ_INIT(&q->ready);
-        loop_turn_init(&q->turn, loop, on_turn, q);
+        loop_turn_init(&q->turn, loop, work_queue_on_turn, q);
         return q;
 }
 
-static void destroy(struct work_queue *q) {
+static void work_queue_destroy(struct work_queue *q) {
         struct item *x, *next;
 
         HASH_ITER (hh, q->items, x, next) {
@@ -179,5 +179,5 @@ static void destroy(struct work_queue *q) {
 
 void work_queue_free(struct work_queue *q) {
         if (q && guard_free(&q->guard))
-                destroy(q);
+                work_queue_destroy(q);
 }

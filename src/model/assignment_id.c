@@ -8,7 +8,7 @@ void assignment_id_render(const char *clique_id, const char *domain_uid, int64_t
         buf_addf(out, "%s/%s/%lld/%lld", clique_id, domain_uid, (long long)index, (long long)epoch);
 }
 
-static bool take_text(struct str *rest, char *to, size_t size) {
+static bool assignment_id_take_text(struct str *rest, char *to, size_t size) {
         struct str part;
         return str_next_field(rest, '/', &part) && part.n && part.n < size &&
                snprintf(to, size, "%.*s", (int)part.n, part.p) == (int)part.n;
@@ -22,7 +22,8 @@ static bool take_number(struct str *rest, int64_t *ret) {
 bool assignment_id_parse(const char *text, struct assignment_id *ret) {
         struct str rest = str_from(str_or(text, ""));
         *ret = (struct assignment_id){ 0 };
-        return take_text(&rest, ret->clique_id, sizeof ret->clique_id) &&
-               take_text(&rest, ret->domain_uid, sizeof ret->domain_uid) && str_is_uuid(ret->domain_uid) &&
-               take_number(&rest, &ret->index) && take_number(&rest, &ret->epoch) && !rest.n;
+        return assignment_id_take_text(&rest, ret->clique_id, sizeof ret->clique_id) &&
+               assignment_id_take_text(&rest, ret->domain_uid, sizeof ret->domain_uid) &&
+               str_is_uuid(ret->domain_uid) && take_number(&rest, &ret->index) &&
+               take_number(&rest, &ret->epoch) && !rest.n;
 }

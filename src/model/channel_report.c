@@ -14,8 +14,8 @@ struct wire {
         size_t n_held;
 };
 static const struct jd_field f_fabric[] = { JD_STR(struct wire, "uid", uid, .required = true),
-                                            JD_INT(struct wire, "count", count),
-                                            JD_STR(struct wire, "imex", imex),
+                                            JD_INT(struct wire, "channelCount", count),
+                                            JD_STR(struct wire, "imexVersion", imex),
                                             JD_STR(struct wire, "withheld", withheld),
                                             JD_MAP(struct wire, "held", held),
                                             JD_END };
@@ -29,32 +29,33 @@ static int decode_id(const char *s, int64_t *ret) {
                 if (*s < '0' || *s > '9')
                         return -1;
                 n = n * 10 + (*s - '0');
-                if (n >= REPORT_IDS_MOST)
+                if (n >= CHANNEL_REPORT_IDS_MAX)
                         return -1;
         }
         *ret = n;
         return 0;
 }
 
-bool channel_report_is_word(const char *s) {
+bool channel_report_is_token(const char *s) {
         size_t n = strspn(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._+~-");
         return n && n < 64 && !s[n];
 }
 
 static int check_word(const char *word, const char *clique, const char *member, struct err *e) {
-        if (!word || channel_report_is_word(word))
+        if (!word || channel_report_is_token(word))
                 return 0;
         return err_set(e, ERR_INVALID, 0, "%.100s.%s: \"%.100s\" is not a word", clique, member, word);
 }
 
-static int decode_fabric(const struct wire *w, struct arena *a, struct report_fabric *f, struct err *e) {
+static int decode_fabric(const struct wire *w, struct arena *a, struct channel_report_fabric *f,
+                         struct err *e) {
         if (*w->uid && !str_is_uuid(w->uid))
                 return err_set(e, ERR_INVALID, 0, "%.100s.uid: \"%.100s\" is not a UID", f->clique_id,
                                w->uid);
-        if (w->count < -1 || w->count > REPORT_IDS_MOST)
+        if (w->count < -1 || w->count > CHANNEL_REPORT_IDS_MAX)
                 return err_set(e, ERR_INVALID, 0, "%.100s.count: %" PRId64 " is not a number of channels",
                                f->clique_id, w->count);
-        if (check_word(w->imex, f->clique_id, "imex", e) < 0 ||
+        if (check_word(w->imex, f->clique_id, "imexVersion", e) < 0 ||
             check_word(w->withheld, f->clique_id, "withheld", e) < 0)
                 return -1;
         f->uid = w->uid;
@@ -63,7 +64,7 @@ static int decode_fabric(const struct wire *w, struct arena *a, struct report_fa
         f->withheld = w->withheld;
         f->held = arena_alloc(a, (w->n_held + 1) * sizeof *f->held);
         for (size_t i = 0; i < w->n_held; i++) {
-                struct report_hold *h = &f->held[f->n_held++];
+                struct channel_report_hold *h = &f->held[f->n_held++];
                 if (decode_id(w->held[i].key, &h->id) < 0)
                         return err_set(e, ERR_INVALID, 0, "%.100s.held: \"%.100s\" is not a channel ID",
                                        f->clique_id, w->held[i].key);
@@ -84,9 +85,9 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
         int r = 0;
         if (!yyjson_is_obj(root))
                 r = err_set(e, ERR_INVALID, 0, "not a JSON object");
-        else if (yyjson_obj_size(root) > REPORT_FABRICS_MOST)
+        else if (yyjson_obj_size(root) > CHANNEL_REPORT_FABRICS_MAX)
                 r = err_set(e, ERR_INVALID, 0, "%zu partitions, more than %d", yyjson_obj_size(root),
-                            REPORT_FABRICS_MOST);
+                            CHANNEL_REPORT_FABRICS_MAX);
         *ret = (struct channel_report){ .fabrics = arena_alloc(a, (yyjson_obj_size(root) + 1) *
                                                                           sizeof *ret->fabrics) };
         while (r == 0 && (key = yyjson_obj_iter_next(&it))) {
@@ -96,8 +97,8 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
                         r = err_set(e, ERR_INVALID, 0, "%.100s is listed twice", clique_id);
                         break;
                 }
-                struct report_fabric *f = &ret->fabrics[ret->n_fabrics++];
-                *f = (struct report_fabric){ .clique_id = clique_id };
+                struct channel_report_fabric *f = &ret->fabrics[ret->n_fabrics++];
+                *f = (struct channel_report_fabric){ .clique_id = clique_id };
                 r = jd_decode(f_fabric, yyjson_obj_iter_get_val(key), false, f->clique_id, a, &w, e);
                 if (r == 0)
                         r = decode_fabric(&w, a, f, e);
@@ -110,13 +111,13 @@ void channel_report_render(const struct channel_report *r, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         for (size_t i = 0; i < r->n_fabrics; i++) {
-                const struct report_fabric *f = &r->fabrics[i];
+                const struct channel_report_fabric *f = &r->fabrics[i];
                 jw_obj(&w, f->clique_id);
                 jw_str(&w, "uid", f->uid);
                 if (f->count >= 0)
-                        jw_int(&w, "count", f->count);
+                        jw_int(&w, "channelCount", f->count);
                 if (f->imex)
-                        jw_str(&w, "imex", f->imex);
+                        jw_str(&w, "imexVersion", f->imex);
                 if (f->withheld)
                         jw_str(&w, "withheld", f->withheld);
                 jw_obj(&w, "held");
@@ -131,7 +132,7 @@ void channel_report_render(const struct channel_report *r, struct buf *out) {
         jw_end_obj(&w);
 }
 
-const struct report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id) {
+const struct channel_report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id) {
         for (size_t i = 0; i < r->n_fabrics; i++)
                 if (streq(r->fabrics[i].clique_id, clique_id))
                         return &r->fabrics[i];

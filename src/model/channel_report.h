@@ -2,8 +2,8 @@
 /* channel_report: lists the channels that a node holds, by partition. The kubelet plugin reports them to the
  * controller in the annotation IMEX_ANNOTATION_HOST_CHANNELS of its Pod:
  *
- *     {"<clique ID>": {"uid": "<UID of the fabric object, or \"\">", "count": 2048, "imex": "580.95.05",
- *                      "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}}}
+ *     {"<clique ID>": {"uid": "<UID of the fabric object, or \"\">", "channelCount": 2048, "imexVersion":
+ * "580.95.05", "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}}}
  *
  * The node's own partition always has an entry. Another partition has one as long as the node holds one of
  * its channels. The controller treats the text as untrusted input: if any part is not readable, there is no
@@ -19,21 +19,21 @@
 #include "base/str.h"
 
 /* Channel IDs are below this: the maximum of the driver's parameter NVreg_ImexChannelCount. */
-enum { REPORT_IDS_MOST = 1 << 20 };
+enum { CHANNEL_REPORT_IDS_MAX = 1 << 20 };
 /* The limit of partitions in a report. No node has been in so many since its pods started. */
-enum { REPORT_FABRICS_MOST = 64 };
+enum { CHANNEL_REPORT_FABRICS_MAX = 64 };
 
-struct report_hold {
+struct channel_report_hold {
         int64_t id;
         const char *owner; /* UID */
 };
 
-struct report_fabric {
+struct channel_report_fabric {
         const char *clique_id;
         const char *uid; /* of the fabric object that the plugin sees; "": none */
         int64_t count;   /* ImexChannelCount of the node, in the entry of the node's partition; -1: not
                             reported */
-        struct report_hold *held;
+        struct channel_report_hold *held;
         size_t n_held;
         /* In the entry of the node's partition: the version of its nvidia-imex; why it offers no devices.
          * NULL: not reported. */
@@ -41,13 +41,13 @@ struct report_fabric {
 };
 
 struct channel_report {
-        struct report_fabric *fabrics;
+        struct channel_report_fabric *fabrics;
         size_t n_fabrics;
 };
 
 /* Is the text a version or reason as a report may contain it? It becomes part of messages and of the fabric
  * object. */
-bool channel_report_is_word(const char *s);
+bool channel_report_is_token(const char *s);
 
 /* Decodes a report, into the arena. ERR_INVALID: the message names the fault, such as a partition that is
  * listed twice. Unknown members are ignored, because a newer plugin may report more. An ID with two owners is
@@ -57,4 +57,4 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
 void channel_report_render(const struct channel_report *r, struct buf *out);
 
 /* Returns the entry of a partition; NULL: none. */
-const struct report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);
+const struct channel_report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);

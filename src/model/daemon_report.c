@@ -8,7 +8,7 @@
 enum { TEXT_MAX = 1024, VERSION_MAX = 40 };
 
 struct wire {
-        const char *claim, *boot_id, *fabric, *assignment, *left, *held, *imex_version;
+        const char *claim, *boot_id, *fabric, *assignment, *left, *waits_for, *imex_version;
         int64_t seen, recount;
         bool ready, served;
 };
@@ -22,7 +22,7 @@ static const struct jd_field f_report[] = {
         JD_INT(struct wire, "seen", seen),
         JD_INT(struct wire, "recount", recount),
         JD_BOOL(struct wire, "served", served),
-        JD_STR(struct wire, "held", held),
+        JD_STR(struct wire, "waitsFor", waits_for),
         JD_STR(struct wire, "imexVersion", imex_version),
         JD_END,
 };
@@ -57,8 +57,8 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
                 return err_set(e, ERR_INVALID, 0, "seen and recount must not be negative");
         if (w.assignment && *w.assignment && !assignment_id_parse(w.assignment, &ret->assignment))
                 return err_set(e, ERR_INVALID, 0, "assignment: \"%.160s\" is not readable", w.assignment);
-        if (w.held && strnlen(w.held, TEXT_MAX) == TEXT_MAX)
-                return err_set(e, ERR_INVALID, 0, "held: longer than %d bytes", TEXT_MAX - 1);
+        if (w.waits_for && strnlen(w.waits_for, TEXT_MAX) == TEXT_MAX)
+                return err_set(e, ERR_INVALID, 0, "waitsFor: longer than %d bytes", TEXT_MAX - 1);
         if (w.imex_version && strnlen(w.imex_version, VERSION_MAX) == VERSION_MAX)
                 return err_set(e, ERR_INVALID, 0, "imexVersion: longer than %d bytes", VERSION_MAX - 1);
         ret->claim = w.claim;
@@ -69,7 +69,7 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
         ret->seen = w.seen;
         ret->recount = w.recount;
         ret->served = w.served;
-        ret->held = str_or(w.held, "");
+        ret->waits_for = str_or(w.waits_for, "");
         ret->imex_version = str_or(w.imex_version, "");
         return decode_left(w.left, a, ret, e);
 }
@@ -96,8 +96,8 @@ void daemon_report_render(const struct daemon_report *r, struct buf *out) {
         if (r->recount)
                 jw_int(&w, "recount", r->recount);
         jw_bool(&w, "served", r->served);
-        if (*r->held)
-                jw_str(&w, "held", r->held);
+        if (*r->waits_for)
+                jw_str(&w, "waitsFor", r->waits_for);
         if (*r->imex_version)
                 jw_str(&w, "imexVersion", r->imex_version);
         jw_end_obj(&w);

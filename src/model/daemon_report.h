@@ -4,7 +4,7 @@
  *
  *     {"claimUID": "<UID>", "bootID": "<UUID>", "fabricUID": "<UID, or \"\">",
  *      "assignment": "<clique ID>/<UID>/<index>/<epoch>", "ready": true,
- *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "held": "a pod on this node uses it",
+ *      "left": "3,7", "seen": 9, "recount": 0, "served": true, "waitsFor": "a pod on this node uses it",
  *      "imexVersion": "580.95.05"}
  *
  * Anyone with the token of a node can write it, so the controller treats it as untrusted input with limits:
@@ -38,7 +38,8 @@ struct daemon_report {
         int64_t seen;     /* the highest epoch that it has seen */
         int64_t recount;  /* the last recount that it has answered; 0: none */
         bool served;      /* IMEX has been READY in this Pod, in any IMEX domain */
-        const char *held; /* what keeps it in an IMEX domain that it should leave, for people; "": nothing */
+        const char *
+                waits_for; /* what keeps it in an IMEX domain that it should leave, for people; "": nothing */
         const char *imex_version; /* the output of `nvidia-imex --version` in its container; "": none yet */
 };
 

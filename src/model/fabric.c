@@ -79,7 +79,7 @@ void fabric_standing_uid(const char *clique_id, char ret[static 37]) {
                                        i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", sum[i]);
 }
 
-bool fabric_domain_stands(const struct fabric_domain *d) {
+bool fabric_domain_is_standing(const struct fabric_domain *d) {
         return streq(d->owner.kind, CD_FABRIC_KIND);
 }
 

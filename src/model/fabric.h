@@ -15,10 +15,10 @@
 
 /* Assigned channel IDs are below this, even if the NVIDIA driver has more channels, so that an object with
  * all of them fits into etcd. Channel 0 is never assigned. */
-enum { FABRIC_CHANNELS_MOST = 2048 };
+enum { FABRIC_CHANNELS_MAX = 2048 };
 
 /* The maximum of slots of an IMEX domain. */
-enum { FABRIC_SLOTS_MOST = 4096 };
+enum { FABRIC_SLOTS_MAX = 4096 };
 
 /* The owner of a channel or an IMEX domain. `uid` identifies it, the rest is for people. */
 struct fabric_owner {
@@ -96,7 +96,7 @@ extern const struct jd_field compute_domain_fabric_fields[];
  * version 8 (RFC 9562, 5.8), so no API server gives it to an object. */
 void fabric_standing_uid(const char *clique_id, char ret[static 37]);
 /* Is this the standing domain of the partition? Otherwise it belongs to a ComputeDomain. */
-bool fabric_domain_stands(const struct fabric_domain *d);
+bool fabric_domain_is_standing(const struct fabric_domain *d);
 
 /* The table began in this object. The table of a restored copy, or of an object that a person made, does not
  * count. */

@@ -8,8 +8,8 @@
 #include "api/reasons.h"
 #include "base/log.h"
 #include "node/fetch.h"
-#include "node/judge.h"
-#include "node/sweep.h"
+#include "node/prepare_verdict.h"
+#include "node/claim_gc.h"
 #include "node/waits.h"
 
 enum {
@@ -25,7 +25,7 @@ static bool expired(const struct checkpoint_claim *e, int64_t now) {
                (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
 }
 
-static bool drop_expired(struct batch *b) {
+static bool batch_drop_expired(struct batch *b) {
         struct checkpoint_claim *e, *tmp;
         bool any = false;
         int64_t now = time(NULL);
@@ -126,7 +126,7 @@ static bool comes_second(struct batch *b, struct op *op) {
 }
 
 /* The operation leaves the batch until the driver has finished its work. */
-static void leave(struct batch *b, struct op *op) {
+static void batch_leave(struct batch *b, struct op *op) {
         op_set_phase(op, OP_WORKING);
         node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
 }
@@ -140,7 +140,7 @@ static bool leaves_to_undo(struct batch *b, struct op *op) {
             !driver->unwork(b->c->o.u, op, entry))
                 return false;
         op->unworked = true;
-        leave(b, op);
+        batch_leave(b, op);
         return true;
 }
 
@@ -149,7 +149,7 @@ static bool leaves_to_work(struct batch *b, struct op *op) {
         if (op->worked || !driver->work || !driver->work(b->c->o.u, op))
                 return false;
         op->worked = true;
-        leave(b, op);
+        batch_leave(b, op);
         return true;
 }
 
@@ -164,7 +164,7 @@ static void each(struct batch *b, void (*fn)(struct batch *b, struct op *op, con
         }
 }
 
-/* The driver may keep things that are in use, although the kubelet considers the pod ended. */
+/* The driver may keep resources that are in use, although the kubelet considers the pod ended. */
 static bool may_unprepare(struct batch *b, struct op *op) {
         const struct node_driver *driver = b->c->o.driver;
         const struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
@@ -188,14 +188,14 @@ static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
         if (!op->unprepare || !op->task)
                 return;
         set_verdict(op, op->task->r, &op->task->e);
-        if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->leavings))
+        if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->unused))
                 b->changed = true;
         op->task = NULL;
 }
 
-/* Claims that the Go driver has prepared have no name in its file, but sweep.h needs the name to look them
+/* Claims that the Go driver has prepared have no name in its file, but claim_gc.h needs the name to look them
  * up. A new request for the claim has it. */
-static void add_name(struct batch *b, const struct op *op) {
+static void batch_add_name(struct batch *b, const struct op *op) {
         struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
         if (entry->name && *entry->name)
                 return;
@@ -214,9 +214,9 @@ static bool is_another(const struct op *op) {
 static void judge_one(struct batch *b, struct op *op, const struct err *e) {
         if (op->unprepare || op->verdict == VERDICT_FAIL || comes_too_early(b, op))
                 return;
-        op->verdict = judge(op);
+        op->verdict = prepare_verdict(op);
         if (op->verdict == VERDICT_ANSWER)
-                add_name(b, op);
+                batch_add_name(b, op);
         if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && op->progress != OP_RECORDED &&
             !op_prepared_before(op)) {
                 if (is_another(op) && leaves_to_undo(b, op))
@@ -236,7 +236,7 @@ static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
                 return;
         /* Again, because an earlier operation of this batch may have taken its device, and the awaited event
          * may have happened during the write. */
-        op->verdict = judge(op);
+        op->verdict = prepare_verdict(op);
         if (op->verdict != VERDICT_GO || leaves_to_work(b, op))
                 return;
         if (op->work_failed.kind)
@@ -256,7 +256,7 @@ static void end_prepare(struct batch *b, struct op *op, const struct err *e) {
         op->task = NULL;
 }
 
-static void fail(struct batch *b, struct op *op, const struct err *e) {
+static void batch_fail(struct batch *b, struct op *op, const struct err *e) {
         set_verdict(op, -1, e);
 }
 
@@ -272,7 +272,7 @@ static void write_failed(struct batch *b, const struct err *e) {
         each(b, fail_unrecorded, e);
 }
 
-static void answer(struct batch *b, struct op *op, const struct err *e) {
+static void batch_answer(struct batch *b, struct op *op, const struct err *e) {
         struct node_metrics *m = b->c->o.metrics;
         bool worked = op->verdict == VERDICT_GO || op->verdict == VERDICT_ANSWER;
         node_metrics_attempt(m, !op->unprepare, -1);
@@ -322,14 +322,14 @@ static void report_started(struct batch *b, const struct err *e) {
                 started(b->started_u, e);
 }
 
-static void finish(struct batch *b) {
+static void batch_finish(struct batch *b) {
         node_lock_free(b->lock);
         disk_free(b->disk);
         b->freed(b->c);
         free(b);
 }
 
-static void on_disk(void *u) {
+static void batch_on_disk(void *u) {
         struct batch *b = u;
         if (!b->c->freed) {
                 b->next(b);
@@ -337,16 +337,16 @@ static void on_disk(void *u) {
         }
         /* The plugin ends: the thread's current task is complete, and the rest is as after a kill. */
         node_lock_release(b->lock);
-        finish(b);
+        batch_finish(b);
 }
 
 /* Runs the collected disk tasks, and then `next`. */
-static void run(struct batch *b, void (*next)(struct batch *b)) {
+static void batch_run_on_disk(struct batch *b, void (*next)(struct batch *b)) {
         b->next = next;
-        disk_run(b->disk, on_disk, b);
+        disk_run(b->disk, batch_on_disk, b);
 }
 
-static void end(struct batch *b, const struct err *e) {
+static void batch_end(struct batch *b, const struct err *e) {
         node_lock_release(b->lock);
         disk_clear(b->disk);
         if (!e) {
@@ -354,7 +354,7 @@ static void end(struct batch *b, const struct err *e) {
                 node_metrics_prepared(b->c->o.metrics, &b->c->journal.table);
                 schedule_expiry(b);
         }
-        each(b, answer, NULL);
+        each(b, batch_answer, NULL);
         if (!e && b->c->o.changed)
                 b->c->o.changed(b->c->o.changed_u);
         b->running = false;
@@ -381,7 +381,7 @@ static void record(struct batch *b, void (*next)(struct batch *b)) {
                 b->written = &s->task;
         }
         b->changed = false;
-        run(b, next);
+        batch_run_on_disk(b, next);
 }
 
 static void end_record(struct batch *b) {
@@ -394,31 +394,31 @@ static void end_record(struct batch *b) {
         b->written = NULL;
 }
 
-static void on_completed(struct batch *b) {
+static void batch_on_completed(struct batch *b) {
         end_record(b);
-        end(b, NULL);
+        batch_end(b, NULL);
 }
 
 static void on_carried_out(struct batch *b) {
-        effects_undone(b->c, &b->leavings);
+        effects_undone(b->c, &b->unused);
         each(b, end_prepare, NULL);
-        record(b, on_completed);
+        record(b, batch_on_completed);
 }
 
-static void on_recorded(struct batch *b) {
+static void batch_on_recorded(struct batch *b) {
         end_record(b);
-        effects_undo(b->c, b->disk, &b->leavings);
+        effects_undo(b->c, b->disk, &b->unused);
         each(b, start_prepare, NULL);
-        run(b, on_carried_out);
+        batch_run_on_disk(b, on_carried_out);
 }
 
 static void on_unprepared(struct batch *b) {
         each(b, end_unprepare, NULL);
         each(b, judge_one, NULL);
-        record(b, on_recorded);
+        record(b, batch_on_recorded);
 }
 
-static void begin(struct batch *b) {
+static void batch_begin(struct batch *b) {
         enum journal_event event;
         _cleanup_(freep) char *aside = NULL;
         struct err e;
@@ -427,19 +427,19 @@ static void begin(struct batch *b) {
         b->began_ns = uv_hrtime();
         take_queued(b);
         if (journal_sync(&b->c->journal, &event, &aside, &e) < 0 ||
-            sweep_after_sync(b->c, event, aside, &b->changed, &e) < 0) {
+            claim_gc_after_sync(b->c, event, aside, &b->changed, &e) < 0) {
                 report_unreadable(b->c, &e);
-                each(b, fail, &e);
-                end(b, &e);
+                each(b, batch_fail, &e);
+                batch_end(b, &e);
                 return;
         }
         if (b->started) {
-                sweep_files(b->c);
+                claim_gc_files(b->c);
                 b->changed = true; /* a first checkpoint, with the boot ID */
         }
-        b->changed = drop_expired(b) || b->changed;
+        b->changed = batch_drop_expired(b) || b->changed;
         each(b, start_unprepare, NULL);
-        run(b, on_unprepared);
+        batch_run_on_disk(b, on_unprepared);
 }
 
 static void on_lock(void *u, const struct err *e) {
@@ -447,7 +447,7 @@ static void on_lock(void *u, const struct err *e) {
         struct op *op, *next;
         b->locking = false;
         if (!e) {
-                begin(b);
+                batch_begin(b);
                 return;
         }
         for (op = TAILQ_FIRST(&b->c->ops); op; op = next) {
@@ -468,7 +468,7 @@ void batch_run(void *u) {
         if (b->running) {
                 b->again = true;
         } else if (node_lock_try(b->lock)) {
-                begin(b);
+                batch_begin(b);
         } else {
                 b->locking = true;
                 node_lock_wait(b->lock, LOCK_LIMIT_MS, on_lock, b);
@@ -480,7 +480,7 @@ struct batch *batch_new(struct claims *c, struct node_lock *lock) {
         b->c = c;
         b->lock = lock;
         b->disk = disk_new(c->o.loop);
-        STAILQ_INIT(&b->leavings);
+        STAILQ_INIT(&b->unused);
         loop_timer_init(&b->expiry, c->o.loop, ops_kick, c);
         return b;
 }
@@ -493,9 +493,9 @@ void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), v
 
 void batch_free(struct batch *b, void (*freed)(struct claims *c)) {
         loop_timer_done(&b->expiry);
-        effects_forget(&b->leavings);
+        effects_forget(&b->unused);
         b->freed = freed;
         /* The lock is released when the thread has finished: a successor must not start in between. */
         if (!disk_running(b->disk))
-                finish(b);
+                batch_finish(b);
 }

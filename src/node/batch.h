@@ -16,7 +16,7 @@ struct batch {
         struct node_lock *lock;
         struct disk *disk;
         struct loop_timer expiry; /* the next PrepareAborted entry to forget */
-        struct effects_leavings leavings;
+        struct effects_unused_list unused;
         bool locking;                  /* waits for the node lock */
         bool running;                  /* holds it, and may wait for the disk */
         bool again;                    /* another batch is due after this one */

@@ -304,7 +304,7 @@ int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
 
 /* ---- encoding ---- */
 
-static int by_uid(const void *a, const void *b) {
+static int checkpoint_layouts_by_uid(const void *a, const void *b) {
         return strcmp((*(const struct checkpoint_claim *const *)a)->uid,
                       (*(const struct checkpoint_claim *const *)b)->uid);
 }
@@ -347,7 +347,7 @@ void checkpoint_encode(const struct checkpoint *c, struct buf *out) {
                 if (claim->state != CHECKPOINT_ABORTED || !c->codec->no_tombstones)
                         sorted[n++] = claim;
         }
-        qsort(sorted, n, sizeof(struct checkpoint_claim *), by_uid);
+        qsort(sorted, n, sizeof(struct checkpoint_claim *), checkpoint_layouts_by_uid);
 
         struct buf v1 = BUF_INIT(CHECKPOINT_MAX_BYTES), v2 = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct jw w1 = { .out = &v1, .go_escape = true }, w2 = { .out = &v2, .go_escape = true };

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "node/batch.h"
 #include "node/fetch.h"
-#include "node/sweep.h"
+#include "node/claim_gc.h"
 #include "node/waits.h"
 
 void claims_reevaluate(struct claims *c) {
@@ -40,11 +40,11 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
                  kv_str("state", op->msg));
-        if (op->unprepare || op_is_held(op))
-                op_let_go(op);
+        if (op->unprepare || op_is_busy(op))
+                op_detach(op);
         else
                 op_drop(op);
-        waits_tell(c);
+        waits_update(c);
 }
 
 void claims_dump(const struct claims *c) {
@@ -90,7 +90,7 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         }
         struct claims *c = ops_new(o, batch_run);
         o->driver->attach(o->u, c);
-        c->sweep = sweep_new(c);
+        c->claim_gc = claim_gc_new(c);
         c->batch = batch_new(c, lock);
         *ret = c;
         return 0;
@@ -108,7 +108,7 @@ void claims_free(struct claims *c) {
         if (!c)
                 return;
         ops_end(c);
-        sweep_free(c->sweep);
+        claim_gc_free(c->claim_gc);
         c->o.driver->free(c->o.u);
         batch_free(c->batch, ops_free);
 }

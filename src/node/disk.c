@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/disk.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 STAILQ_HEAD(tasks, disk_task);
 
@@ -32,7 +32,7 @@ void *disk_task(struct disk *d, size_t size, int (*run)(struct disk_task *t, str
         return t;
 }
 
-static void drop(struct tasks *list) {
+static void disk_drop(struct tasks *list) {
         while (!STAILQ_EMPTY(list)) {
                 struct disk_task *t = STAILQ_FIRST(list);
                 STAILQ_REMOVE_HEAD(list, link);
@@ -40,14 +40,14 @@ static void drop(struct tasks *list) {
         }
 }
 
-static void on_work(uv_work_t *w) {
+static void disk_on_work(uv_work_t *w) {
         struct disk *d = CONTAINER(w, struct disk, work);
         struct disk_task *t;
         STAILQ_FOREACH (t, &d->now, link)
                 t->r = t->run(t, &t->e);
 }
 
-static void on_worked(uv_work_t *w, int status /* never cancelled */) {
+static void disk_on_worked(uv_work_t *w, int status /* never cancelled */) {
         struct disk *d = CONTAINER(w, struct disk, work);
         d->running = false;
         d->done(d->u);
@@ -55,7 +55,7 @@ static void on_worked(uv_work_t *w, int status /* never cancelled */) {
 
 void disk_run(struct disk *d, void (*done)(void *u), void *u) {
         BUG_ON(d->running);
-        drop(&d->now);
+        disk_drop(&d->now);
         STAILQ_CONCAT(&d->now, &d->next);
         if (STAILQ_EMPTY(&d->now)) {
                 done(u);
@@ -64,12 +64,12 @@ void disk_run(struct disk *d, void (*done)(void *u), void *u) {
         d->running = true;
         d->done = done;
         d->u = u;
-        BUG_ON(uv_queue_work(d->loop, &d->work, on_work, on_worked) < 0);
+        BUG_ON(uv_queue_work(d->loop, &d->work, disk_on_work, disk_on_worked) < 0);
 }
 
 void disk_clear(struct disk *d) {
         BUG_ON(d->running);
-        drop(&d->now);
+        disk_drop(&d->now);
 }
 
 bool disk_running(const struct disk *d) {
@@ -78,7 +78,7 @@ bool disk_running(const struct disk *d) {
 
 void disk_free(struct disk *d) {
         BUG_ON(d->running);
-        drop(&d->next);
-        drop(&d->now);
+        disk_drop(&d->next);
+        disk_drop(&d->now);
         free(d);
 }

@@ -5,20 +5,20 @@
 
 /* ---- preparing ---- */
 
-/* The things of a claim, and its CDI file. */
+/* The resources of a claim, and its CDI file. */
 struct effects {
         struct disk_task task;
         const struct node_driver *driver;
         const char *plugin_dir, *cdi_root, *node; /* outlive the job */
         const char *uid;
-        const char **things; /* NULL-terminated */
+        const char **resources; /* NULL-terminated */
         bool again;
         struct cdi_spec spec; /* without devices: no file */
 };
 
 static int effect(const struct effects *x, struct err *e) {
-        for (const char **thing = x->things; *thing; thing++) {
-                if (x->driver->set_up(x->plugin_dir, *thing, x->again, e) < 0)
+        for (const char **resource = x->resources; *resource; resource++) {
+                if (x->driver->set_up(x->plugin_dir, *resource, x->again, e) < 0)
                         return -1;
         }
         return x->spec.n_devices ? cdi_write(x->cdi_root, x->uid, &x->spec, e)
@@ -36,7 +36,7 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
         const struct claims *c = op->c;
         const struct node_driver *driver = c->o.driver;
         struct arena *a = x->task.arena;
-        struct cdi_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        struct cdi_device *devices = arena_alloc(a, (op->n_requests + 1) * sizeof *devices);
         size_t n = 0, n_things = 0;
         *x = (struct effects){
                 .task = x->task,
@@ -45,22 +45,22 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 .cdi_root = c->o.cdi_root,
                 .node = c->o.node,
                 .uid = arena_strdup(a, op->uid),
-                .things = arena_alloc(a, (op->n_wants + 1) * sizeof *x->things),
+                .resources = arena_alloc(a, (op->n_requests + 1) * sizeof *x->resources),
                 .again = op_prepared_before(op),
         };
         struct cdi_edits common = { 0 };
-        if (driver->plan_claim && op->n_wants && driver->plan_claim(c->o.u, op, a, &common, e) < 0)
+        if (driver->plan_claim && op->n_requests && driver->plan_claim(c->o.u, op, a, &common, e) < 0)
                 return -1;
-        for (size_t i = 0; i < op->n_wants; i++) {
-                const struct node_want *w = &op->wants[i];
+        for (size_t i = 0; i < op->n_requests; i++) {
+                const struct node_request *w = &op->requests[i];
                 const char *name = arena_printf(a, "%s-%s", op->uid, w->result->device);
                 const char **lists = arena_alloc(a, 4 * sizeof *lists);
                 struct node_effect effect = { 0 };
                 bool twice = false;
                 if (driver->plan(c->o.u, op, w, a, &effect, e) < 0)
                         return -1;
-                if (effect.thing)
-                        x->things[n_things++] = effect.thing;
+                if (effect.resource)
+                        x->resources[n_things++] = effect.resource;
                 for (size_t j = 0; j < n; j++) /* several requests with admin access may share a device */
                         twice = twice || streq(devices[j].name, name);
                 lists[0] = w->result->request;
@@ -97,13 +97,13 @@ static int do_nothing(struct disk_task *t, struct err *e) {
 int effects_prepare(struct op *op, struct disk *disk, struct err *e) {
         /* No task is added before all of the claim has been planned. */
         struct effects *x = disk_task(disk, sizeof *x, do_nothing);
-        struct node_device *devices = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *devices);
+        struct node_device *devices = arena_alloc(x->task.arena, (op->n_requests + 1) * sizeof *devices);
         if (plan(op, x, devices, e) < 0)
                 return err_wrap(e, "%s", op->c->o.node);
         x->task.run = run_effects;
         struct checkpoint_claim *entry =
                 checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
-        checkpoint_set_devices(entry, devices, op->n_wants);
+        checkpoint_set_devices(entry, devices, op->n_requests);
         entry->state = CHECKPOINT_COMPLETED;
         op->task = &x->task;
         return 0;
@@ -149,18 +149,18 @@ struct disk_task *effects_remove(struct claims *c, struct disk *disk, const char
         return removal(c, disk, remove_cdi, c->o.cdi_root, uid);
 }
 
-static void note_leaving(void *u, const char *thing) {
-        struct effects_leavings *leavings = u;
-        struct effects_leaving *l = xnew(struct effects_leaving);
-        l->thing = xstrdup(thing);
-        STAILQ_INSERT_TAIL(leavings, l, link);
+static void note_leaving(void *u, const char *resource) {
+        struct effects_unused_list *unused = u;
+        struct effects_unused *l = xnew(struct effects_unused);
+        l->resource = xstrdup(resource);
+        STAILQ_INSERT_TAIL(unused, l, link);
 }
 
-bool effects_unprepare(struct claims *c, const char *uid, struct effects_leavings *leavings) {
+bool effects_unprepare(struct claims *c, const char *uid, struct effects_unused_list *unused) {
         struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
         if (!entry || entry->state == CHECKPOINT_ABORTED)
                 return false;
-        c->o.driver->each_thing(entry, note_leaving, leavings);
+        c->o.driver->each_resource(entry, note_leaving, unused);
         if (entry->state == CHECKPOINT_STARTED) {
                 entry->state = CHECKPOINT_ABORTED;
                 entry->aborted_at = time(NULL);
@@ -173,46 +173,46 @@ bool effects_unprepare(struct claims *c, const char *uid, struct effects_leaving
 }
 
 struct in_use {
-        const char *thing;
+        const char *resource;
         bool yes;
 };
 
-static void compare(void *u, const char *thing) {
+static void effects_compare(void *u, const char *resource) {
         struct in_use *s = u;
-        s->yes = s->yes || streq(s->thing, thing);
+        s->yes = s->yes || streq(s->resource, resource);
 }
 
-bool effects_in_use(const struct claims *c, const char *thing) {
-        struct in_use s = { .thing = thing };
+bool effects_in_use(const struct claims *c, const char *resource) {
+        struct in_use s = { .resource = resource };
         for (const struct checkpoint_claim *i = c->journal.table.claims; i && !s.yes; i = i->hh.next) {
                 if (i->state != CHECKPOINT_ABORTED)
-                        c->o.driver->each_thing(i, compare, &s);
+                        c->o.driver->each_resource(i, effects_compare, &s);
         }
         return s.yes;
 }
 
-void effects_undo(struct claims *c, struct disk *disk, struct effects_leavings *leavings) {
-        struct effects_leaving *l;
-        STAILQ_FOREACH (l, leavings, link) {
-                if (!effects_in_use(c, l->thing))
-                        l->task = removal(c, disk, undo, c->o.plugin_dir, l->thing);
+void effects_undo(struct claims *c, struct disk *disk, struct effects_unused_list *unused) {
+        struct effects_unused *l;
+        STAILQ_FOREACH (l, unused, link) {
+                if (!effects_in_use(c, l->resource))
+                        l->task = removal(c, disk, undo, c->o.plugin_dir, l->resource);
         }
 }
 
-void effects_undone(struct claims *c, struct effects_leavings *leavings) {
-        const struct effects_leaving *l;
-        STAILQ_FOREACH (l, leavings, link) {
+void effects_undone(struct claims *c, struct effects_unused_list *unused) {
+        const struct effects_unused *l;
+        STAILQ_FOREACH (l, unused, link) {
                 if (l->task && l->task->r < 0)
-                        c->o.driver->undo_failed(l->thing, &l->task->e);
+                        c->o.driver->undo_failed(l->resource, &l->task->e);
         }
-        effects_forget(leavings);
+        effects_forget(unused);
 }
 
-void effects_forget(struct effects_leavings *leavings) {
-        while (!STAILQ_EMPTY(leavings)) {
-                struct effects_leaving *l = STAILQ_FIRST(leavings);
-                STAILQ_REMOVE_HEAD(leavings, link);
-                free(l->thing);
+void effects_forget(struct effects_unused_list *unused) {
+        while (!STAILQ_EMPTY(unused)) {
+                struct effects_unused *l = STAILQ_FIRST(unused);
+                STAILQ_REMOVE_HEAD(unused, link);
+                free(l->resource);
                 free(l);
         }
 }

@@ -7,7 +7,7 @@
 #include "node/checkpoint_layouts.h"
 
 /* Checks the whole claim before any part of it is prepared. */
-static int take(struct op *op, yyjson_val *obj, struct err *e) {
+static int fetch_take(struct op *op, yyjson_val *obj, struct err *e) {
         const struct node_driver *driver = op->c->o.driver;
         struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct claim *c = &op->claim;
@@ -27,31 +27,31 @@ static int take(struct op *op, yyjson_val *obj, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "the status of ResourceClaim '%s/%s' is too large or nests too deep", op->ns,
                                op->name);
-        op->wants = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->wants);
+        op->requests = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->requests);
         for (size_t i = 0; i < c->n_results; i++) {
-                struct node_want *w = &op->wants[op->n_wants];
+                struct node_request *w = &op->requests[op->n_requests];
                 if (!streq(c->results[i].driver, driver->name))
                         continue;
                 w->result = &c->results[i];
                 if (driver->take(op->c->o.u, op, w, e) < 0)
                         return -1;
-                op->n_wants++;
+                op->n_requests++;
         }
         return driver->check(op->c->o.u, op, e);
 }
 
 static void on_claim_retry(void *u, const struct err *e) {
         struct op *op = u;
-        if (!op_is_held(op))
+        if (!op_is_busy(op))
                 snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", e->msg);
 }
 
-static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
+static void fetch_on_claim(void *u, yyjson_val *obj, const struct err *error) {
         struct op *op = u;
         struct err e;
         op->get = NULL;
         op->get_ns = uv_hrtime() - op->began_ns;
-        if (op_is_held(op)) /* its claim was unprepared in the meantime, and the batch ends it */
+        if (op_is_busy(op)) /* its claim was unprepared in the meantime, and the batch ends it */
                 return;
         if (error) {
                 on_claim_retry(op, error);
@@ -59,13 +59,13 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
                 return;
         }
         op->arena = arena_new(4096);
-        if (take(op, obj, &e) < 0) {
+        if (fetch_take(op, obj, &e) < 0) {
                 op->verdict = VERDICT_REFUSE;
                 node_metrics_error(op->c->o.metrics, true, false);
                 op_fail(op, e.msg);
                 return;
         }
-        op->c->o.driver->gather(op->c->o.u, op);
+        op->c->o.driver->await_inputs(op->c->o.u, op);
 }
 
 static void start_get(struct op *op) {
@@ -75,7 +75,7 @@ static void start_get(struct op *op) {
                                                                     .name = op->name,
                                                                     .attempts = UINT_MAX,
                                                                     .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
-                                                                    .done = on_claim,
+                                                                    .done = fetch_on_claim,
                                                                     .retry = on_claim_retry,
                                                                     .u = op });
 }

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "node/checkpoint_layouts.h"
 
 /* Each write makes a new file, so these fields show whether it is still the known one. */
-static bool same_file(const struct stat *a, const struct stat *b) {
+static bool journal_same_file(const struct stat *a, const struct stat *b) {
         return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
@@ -74,7 +74,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         *ret = JOURNAL_SAME;
         if (read_stat(j->path, &now, e) < 0)
                 return -1;
-        if (!j->stale && same_file(&now, &j->seen))
+        if (!j->stale && journal_same_file(&now, &j->seen))
                 return 0;
         if (!now.st_ino) {
                 j->seen = now;
@@ -132,12 +132,12 @@ int journal_store(const char *path, struct str text, struct stat *ret, struct er
         return file_replace_known(path, text.p, text.n, 0600, ret, e) < 0 ? no_record(e) : 0;
 }
 
-static void on_change(struct watch_file *w) {
+static void journal_on_change(struct watch_file *w) {
         struct journal *j = w->u;
         struct stat now;
         struct err e;
         j->touched = j->storing; /* by this or another process: journal_end() checks */
-        if (!j->storing && (read_stat(j->path, &now, &e) < 0 || !same_file(&now, &j->seen)))
+        if (!j->storing && (read_stat(j->path, &now, &e) < 0 || !journal_same_file(&now, &j->seen)))
                 j->changed(j->u);
 }
 
@@ -152,14 +152,14 @@ void journal_end(struct journal *j, const struct stat *stored) {
         else
                 (void)journal_sync(j, &event, &aside, &ignored); /* otherwise the next call does it */
         if (j->touched)
-                on_change(&j->watch);
+                journal_on_change(&j->watch);
 }
 
 int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e) {
         j->changed = changed;
         j->u = u;
         j->watch.u = j;
-        return watch_file_start(&j->watch, loop, j->path, on_change, e);
+        return watch_file_start(&j->watch, loop, j->path, journal_on_change, e);
 }
 
 void journal_done(struct journal *j) {

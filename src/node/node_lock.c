@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -24,12 +24,12 @@ struct node_lock {
         void *u;
 };
 
-static void destroy(struct node_lock *l) {
+static void node_lock_destroy(struct node_lock *l) {
         close(l->fd);
         free(l);
 }
 
-static void answer(struct node_lock *l, const struct err *e) {
+static void node_lock_answer(struct node_lock *l, const struct err *e) {
         node_lock_fn *fn = l->fn;
         l->fn = NULL;
         loop_timer_stop(&l->limit);
@@ -41,7 +41,7 @@ static void on_limit(void *u) {
         struct err e;
         err_set(&e, ERR_RETRY, ETIMEDOUT,
                 "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
-        answer(l, &e);
+        node_lock_answer(l, &e);
 }
 
 int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, struct err *e) {
@@ -66,7 +66,7 @@ void node_lock_release(struct node_lock *l) {
         flock(l->fd, LOCK_UN);
 }
 
-static void on_work(uv_work_t *w) {
+static void node_lock_on_work(uv_work_t *w) {
         struct node_lock *l = CONTAINER(w, struct node_lock, work);
         int r;
         do
@@ -75,20 +75,20 @@ static void on_work(uv_work_t *w) {
         l->failed = r < 0 ? errno : 0;
 }
 
-static void on_worked(uv_work_t *w, int status) {
+static void node_lock_on_worked(uv_work_t *w, int status) {
         struct node_lock *l = CONTAINER(w, struct node_lock, work);
         struct err e;
         l->working = false;
         if (l->fn && l->failed) {
                 err_errno(&e, l->failed, "node lock");
-                answer(l, &e);
+                node_lock_answer(l, &e);
         } else if (l->fn) {
-                answer(l, NULL);
+                node_lock_answer(l, NULL);
         } else if (!l->failed) {
                 node_lock_release(l); /* taken after its limit */
         }
         if (guard_leave(&l->guard))
-                destroy(l);
+                node_lock_destroy(l);
 }
 
 void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, void *u) {
@@ -101,7 +101,7 @@ void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, vo
                 return; /* the helper of a wait that ended at its limit serves this one */
         l->working = true;
         guard_enter(&l->guard);
-        BUG_ON(uv_queue_work(l->loop, &l->work, on_work, on_worked) < 0);
+        BUG_ON(uv_queue_work(l->loop, &l->work, node_lock_on_work, node_lock_on_worked) < 0);
 }
 
 bool node_lock_stuck(const struct node_lock *l) {
@@ -112,5 +112,5 @@ void node_lock_free(struct node_lock *l) {
         l->fn = NULL;
         loop_timer_done(&l->limit);
         if (guard_free(&l->guard))
-                destroy(l);
+                node_lock_destroy(l);
 }

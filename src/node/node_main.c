@@ -12,12 +12,12 @@ enum { FLUSH_LIMIT_MS = 2000 };
 
 /* ---- the kubelet ---- */
 
-static void on_prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+static void node_main_on_prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         const struct node_main *m = u;
         claims_prepare(m->claims, op, claim);
 }
 
-static void on_unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+static void node_main_on_unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         const struct node_main *m = u;
         claims_unprepare(m->claims, op, claim);
 }
@@ -38,12 +38,12 @@ static void on_registered(void *u, bool ok, const char *error) {
         slice_start(m->slices);
 }
 
-static const char *on_health(void *u) {
+static const char *node_main_on_health(void *u) {
         const struct node_main *m = u;
         return m->stopping ? "stopping" : NULL;
 }
 
-static const char *on_ready(void *u) {
+static const char *node_main_on_ready(void *u) {
         const struct node_main *m = u;
         return m->stopping                   ? "stopping"
                : !m->dra                     ? "the sockets are not open yet"
@@ -53,22 +53,22 @@ static const char *on_ready(void *u) {
 }
 
 static const struct dra_plugin_ops dra_ops = {
-        .prepare = on_prepare,
-        .unprepare = on_unprepare,
+        .prepare = node_main_on_prepare,
+        .unprepare = node_main_on_unprepare,
         .cancelled = on_cancelled,
         .registered = on_registered,
-        .health = on_health,
-        .ready = on_ready,
+        .health = node_main_on_health,
+        .ready = node_main_on_ready,
 };
 
-static void stop(struct node_main *m, int status);
+static void node_main_stop(struct node_main *m, int status);
 
-static void on_started(void *u, const struct err *error) {
+static void node_main_on_started(void *u, const struct err *error) {
         struct node_main *m = u;
         struct err e;
         if (error) {
                 log_error("cannot read the prepared claims of this node", kv_err(error));
-                stop(m, 1);
+                node_main_stop(m, 1);
                 return;
         }
         const struct dra_plugin_options o = {
@@ -81,13 +81,13 @@ static void on_started(void *u, const struct err *error) {
         };
         if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0) {
                 log_error("cannot serve the kubelet", kv_err(&e));
-                stop(m, 1);
+                node_main_stop(m, 1);
         }
 }
 
 /* ---- HTTP ---- */
 
-static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
+static int node_main_on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
         struct node_main *m = u;
         if (streq(path, m->flags->metrics_path)) {
                 kube_client_metrics(m->kube);
@@ -100,7 +100,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
                 return 200;
         }
         if (streq(path, "/readyz")) {
-                const char *missing = on_ready(m);
+                const char *missing = node_main_on_ready(m);
                 buf_addf(out, "%s\n", missing ? missing : "ok");
                 return missing ? 503 : 200;
         }
@@ -109,7 +109,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
 
 /* ---- stopping ---- */
 
-static void on_flushed(void *u) {
+static void node_main_on_flushed(void *u) {
         struct node_main *m = u;
         event_recorder_free(m->events);
         kube_client_free(m->kube);
@@ -119,12 +119,12 @@ static void on_flushed(void *u) {
 
 /* Sockets first, so that the kubelet connects to the successor. Waiting claims are cancelled, and the kubelet
  * requests them again there. */
-static void stop(struct node_main *m, int status) {
+static void node_main_stop(struct node_main *m, int status) {
         if (m->stopping)
                 return;
         m->stopping = true;
         m->status = status;
-        leaving_free(TAKE(m->leaving));
+        plugin_shutdown_free(TAKE(m->leaving));
         dra_plugin_free(m->dra);
         m->dra = NULL;
         if (claims_stuck(m->claims)) {
@@ -135,7 +135,7 @@ static void stop(struct node_main *m, int status) {
         http_server_free(m->http);
         slice_publisher_free(m->slices);
         m->stop(m);
-        event_recorder_flush(m->events, FLUSH_LIMIT_MS, on_flushed, m);
+        event_recorder_flush(m->events, FLUSH_LIMIT_MS, node_main_on_flushed, m);
 }
 
 static void on_stays(void *u) {
@@ -145,21 +145,22 @@ static void on_stays(void *u) {
 }
 
 static void on_ends(void *u) {
-        stop(u, 0);
+        node_main_stop(u, 0);
 }
 
-static void on_claims(void *u) {
+static void node_main_on_claims(void *u) {
         const struct node_main *m = u;
-        leaving_claims(m->leaving);
+        plugin_shutdown_claims(m->leaving);
 }
 
 /* True: the plugin does not end yet. */
 static bool may_stay(struct node_main *m) {
         if (m->leaving) /* a restarted kubelet repeats the signal */
                 return true;
-        if (!*m->flags->selector || !m->dra || !leaving_is_used(claims_table(m->claims), m->own_device))
+        if (!*m->flags->selector || !m->dra ||
+            !plugin_shutdown_is_used(claims_table(m->claims), m->own_device))
                 return false;
-        m->leaving = leaving_new(&(struct leaving_options){
+        m->leaving = plugin_shutdown_new(&(struct plugin_shutdown_options){
                 .loop = &m->loop,
                 .kube = m->kube,
                 .events = m->events,
@@ -175,7 +176,7 @@ static bool may_stay(struct node_main *m) {
         return true;
 }
 
-static void on_signal(void *u, int signum) {
+static void node_main_on_signal(void *u, int signum) {
         struct node_main *m = u;
         if (signum == SIGUSR2) {
                 if (!m->stopping)
@@ -187,7 +188,7 @@ static void on_signal(void *u, int signum) {
         if (signum == SIGTERM && may_stay(m))
                 return;
         log_info("stopping", kv_int("signal", signum));
-        stop(m, 0);
+        node_main_stop(m, 0);
 }
 
 /* ---- starting ---- */
@@ -207,14 +208,14 @@ static int start_client(struct node_main *m, struct err *e) {
         return r;
 }
 
-static int start(struct node_main *m, struct err *e) {
+static int node_main_start(struct node_main *m, struct err *e) {
         const struct node_flags *f = m->flags;
         if (file_boot_id(FILE_BOOT_ID_PATH, m->boot_id, e) < 0 || file_mkdirs(m->plugin_dir, 0750, e) < 0 ||
             file_mkdirs(f->cdi_root, 0750, e) < 0 || start_client(m, e) < 0)
                 return -1;
         m->events = event_recorder_new(m->kube, m->program, f->node);
-        if (*f->http_endpoint &&
-            http_server_new(&m->loop, f->http_endpoint, &http_limits_default, on_http, m, &m->http, e) < 0)
+        if (*f->http_endpoint && http_server_new(&m->loop, f->http_endpoint, &http_limits_default,
+                                                 node_main_on_http, m, &m->http, e) < 0)
                 return -1;
         m->slices = slice_publisher_new(m->kube, m->driver->name, f->node);
         const struct claims_options c = {
@@ -229,12 +230,12 @@ static int start(struct node_main *m, struct err *e) {
                 .cdi_root = f->cdi_root,
                 .boot_id = m->boot_id,
                 .checkpoint_dialect = m->checkpoint_dialect,
-                .changed = on_claims,
+                .changed = node_main_on_claims,
                 .changed_u = m,
         };
         if (claims_new(&c, &m->claims, e) < 0)
                 return -1;
-        claims_start(m->claims, on_started, m);
+        claims_start(m->claims, node_main_on_started, m);
         return 0;
 }
 
@@ -244,9 +245,9 @@ int node_main(struct node_main *m) {
         signal(SIGPIPE, SIG_IGN);
         uv_loop_init(&m->loop);
         for (size_t i = 0; i < ARRAY_LEN(m->signals); i++)
-                (void)loop_signal_init(&m->signals[i], &m->loop, signums[i], on_signal, m);
+                (void)loop_signal_init(&m->signals[i], &m->loop, signums[i], node_main_on_signal, m);
         m->plugin_dir = file_join(m->flags->plugins_dir, m->driver->name);
-        if (start(m, &e) < 0) {
+        if (node_main_start(m, &e) < 0) {
                 log_error("cannot start", kv_err(&e));
                 return 1;
         }

@@ -6,7 +6,7 @@
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "node/claims.h"
-#include "node/leaving.h"
+#include "node/plugin_shutdown.h"
 #include "node/slice_publisher.h"
 
 struct node_flags {
@@ -69,7 +69,7 @@ struct node_main {
         /* The plugin stays only for the running pods: from now on it offers nothing. `leaves` is true then.
          */
         void (*withdraw)(struct node_main *m);
-        const char *own_device; /* see struct leaving_options */
+        const char *own_device; /* see struct plugin_shutdown_options */
         /* ---- */
         uv_loop_t loop;
         char *plugin_dir;
@@ -83,7 +83,7 @@ struct node_main {
         struct loop_signal signals[5];
         struct arena *selector_arena;
         struct node_selector selector;
-        struct leaving *leaving; /* not NULL after a request to end */
+        struct plugin_shutdown *leaving; /* not NULL after a request to end */
         bool leaves;
         bool registered, stopping;
         int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/ops.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/log.h"
 
 /* ---- all operations ---- */
@@ -44,8 +44,8 @@ const struct op *ops_working_on(const struct claims *c, const char *uid, const c
         TAILQ_FOREACH (op, &c->ops, link) {
                 if ((op->phase != OP_WORKING && !op->worked) || streq(op->uid, uid))
                         continue;
-                for (size_t i = 0; i < op->n_wants; i++) {
-                        const struct claim_result *r = op->wants[i].result;
+                for (size_t i = 0; i < op->n_requests; i++) {
+                        const struct claim_result *r = op->requests[i].result;
                         if (streq(r->device, device) && !r->admin_access)
                                 return op;
                 }
@@ -125,7 +125,7 @@ void op_set_phase(struct op *op, enum op_phase to) {
         op->phase = to;
 }
 
-bool op_is_held(const struct op *op) {
+bool op_is_busy(const struct op *op) {
         return op->phase == OP_BATCH || op->phase == OP_WORKING;
 }
 
@@ -135,7 +135,7 @@ void op_queue(struct op *op) {
 }
 
 void op_fetched(struct op *op) {
-        BUG_ON(op_is_held(op));
+        BUG_ON(op_is_busy(op));
         if (op->progress < OP_FETCHED)
                 op->progress = OP_FETCHED;
         op->msg[0] = '\0';
@@ -156,7 +156,7 @@ bool op_prepared_before(const struct op *op) {
 
 /* ---- answers ---- */
 
-static void finish(struct op *op, bool ok) {
+static void ops_finish(struct op *op, bool ok) {
         double total = (double)(uv_hrtime() - op->began_ns) / 1e9,
                away = (double)(op->get_ns + op->waited_ns) / 1e9;
         node_metrics_pending(op->c->o.metrics, !op->unprepare, -1);
@@ -165,7 +165,7 @@ static void finish(struct op *op, bool ok) {
 }
 
 void op_drop(struct op *op) {
-        finish(op, false);
+        ops_finish(op, false);
 }
 
 void op_fail(struct op *op, const char *msg) {
@@ -175,7 +175,7 @@ void op_fail(struct op *op, const char *msg) {
                                                : "cannot prepare claim",
                  kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
         op_answer_failed(op, msg);
-        finish(op, false);
+        ops_finish(op, false);
 }
 
 void op_answer_failed(struct op *op, const char *msg) {
@@ -187,12 +187,12 @@ void op_answer_failed(struct op *op, const char *msg) {
                 dra_op_fail(op->dra, text ? text : msg);
 }
 
-void op_let_go(struct op *op) {
+void op_detach(struct op *op) {
         loop_timer_stop(&op->timer);
         op->dra = NULL;
 }
 
-static void answer(struct op *op) {
+static void ops_answer(struct op *op) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         size_t n = entry->n_devices;
         struct dra_device *devices = xnew_n(struct dra_device, n + 1);
@@ -221,10 +221,10 @@ void op_succeed(struct op *op) {
                 if (op->dra)
                         dra_op_unprepared(op->dra);
         } else {
-                answer(op);
+                ops_answer(op);
                 log_info("prepared claim", kv_str("claim", claim), kv_str("uid", op->uid),
                          kv_int("total_us", (uv_hrtime() - op->began_ns) / 1000),
                          kv_int("get_us", op->get_ns / 1000), kv_int("wait_us", op->waited_ns / 1000));
         }
-        finish(op, true);
+        ops_finish(op, true);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops: the operations of a plugin process, one for each claim that the kubelet asks to prepare or unprepare,
- * and the table of prepared claims. The modules fetch, judge, effects, waits and batch move an operation on;
- * each of them uses only those before it. Loop thread only. */
+ * and the table of prepared claims. The modules fetch, prepare_verdict, effects, waits and batch move an
+ * operation on; each of them uses only those before it. Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -14,7 +14,7 @@
 #include "node/disk.h"
 #include "node/driver.h"
 #include "node/journal.h"
-#include "node/metrics.h"
+#include "node/node_metrics.h"
 
 /* The strings are borrowed until the loop has ended after claims_free(): the disk's thread may still read
  * them. */
@@ -49,10 +49,10 @@ enum op_progress {
         OP_RECORDED, /* as PrepareStarted */
 };
 
-enum op_patience {
-        OP_PATIENT,
-        OP_LATE,   /* it has waited for long: look_closer() is due */
-        OP_LOOKED, /* look_closer() has been called */
+enum op_wait_stage {
+        OP_WAIT_SHORT,
+        OP_WAIT_LONG,         /* it has waited for long: investigate() is due */
+        OP_WAIT_INVESTIGATED, /* investigate() has been called */
 };
 
 struct op {
@@ -67,7 +67,7 @@ struct op {
         char *ns, *name, *uid;
         struct loop_timer timer;
         unsigned budget_ms;
-        enum op_patience patience;
+        enum op_wait_stage wait_stage;
         uint64_t began_ns, get_ns, waiting_since_ns, waited_ns;
         /* Prepare */
         enum op_progress progress;
@@ -76,8 +76,8 @@ struct op {
         struct arena *arena;
         struct claim claim;
         struct str status; /* canonical JSON */
-        struct node_want *wants;
-        size_t n_wants;
+        struct node_request *requests;
+        size_t n_requests;
         enum verdict verdict;
         unsigned waits_for;
         char *holder;           /* the UID of the claim whose device it wants; NULL: none */
@@ -94,7 +94,7 @@ struct claims {
         TAILQ_HEAD(op_list, op) ops;
         uint64_t n_ops;
         struct loop_turn kick;
-        struct sweep *sweep;
+        struct claim_gc *claim_gc;
         struct batch *batch;
         bool freed; /* except the current batch, which needs the memory until its end */
 };
@@ -121,7 +121,7 @@ bool op_may_become(enum op_phase from, enum op_phase to);
 void op_set_phase(struct op *op, enum op_phase to);
 /* A batch or the driver's work holds it. Answers to earlier requests that arrive in the meantime must not
  * move or end it: their receiver checks this first. */
-bool op_is_held(const struct op *op);
+bool op_is_busy(const struct op *op);
 
 void op_queue(struct op *op);   /* to the next batch */
 void op_fetched(struct op *op); /* all it needs has been read: to the next batch; not while it is held */
@@ -139,4 +139,4 @@ void op_fail(struct op *op, const char *msg);
 void op_answer_failed(struct op *op, const char *msg); /* only sends the answer */
 void op_drop(struct op *op);                           /* without an answer; counted as failed */
 /* No caller waits for it any more, but it is completed. */
-void op_let_go(struct op *op);
+void op_detach(struct op *op);

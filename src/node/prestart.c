@@ -42,7 +42,7 @@ struct prestart {
         int status;
 };
 
-static bool found(struct prestart *p, struct err *e) {
+static bool prestart_found(struct prestart *p, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(512);
         struct driver_file library, smi;
         bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", a, &library, e) == 0 &&
@@ -53,7 +53,7 @@ static bool found(struct prestart *p, struct err *e) {
         return ok;
 }
 
-static void hint(const struct prestart *p, const struct err *e) {
+static void prestart_hint(const struct prestart *p, const struct err *e) {
         log_warn("waiting for the NVIDIA driver", kv_str("driverRoot", p->root.host), kv_err(e));
         if (streq(p->root.host, "/"))
                 log_info("hint: if the GPU operator manages the driver, set the chart value "
@@ -64,54 +64,54 @@ static void hint(const struct prestart *p, const struct err *e) {
                          "nvidiaDriverRoot=/");
 }
 
-static void on_change(struct watch_file *w);
+static void prestart_on_change(struct watch_file *w);
 
-static void watch(struct prestart *p, struct watch_file *w, const char *path) {
+static void prestart_watch(struct prestart *p, struct watch_file *w, const char *path) {
         struct err e;
         w->u = p;
-        if (!w->active && watch_file_start(w, &p->loop, path, on_change, &e) < 0)
+        if (!w->active && watch_file_start(w, &p->loop, path, prestart_on_change, &e) < 0)
                 log_v(5, "nothing to watch yet", kv_err(&e));
 }
 
-static void check(void *u) {
+static void prestart_check(void *u) {
         struct prestart *p = u;
         struct err e;
-        if (found(p, &e)) {
+        if (prestart_found(p, &e)) {
                 p->status = 0;
                 uv_stop(&p->loop);
                 return;
         }
         if (p->since_hint_ms == 0)
-                hint(p, &e);
+                prestart_hint(p, &e);
         p->since_hint_ms += p->interval_ms;
         if (p->since_hint_ms >= HINT_EVERY_MS)
                 p->since_hint_ms = 0;
-        watch(p, &p->root_itself, p->root.here);
+        prestart_watch(p, &p->root_itself, p->root.here);
         for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
                 _cleanup_(freep) char *path = xasprintf("%s%s", p->root.here, watched[i]);
-                watch(p, &p->folders[i], path);
+                prestart_watch(p, &p->folders[i], path);
         }
         p->interval_ms = p->interval_ms * 2 < LAST_MS ? p->interval_ms * 2 : LAST_MS;
         loop_timer_start(&p->timer, p->interval_ms);
 }
 
-static void on_change(struct watch_file *w) {
+static void prestart_on_change(struct watch_file *w) {
         struct prestart *p = w->u;
         loop_timer_start(&p->timer, 0);
 }
 
-static void on_signal(void *u, int signum) {
+static void prestart_on_signal(void *u, int signum) {
         struct prestart *p = u;
         p->status = 128 + signum;
         uv_stop(&p->loop);
 }
 
-static void run(struct prestart *p) {
+static void prestart_run(struct prestart *p) {
         static const int signums[] = { SIGTERM, SIGINT };
         uv_loop_init(&p->loop);
-        loop_timer_init(&p->timer, &p->loop, check, p);
+        loop_timer_init(&p->timer, &p->loop, prestart_check, p);
         for (size_t i = 0; i < ARRAY_LEN(signums); i++)
-                (void)loop_signal_init(&p->signals[i], &p->loop, signums[i], on_signal, p);
+                (void)loop_signal_init(&p->signals[i], &p->loop, signums[i], prestart_on_signal, p);
         loop_timer_start(&p->timer, 0);
         uv_run(&p->loop, UV_RUN_DEFAULT);
         watch_file_stop(&p->root_itself);
@@ -152,6 +152,6 @@ int prestart_main(const char *program, int argc, char **argv) {
         const char *base = strrchr(host, '/');
         _cleanup_(freep) char *here = base && base[1] ? xasprintf("%s%s", parent, base) : xstrdup(parent);
         struct prestart p = { .root = { .host = host, .here = here }, .interval_ms = FIRST_MS, .status = 1 };
-        run(&p);
+        prestart_run(&p);
         return p.status;
 }

@@ -241,7 +241,7 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         return ok;
 }
 
-bool slice_has_word(const struct own_slice *s, const char *word) {
+bool slice_has_annotation(const struct own_slice *s, const char *word) {
         return word && jd_pair_get(s->annotations, s->n_annotations, word);
 }
 
@@ -252,7 +252,7 @@ bool slice_part_matches(const struct own_slice *s, const char *node, const struc
             (want->annotation.key &&
              !streq(jd_pair_get(s->annotations, s->n_annotations, want->annotation.key),
                     want->annotation.value)) ||
-            slice_has_word(s, want->word))
+            slice_has_annotation(s, want->word))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
                 if (!device_matches(&s->devices[i], &want->devices[part->first + i], want->taints))
@@ -276,7 +276,7 @@ bool slice_outranks(const struct own_slice *a, const struct own_slice *b) {
 uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms) {
         if (f->wrote && !f->noticed) {
                 f->noticed = true;
-                f->undone = now_ms - f->wrote_ms >= SLICE_CALM_MS ? 1 : f->undone + 1;
+                f->undone = now_ms - f->wrote_ms >= SLICE_STABLE_MS ? 1 : f->undone + 1;
                 f->due_ms = now_ms;
                 if (f->undone > 1)
                         f->due_ms += backoff_ms(SLICE_FLOOR_MIN_MS, SLICE_FLOOR_MAX_MS, f->undone - 1);

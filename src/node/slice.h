@@ -59,7 +59,8 @@ struct slice_content {
         const struct offered_device *devices;
         size_t n_devices;
         struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
-        const char *word; /* a user's annotation (slice_on_word()), removed by the next write; NULL: none */
+        const char *
+                word; /* a user's annotation (slice_on_annotation()), removed by the next write; NULL: none */
         enum slice_taints taints;
         size_t part_max; /* devices in a slice; 0: as many as a slice may have */
 };
@@ -106,15 +107,15 @@ bool slice_matches(const struct own_slice *s, const char *node, const struct sli
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);
 /* Pure. Does it have the annotation `word`? False for NULL. */
-bool slice_has_word(const struct own_slice *s, const char *word);
+bool slice_has_annotation(const struct own_slice *s, const char *word);
 /* Pure. Of two slices, whether `a` stays: the newer generation does, otherwise the older slice. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
 
 /* Two plugin processes with different content, as during an update, would each take the other's write for
  * drift and write again without a pause. So a write that is undone is repeated at once the first time (a
  * person, a restore), and then at growing intervals up to SLICE_FLOOR_MAX_MS, until it has lasted for
- * SLICE_CALM_MS. Pure. */
-enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_CALM_MS = 600000 };
+ * SLICE_STABLE_MS. Pure. */
+enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_STABLE_MS = 600000 };
 struct slice_floor {
         bool wrote, noticed;
         uint64_t wrote_ms, due_ms;

@@ -54,7 +54,7 @@ static bool is_right(const struct pool *p, size_t place) {
         return p->at[place] && slice_part_matches(p->at[place], p->node, p->want, &part);
 }
 
-static void place(struct pool *p, const struct own_slice *s) {
+static void slice_pool_place(struct pool *p, const struct own_slice *s) {
         /* A single slice may have any name. */
         size_t at = p->places == 1 ? 0 : place_of(s->o.meta.name, p->places);
         if (at == p->places) {
@@ -69,7 +69,7 @@ static void place(struct pool *p, const struct own_slice *s) {
         }
 }
 
-static void judge(struct pool *p) {
+static void slice_pool_evaluate(struct pool *p) {
         const struct own_slice *any = NULL;
         for (size_t i = 0; i < p->places; i++) {
                 const struct own_slice *s = p->at[i];
@@ -109,7 +109,7 @@ static struct slice_step write_generation(const struct pool *p, int64_t *target)
         return (struct slice_step){ .kind = SLICE_DONE };
 }
 
-static struct slice_step next(const struct pool *p, int64_t *target) {
+static struct slice_step slice_pool_next_step(const struct pool *p, int64_t *target) {
         if (p->surplus)
                 return (struct slice_step){ .kind = SLICE_DELETE, .slice = p->surplus };
         if (!*target) {
@@ -129,9 +129,9 @@ struct slice_step slice_pool_next(const struct own_slice *const *have, size_t n,
         struct pool p = { .want = want, .node = node, .places = slice_pool_size(want) };
         p.at = xnew_n(const struct own_slice *, p.places);
         for (size_t i = 0; i < n; i++)
-                place(&p, have[i]);
-        judge(&p);
-        struct slice_step step = next(&p, target);
+                slice_pool_place(&p, have[i]);
+        slice_pool_evaluate(&p);
+        struct slice_step step = slice_pool_next_step(&p, target);
         free(p.at);
         return step;
 }

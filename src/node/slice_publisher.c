@@ -28,7 +28,7 @@ struct slice_publisher {
         slice_untainted_fn *untainted;
         void *untainted_u;
         const char *word; /* NULL: none */
-        slice_word_fn *on_word;
+        slice_annotation_fn *on_word;
         void *on_word_u;
         char *text; /* the JSON of `want`, to compare; NULL: not set */
         struct slice_floor floor;
@@ -40,37 +40,37 @@ struct own_slices {
         size_t n, room;
 };
 
-static bool gather(void *u, const struct kube_object *o) {
+static bool slice_publisher_gather(void *u, const struct kube_object *o) {
         struct own_slices *l = u;
         GROW(l->v, l->n, l->room);
         l->v[l->n++] = (const struct own_slice *)(const void *)o;
         return true;
 }
 
-static void failed(struct slice_publisher *p, const char *what, const struct err *e) {
+static void slice_publisher_failed(struct slice_publisher *p, const char *what, const struct err *e) {
         if (!streq(p->error, e->msg))
                 log_warn(what, kv_str("node", p->node), kv_err(e));
         snprintf(p->error, sizeof p->error, "%s", e->msg);
         work_queue_retry(p->queue, KEY);
 }
 
-static void succeeded(struct slice_publisher *p) {
+static void slice_publisher_succeeded(struct slice_publisher *p) {
         p->error[0] = '\0';
         work_queue_forget(p->queue, KEY);
         work_queue_add(p->queue, KEY);
 }
 
-static void on_node(void *u, yyjson_val *obj, const struct err *e) {
+static void slice_publisher_on_node(void *u, yyjson_val *obj, const struct err *e) {
         struct slice_publisher *p = u;
         p->call = NULL;
         if (e) {
-                failed(p, "cannot read the node", e);
+                slice_publisher_failed(p, "cannot read the node", e);
                 return;
         }
         free(p->node_uid);
         p->node_uid =
                 xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
-        succeeded(p);
+        slice_publisher_succeeded(p);
 }
 
 /* The number after "spec.devices[" in the server's message, which refers to the slice that was sent. */
@@ -138,12 +138,12 @@ static void look_for_dropped(struct slice_publisher *p, yyjson_val *obj) {
                 publish_with(p, SLICE_TAINTS_NONE);
 }
 
-static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+static void slice_publisher_on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct slice_publisher *p = u;
         p->call = NULL;
         if (e) {
                 if (!leave_out_taints(p, e) && !leave_out_refused(p, e))
-                        failed(p, "cannot publish the devices of this node", e);
+                        slice_publisher_failed(p, "cannot publish the devices of this node", e);
                 return;
         }
         if (obj) {
@@ -151,14 +151,14 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 look_for_dropped(p, obj);
         }
         slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
-        succeeded(p);
+        slice_publisher_succeeded(p);
 }
 
-static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
+static void slice_publisher_on_deleted(void *u, yyjson_val *obj, const struct err *e) {
         struct slice_publisher *p = u;
         p->call = NULL;
         if (e && e->kind != ERR_NOT_FOUND)
-                failed(p, "cannot delete a surplus ResourceSlice", e);
+                slice_publisher_failed(p, "cannot delete a surplus ResourceSlice", e);
         else
                 work_queue_retry(p->queue, KEY); /* compares again after the watch had time to catch up */
 }
@@ -173,7 +173,7 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old,
                                                 .res = &kube_resource_slices,
                                                 .name = old ? old->o.meta.name : NULL,
                                                 .body = { buf_str(&body), body.n },
-                                                .done = on_written,
+                                                .done = slice_publisher_on_written,
                                                 .u = p,
                                         });
         buf_done(&body);
@@ -183,7 +183,7 @@ static void delete_slice(struct slice_publisher *p, const struct own_slice *s) {
         p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_DELETE,
                                                                 .res = &kube_resource_slices,
                                                                 .name = s->o.meta.name,
-                                                                .done = on_deleted,
+                                                                .done = slice_publisher_on_deleted,
                                                                 .u = p });
 }
 
@@ -203,13 +203,13 @@ static void reconcile(void *u, const char *key) {
                 p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
                                                                         .res = &kube_nodes,
                                                                         .name = p->node,
-                                                                        .done = on_node,
+                                                                        .done = slice_publisher_on_node,
                                                                         .u = p });
                 return;
         }
         if (!p->started || !kube_informer_synced(p->informer))
                 return;
-        kube_informer_each(p->informer, gather, &have);
+        kube_informer_each(p->informer, slice_publisher_gather, &have);
         bool begun = p->target != 0;
         struct slice_step step = slice_pool_next(have.v, have.n, p->node, &p->want, &p->target);
         p->published = step.kind == SLICE_DONE;
@@ -231,10 +231,11 @@ static void reconcile(void *u, const char *key) {
 }
 
 static bool has_word(const struct slice_publisher *p, const struct kube_object *o) {
-        return o && slice_has_word((const struct own_slice *)(const void *)o, p->word);
+        return o && slice_has_annotation((const struct own_slice *)(const void *)o, p->word);
 }
 
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+static void slice_publisher_on_changed(void *u, const struct kube_object *old,
+                                       const struct kube_object *now) {
         struct slice_publisher *p = u;
         if (has_word(p, now) && !has_word(p, old))
                 p->on_word(p->on_word_u);
@@ -246,12 +247,12 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
         work_queue_add(p->queue, KEY);
 }
 
-static void on_synced(void *u) {
+static void slice_publisher_on_synced(void *u) {
         struct slice_publisher *p = u;
         work_queue_add(p->queue, KEY);
 }
 
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void slice_publisher_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct slice_publisher *p = u;
         if (e)
                 log_warn("cannot watch the ResourceSlices of this node", kv_str("node", p->node), kv_err(e));
@@ -270,9 +271,9 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *d
                                                    .field_selector = p->selector,
                                                    .fields = own_slice_fields,
                                                    .size = sizeof(struct own_slice),
-                                                   .changed = on_changed,
-                                                   .synced = on_synced,
-                                                   .failing = on_failing,
+                                                   .changed = slice_publisher_on_changed,
+                                                   .synced = slice_publisher_on_synced,
+                                                   .failing = slice_publisher_on_failing,
                                                    .u = p,
                                            });
         return p;
@@ -293,7 +294,7 @@ void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void 
         p->untainted_u = u;
 }
 
-void slice_on_word(struct slice_publisher *p, const char *word, slice_word_fn *fn, void *u) {
+void slice_on_annotation(struct slice_publisher *p, const char *word, slice_annotation_fn *fn, void *u) {
         p->word = word;
         p->on_word = fn;
         p->on_word_u = u;

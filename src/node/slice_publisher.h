@@ -31,8 +31,8 @@ void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void 
  * also for one that was made while this process did not run. The next write removes the annotation. It is a
  * user's request to the plugin. The deletion of a slice is not, because the kubelet deletes slices when it
  * starts, and when the plugin has been away for 30 s. `word` is borrowed. */
-typedef void(slice_word_fn)(void *u);
-void slice_on_word(struct slice_publisher *p, const char *word, slice_word_fn *fn, void *u);
+typedef void(slice_annotation_fn)(void *u);
+void slice_on_annotation(struct slice_publisher *p, const char *word, slice_annotation_fn *fn, void *u);
 /* The server has the desired content. */
 bool slice_published(const struct slice_publisher *p);
 void slice_publisher_free(struct slice_publisher *p);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/waits.h"
 
-#include "node/judge.h"
-#include "node/sweep.h"
+#include "node/prepare_verdict.h"
+#include "node/claim_gc.h"
 
-void waits_look_closer(struct op *op) {
+void waits_investigate(struct op *op) {
         struct claims *c = op->c;
-        op->patience = OP_LOOKED;
-        c->o.driver->look_closer(c->o.u, op);
+        op->wait_stage = OP_WAIT_INVESTIGATED;
+        c->o.driver->investigate(c->o.u, op);
         /* The holder may be a claim that the kubelet has lost track of. */
         if (op->holder)
-                sweep_holder(c->sweep, op->holder);
+                claim_gc_holder(c->claim_gc, op->holder);
         else if (op->waits_for == WAITS_FOR_CLAIM)
-                sweep_gone_claims(c->sweep, uv_now(c->o.loop));
+                claim_gc_deleted_claims(c->claim_gc, uv_now(c->o.loop));
         /* The awaited event may have happened without notice, if the kernel has no inotify watch left. */
         ops_kick(c);
 }
@@ -20,25 +20,25 @@ void waits_look_closer(struct op *op) {
 void waits_late(void *u) {
         struct op *op = u;
         const struct claims_options *o = &op->c->o;
-        if (op->patience == OP_PATIENT && op->budget_ms > WAITS_LOOK_MS) {
-                op->patience = OP_LATE;
-                loop_timer_start(&op->timer, op->budget_ms - WAITS_LOOK_MS);
+        if (op->wait_stage == OP_WAIT_SHORT && op->budget_ms > WAITS_INVESTIGATE_MS) {
+                op->wait_stage = OP_WAIT_LONG;
+                loop_timer_start(&op->timer, op->budget_ms - WAITS_INVESTIGATE_MS);
                 if (op->phase == OP_WAITING)
-                        waits_look_closer(op);
+                        waits_investigate(op);
         } else if (op->phase == OP_WORKING) {
                 _cleanup_(freep) char *msg =
                         xasprintf("%s: preparing this claim on the node has not finished "
                                   "in time; it continues",
                                   o->node);
                 op_answer_failed(op, msg);
-                op_let_go(op);
+                op_detach(op);
         } else if (op->phase == OP_BATCH) {
                 _cleanup_(freep) char *msg =
                         xasprintf("%s: the disk under '%s' has not stored the record of this claim in time; "
                                   "the claim is prepared when it has: check the disk and its load",
                                   o->node, o->plugin_dir);
                 op_answer_failed(op, msg);
-                op_let_go(op);
+                op_detach(op);
         } else {
                 op_fail(op, op->msg[0] ? op->msg
                                        : "the Kubernetes API server has not answered in time: can this node "
@@ -55,12 +55,13 @@ static unsigned budget(const struct dra_op *dra) {
 
 void waits_start(struct op *op) {
         op->budget_ms = budget(op->dra);
-        loop_timer_start(&op->timer, op->budget_ms > WAITS_LOOK_MS ? WAITS_LOOK_MS : op->budget_ms);
+        loop_timer_start(&op->timer,
+                         op->budget_ms > WAITS_INVESTIGATE_MS ? WAITS_INVESTIGATE_MS : op->budget_ms);
 }
 
 static void begin_to_wait(struct op *op) {
         if (op->holder)
-                sweep_holder(op->c->sweep, op->holder);
+                claim_gc_holder(op->c->claim_gc, op->holder);
         if (op->waits_for >= WAITS_FOR_DRIVER)
                 op->c->o.driver->waits(op->c->o.u, op);
 }
@@ -73,12 +74,12 @@ void waits_wait(struct op *op) {
         if (!op->waiting_since_ns)
                 op->waiting_since_ns = uv_hrtime();
         begin_to_wait(op);
-        if (op->patience == OP_LATE)
-                waits_look_closer(op);
+        if (op->wait_stage == OP_WAIT_LONG)
+                waits_investigate(op);
         op_set_phase(op, OP_WAITING);
 }
 
-void waits_tell(struct claims *c) {
+void waits_update(struct claims *c) {
         const struct op *op;
         unsigned what = 0;
         TAILQ_FOREACH (op, &c->ops, link) {
@@ -95,7 +96,7 @@ void waits_reevaluate(struct claims *c) {
                 _cleanup_(freep) char *holder = op->holder ? xstrdup(op->holder) : NULL;
                 if (op->phase != OP_WAITING)
                         continue;
-                if (judge(op) != VERDICT_WAIT) {
+                if (prepare_verdict(op) != VERDICT_WAIT) {
                         if (op->waiting_since_ns)
                                 op->waited_ns += uv_hrtime() - op->waiting_since_ns;
                         op->waiting_since_ns = 0;
@@ -105,5 +106,5 @@ void waits_reevaluate(struct claims *c) {
                         begin_to_wait(op);
                 }
         }
-        waits_tell(c);
+        waits_update(c);
 }

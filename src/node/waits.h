@@ -6,8 +6,8 @@
 #include "node/ops.h"
 
 enum {
-        WAITS_BUDGET_MS = 44000, /* the kubelet waits 45 s; the answer must arrive earlier */
-        WAITS_LOOK_MS = 5000,    /* after this long, a wait is worth a watch and a check of the holder */
+        WAITS_BUDGET_MS = 44000,     /* the kubelet waits 45 s; the answer must arrive earlier */
+        WAITS_INVESTIGATE_MS = 5000, /* after this long, a wait is worth a watch and a check of the holder */
 };
 
 /* A Prepare has arrived: its deadline counts from now. Its timer must call waits_late(). */
@@ -18,5 +18,5 @@ void waits_wait(struct op *op);
 /* Something has changed: waiting Prepares are judged again. */
 void waits_reevaluate(struct claims *c);
 /* Fewer operations wait than before. */
-void waits_tell(struct claims *c);
-void waits_look_closer(struct op *op);
+void waits_update(struct claims *c);
+void waits_investigate(struct op *op);

@@ -27,7 +27,7 @@ static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sb
 static int probe(const struct driver_root *r, const struct root_walk *walk, const char *inside,
                  struct arena *a, struct driver_file *ret, bool *ret_found, struct err *e) {
         struct root_file f;
-        int there = root_walk_look(walk, inside, a, &f, e);
+        int there = root_walk_find(walk, inside, a, &f, e);
         *ret_found = there > 0 && S_ISREG(f.st.st_mode);
         if (there < 0)
                 return -1;
@@ -46,8 +46,8 @@ int driver_root_read(const struct driver_root *r, const char *path, size_t limit
         return fd < 0 ? -1 : file_read_fd(fd, path, limit, ret, ret_n, e);
 }
 
-static int find(const struct driver_root *r, const char *const *dirs, const char *name, struct arena *a,
-                struct driver_file *ret, struct err *e) {
+static int driver_root_find(const struct driver_root *r, const char *const *dirs, const char *name,
+                            struct arena *a, struct driver_file *ret, struct err *e) {
         _cleanup_(root_walk_done) struct root_walk walk;
         if (root_walk_init(&walk, r->here, r->host, e) < 0)
                 return -1;
@@ -80,15 +80,15 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
 
 int driver_root_find_library(const struct driver_root *r, const char *name, struct arena *a,
                              struct driver_file *ret, struct err *e) {
-        return find(r, library_dirs, name, a, ret, e);
+        return driver_root_find(r, library_dirs, name, a, ret, e);
 }
 
 int driver_root_find_binary(const struct driver_root *r, const char *name, struct arena *a,
                             struct driver_file *ret, struct err *e) {
-        return find(r, binary_dirs, name, a, ret, e);
+        return driver_root_find(r, binary_dirs, name, a, ret, e);
 }
 
-static int by_path(const void *a, const void *b) {
+static int driver_root_by_path(const void *a, const void *b) {
         return strcmp(((const struct driver_file *)a)->inside, ((const struct driver_file *)b)->inside);
 }
 
@@ -138,7 +138,7 @@ int driver_root_list_libraries(const struct driver_root *r, const char *version,
         if (file_each(*dir ? dir : "/", add_library, &l, e) < 0)
                 return -1;
         if (found.n)
-                qsort(found.items, found.n, sizeof *found.items, by_path);
+                qsort(found.items, found.n, sizeof *found.items, driver_root_by_path);
         *ret = found;
         return 0;
 }

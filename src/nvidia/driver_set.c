@@ -188,8 +188,8 @@ static const char *fill_in(const struct search *s, const char *text) {
         return filled;
 }
 
-static struct driver_item *add(struct search *s, enum driver_group group, const char *real,
-                               const char *inside) {
+static struct driver_item *driver_set_add(struct search *s, enum driver_group group, const char *real,
+                                          const char *inside) {
         for (size_t i = 0; i < s->set.n; i++) {
                 if (streq(s->set.items[i].inside, inside))
                         return NULL;
@@ -208,13 +208,13 @@ static int add_at(struct search *s, enum driver_group group, const char *path, c
         struct root_file f;
         if (depend_on_parent(s, path, e) < 0)
                 return -1;
-        int r = root_walk_look(&s->walk, path, s->a, &f, e);
+        int r = root_walk_find(&s->walk, path, s->a, &f, e);
         if (r <= 0)
                 return r;
         bool fits = group == DRIVER_SOCKET ? !S_ISDIR(f.st.st_mode) : S_ISREG(f.st.st_mode);
         if (!fits || (group == DRIVER_PROGRAM && !(f.st.st_mode & 0111)))
                 return 0;
-        (void)add(s, group, f.real, inside ? inside : f.real);
+        (void)driver_set_add(s, group, f.real, inside ? inside : f.real);
         return 1;
 }
 
@@ -237,7 +237,7 @@ static int try_dir(struct search *s, const char *dir, const char *name, struct e
         struct root_file f;
         if (depend_on(s, dir, e) < 0)
                 return -1;
-        int r = root_walk_look(&s->walk, arena_printf(s->a, "%s/%s", dir, name), s->a, &f, e);
+        int r = root_walk_find(&s->walk, arena_printf(s->a, "%s/%s", dir, name), s->a, &f, e);
         if (r <= 0 || !S_ISREG(f.st.st_mode))
                 return r < 0 ? -1 : 0;
         add_dir(s, folder_of(s, f.real));
@@ -265,7 +265,7 @@ static int try_ld_cache(struct search *s, const char *soname, const char *name, 
                 struct root_file f;
                 if (depend_on_parent(s, cached, e) < 0)
                         return -1;
-                r = root_walk_look(&s->walk, cached, s->a, &f, e);
+                r = root_walk_find(&s->walk, cached, s->a, &f, e);
                 if (r > 0)
                         r = try_dir(s, folder_of(s, f.real), name, e);
                 if (r == 0)
@@ -324,12 +324,12 @@ static int add_matching(struct search *s, enum driver_group group, const char *d
                 struct root_file f;
                 struct driver_item *item;
                 const char *path = arena_printf(s->a, "%s/%s", streq(dir, "/") ? "" : dir, *names);
-                int r = root_walk_look(&s->walk, path, s->a, &f, e);
+                int r = root_walk_find(&s->walk, path, s->a, &f, e);
                 if (r < 0)
                         return -1;
                 if (r == 0 || !S_ISREG(f.st.st_mode))
                         continue;
-                item = add(s, group, f.real, group == DRIVER_FIRMWARE ? path : f.real);
+                item = driver_set_add(s, group, f.real, group == DRIVER_FIRMWARE ? path : f.real);
                 if (item && group == DRIVER_LIBRARY)
                         look_at_library(s, item);
         }
@@ -355,8 +355,8 @@ static int add_libraries(struct search *s, struct err *e) {
 
 /* Adds each name from the first folder that has it; all: from every folder. `at`: the folder where containers
  * expect it instead. */
-static int add_listed(struct search *s, enum driver_group group, const char *const *dirs,
-                      const char *const *names, bool all, const char *at, struct err *e) {
+static int driver_set_add_listed(struct search *s, enum driver_group group, const char *const *dirs,
+                                 const char *const *names, bool all, const char *at, struct err *e) {
         for (; *names; names++) {
                 const char *name = fill_in(s, *names);
                 int r = 0;
@@ -392,21 +392,24 @@ static int add_from_each_dir(struct search *s, struct err *e) {
         for (size_t i = 0; i < s->n_dirs; i++) {
                 s->dir = s->dirs[i];
                 if (add_libraries(s, e) < 0 ||
-                    add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0)
+                    driver_set_add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0)
                         return -1;
         }
         return 0;
 }
 
-static int find(struct search *s, struct err *e) {
+static int driver_set_search(struct search *s, struct err *e) {
         static const char *const vulkan_dirs[] = { "/etc", "/usr/local/share", "/usr/share", "", NULL };
         return find_library_dirs(s, e) < 0 || add_from_each_dir(s, e) < 0 ||
-                               add_listed(s, DRIVER_CONFIG, data_dirs, configs, true, NULL, e) < 0 ||
-                               add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc", e) < 0 ||
+                               driver_set_add_listed(s, DRIVER_CONFIG, data_dirs, configs, true, NULL, e) <
+                                       0 ||
+                               driver_set_add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc",
+                                                     e) < 0 ||
                                add_firmware(s, e) < 0 ||
-                               add_listed(s, DRIVER_PROGRAM, program_dirs, programs, false, NULL, e) < 0 ||
-                               (s->o->sockets &&
-                                add_listed(s, DRIVER_SOCKET, run_dirs, sockets, false, NULL, e) < 0)
+                               driver_set_add_listed(s, DRIVER_PROGRAM, program_dirs, programs, false, NULL,
+                                                     e) < 0 ||
+                               (s->o->sockets && driver_set_add_listed(s, DRIVER_SOCKET, run_dirs, sockets,
+                                                                       false, NULL, e) < 0)
                        ? -1
                        : 0;
 }
@@ -419,7 +422,7 @@ int driver_set_find(const struct driver_set_options *o, struct arena *a, struct 
         if (root_walk_init(&s.walk, o->root.here, o->root.host, e) < 0)
                 return -1;
         clock_gettime(CLOCK_REALTIME_COARSE, &s.set.begun); /* the clock of folders' times */
-        int r = find(&s, e);
+        int r = driver_set_search(&s, e);
         root_walk_done(&s.walk);
         if (r == 0)
                 *ret = s.set;

@@ -12,7 +12,7 @@
 enum { SEGMENTS_MAX = 64, ENTRIES_MAX = 4096 };
 
 /* Reads the file in pieces and never maps it: truncating a mapped file kills the process that reads it. */
-static int read_at(int fd, uint64_t at, void *to, size_t n, struct err *e) {
+static int elf_soname_read_at(int fd, uint64_t at, void *to, size_t n, struct err *e) {
         size_t got = 0;
         while (got < n) {
                 if (at > INT64_MAX - n)
@@ -37,14 +37,14 @@ struct image {
 
 static int read_segments(struct image *m, struct err *e) {
         Elf64_Ehdr h;
-        if (read_at(m->fd, 0, &h, sizeof h, e) < 0)
+        if (elf_soname_read_at(m->fd, 0, &h, sizeof h, e) < 0)
                 return -1;
         if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
             h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_phentsize != sizeof(Elf64_Phdr) ||
             h.e_phnum > SEGMENTS_MAX)
                 return err_set(e, ERR_INVALID, 0, "it is not a 64-bit library");
         m->n = h.e_phnum;
-        return read_at(m->fd, h.e_phoff, m->segments, m->n * sizeof *m->segments, e);
+        return elf_soname_read_at(m->fd, h.e_phoff, m->segments, m->n * sizeof *m->segments, e);
 }
 
 /* Converts an address of the loaded library to an offset in the file. */
@@ -92,7 +92,7 @@ static int find_name(const struct image *m, char ret[static ELF_SONAME_SIZE], st
         for (size_t i = 0; d && i < ENTRIES_MAX && i < d->p_filesz / sizeof(Elf64_Dyn); i++) {
                 Elf64_Dyn entry;
                 if (d->p_offset > INT64_MAX ||
-                    read_at(m->fd, d->p_offset + i * sizeof entry, &entry, sizeof entry, e) < 0)
+                    elf_soname_read_at(m->fd, d->p_offset + i * sizeof entry, &entry, sizeof entry, e) < 0)
                         return err_wrap(e, "its dynamic section");
                 if (entry.d_tag == DT_NULL)
                         break;

@@ -22,7 +22,7 @@ struct look {
         unsigned depth; /* of `dir` below capabilities */
 };
 
-static void add(struct look *l, const char *path, const char *text, size_t n) {
+static void fingerprint_add(struct look *l, const char *path, const char *text, size_t n) {
         struct buf b = BUF_INIT(2 * TEXT_MAX);
         buf_addf(&b, "%s=", path);
         buf_add(&b, text, n);
@@ -30,12 +30,12 @@ static void add(struct look *l, const char *path, const char *text, size_t n) {
         buf_done(&b);
 }
 
-static void add_text(struct look *l, const char *path) {
+static void fingerprint_add_text(struct look *l, const char *path) {
         _cleanup_(freep) char *text = NULL;
         size_t n = 0;
         struct err e;
         if (file_read(path, TEXT_MAX, &text, &n, &e) == 0)
-                add(l, path, text, n);
+                fingerprint_add(l, path, text, n);
 }
 
 /* Adds the identity of a file: another file with the same name has another inode number or another time. */
@@ -46,11 +46,11 @@ static void add_file(struct look *l, const char *path) {
                 return;
         int n = snprintf(text, sizeof text, "%llu:%llu:%lld.%ld", (unsigned long long)st.st_dev,
                          (unsigned long long)st.st_ino, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-        add(l, path, text, (size_t)n);
+        fingerprint_add(l, path, text, (size_t)n);
 }
 
 static int on_gpu(void *u, int folder, const char *name, struct err *e) {
-        add(u, "gpu", name, str_from(name).n);
+        fingerprint_add(u, "gpu", name, str_from(name).n);
         return 0;
 }
 
@@ -64,13 +64,13 @@ static bool is_gpu_node(const char *name) {
         return true;
 }
 
-static int on_node(void *u, int folder, const char *name, struct err *e) {
+static int fingerprint_on_node(void *u, int folder, const char *name, struct err *e) {
         struct stat st;
         char text[64];
         if (!is_gpu_node(name) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
         int n = snprintf(text, sizeof text, "%u:%u:%o", major(st.st_rdev), minor(st.st_rdev), st.st_mode);
-        add(u, name, text, (size_t)n);
+        fingerprint_add(u, name, text, (size_t)n);
         return 0;
 }
 
@@ -81,7 +81,7 @@ static int on_instance(void *u, int folder, const char *name, struct err *e) {
         bool below = str_starts(name, "gpu") || streq(name, "mig") || str_starts(name, "gi") ||
                      str_starts(name, "ci");
         if (streq(name, "access")) {
-                add_text(l, path);
+                fingerprint_add_text(l, path);
         } else if (below && l->depth < DEPTH_MAX) {
                 struct look deeper = { .dir = path, .depth = l->depth + 1 };
                 (void)file_each(path, on_instance, &deeper, e);
@@ -99,8 +99,8 @@ uint64_t fingerprint(const struct fingerprint_of *of) {
         (void)file_each(gpus, on_gpu, &l, &e);
         l.dir = capabilities;
         (void)file_each(capabilities, on_instance, &l, &e);
-        (void)file_each(of->dev, on_node, &l, &e);
-        add_text(&l, version);
+        (void)file_each(of->dev, fingerprint_on_node, &l, &e);
+        fingerprint_add_text(&l, version);
         add_file(&l, of->library);
         return l.sum > 1 ? l.sum : 2;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inventory: NVML's description of a node's GPUs, as plain data. Numbers and names are NVML's own (nvml.h).
- * gpu_plugin/devices chooses the names in Kubernetes. The decoder is pure and fuzzed. */
+ * gpu_plugin/gpu_devices chooses the names in Kubernetes. The decoder is pure and fuzzed. */
 #pragma once
 
 #include <stdbool.h>

@@ -40,7 +40,7 @@ static bool skip_old(struct str *cache) {
         return true;
 }
 
-static bool text_at(struct str cache, uint32_t at, struct str *ret) {
+static bool ld_cache_text_at(struct str cache, uint32_t at, struct str *ret) {
         const char *end = at < cache.n ? memchr(cache.p + at, '\0', cache.n - at) : NULL;
         if (!end)
                 return false;
@@ -55,8 +55,8 @@ bool ld_cache_next(struct str cache, const char *name, size_t *at, struct str *r
         while (*at < n && *at < room) {
                 size_t entry = NEW_HEADER + (*at)++ * NEW_ENTRY;
                 struct str key;
-                if (text_at(cache, u32_at(cache, entry + 4), &key) && str_eq(key, str_from(name)) &&
-                    text_at(cache, u32_at(cache, entry + 8), ret_path) && ret_path->n &&
+                if (ld_cache_text_at(cache, u32_at(cache, entry + 4), &key) && str_eq(key, str_from(name)) &&
+                    ld_cache_text_at(cache, u32_at(cache, entry + 8), ret_path) && ret_path->n &&
                     ret_path->p[0] == '/')
                         return true;
         }

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -48,19 +48,19 @@ static void close_socket(struct nvml_channel *c) {
         close(TAKE_FD(c->fd));
 }
 
-static void destroy(struct nvml_channel *c) {
+static void nvml_channel_destroy(struct nvml_channel *c) {
         buf_done(&c->in);
         free(c);
 }
 
 /* The process cannot be used any more. */
-static void end(struct nvml_channel *c, const struct err *e) {
+static void nvml_channel_end(struct nvml_channel *c, const struct err *e) {
         close_socket(c);
         process_free(TAKE(c->process));
         guard_enter(&c->guard);
         c->o.ended(c->o.u, e);
         if (guard_leave(&c->guard))
-                destroy(c);
+                nvml_channel_destroy(c);
 }
 
 /* Reads the available bytes; 1: end of file. */
@@ -108,11 +108,11 @@ static bool take_in(struct nvml_channel *c, bool *ret_eof) {
         guard_enter(&c->guard);
         int r = deliver_lines(c, &e);
         if (guard_leave(&c->guard)) {
-                destroy(c);
+                nvml_channel_destroy(c);
                 return false;
         }
         if (r < 0)
-                end(c, &e);
+                nvml_channel_end(c, &e);
         return r == 0;
 }
 
@@ -124,7 +124,7 @@ static void on_io(void *u, int events) {
 }
 
 /* NVIDIA's library prints details that it does not return, such as the versions that do not match. */
-static void on_output(void *u, const char *p, size_t n) {
+static void nvml_channel_on_output(void *u, const char *p, size_t n) {
         struct nvml_channel *c = u;
         char text[PRINTED_MAX + 1];
         size_t room = PRINTED_MAX - c->printed, take = n < room ? n : room;
@@ -137,7 +137,7 @@ static void on_output(void *u, const char *p, size_t n) {
         log_info("NVML's process prints", kv_str("text", text), kv_int("bytes", (int64_t)n));
 }
 
-static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
+static void nvml_channel_on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct nvml_channel *c = u;
         bool eof;
         struct err e;
@@ -150,10 +150,10 @@ static void on_ended(void *u, int exit_status, int term_signal, const struct err
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with signal %d", term_signal);
         else
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with status %d", exit_status);
-        end(c, &e);
+        nvml_channel_end(c, &e);
 }
 
-static int open_socket(struct nvml_channel *c, uv_loop_t *loop, int *ret_theirs, struct err *e) {
+static int nvml_channel_open_socket(struct nvml_channel *c, uv_loop_t *loop, int *ret_theirs, struct err *e) {
         int fds[2], r;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
                 return err_errno(e, errno, "a socket for NVML's process");
@@ -170,16 +170,19 @@ static int open_socket(struct nvml_channel *c, uv_loop_t *loop, int *ret_theirs,
         return 0;
 }
 
-static int start_process(struct nvml_channel *c, uv_loop_t *loop, const char *library, struct err *e) {
+static int nvml_channel_start_process(struct nvml_channel *c, uv_loop_t *loop, const char *library,
+                                      struct err *e) {
         const char *const argv[] = { "/proc/self/exe", NVML_WORKER, c->o.role, library, NULL };
         _cleanup_(closep) int theirs = -1;
-        if (open_socket(c, loop, &theirs, e) < 0)
+        if (nvml_channel_open_socket(c, loop, &theirs, e) < 0)
                 return -1;
-        return process_start(
-                loop,
-                &(struct process_options){
-                        .argv = argv, .pass_fd = theirs, .output = on_output, .ended = on_ended, .u = c },
-                &c->process, e);
+        return process_start(loop,
+                             &(struct process_options){ .argv = argv,
+                                                        .pass_fd = theirs,
+                                                        .output = nvml_channel_on_output,
+                                                        .ended = nvml_channel_on_ended,
+                                                        .u = c },
+                             &c->process, e);
 }
 
 int nvml_channel_open(uv_loop_t *loop, const struct nvml_channel_options *o, struct nvml_channel **ret,
@@ -187,7 +190,7 @@ int nvml_channel_open(uv_loop_t *loop, const struct nvml_channel_options *o, str
         struct nvml_channel *c = xnew(struct nvml_channel);
         c->o = *o;
         c->fd = -1;
-        if (start_process(c, loop, o->library, e) < 0) {
+        if (nvml_channel_start_process(c, loop, o->library, e) < 0) {
                 nvml_channel_free(c);
                 e->kind = ERR_RETRY;
                 e->code = e->code == PROCESS_STUCK ? NVML_HUNG : NVML_CRASHED;
@@ -213,5 +216,5 @@ void nvml_channel_free(struct nvml_channel *c) {
         close_socket(c);
         process_free(TAKE(c->process));
         if (guard_free(&c->guard))
-                destroy(c);
+                nvml_channel_destroy(c);
 }

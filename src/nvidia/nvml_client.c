@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -38,7 +38,7 @@ static void end_process(struct nvml_client *c) {
         nvml_channel_free(TAKE(c->channel));
 }
 
-static void destroy(struct nvml_client *c) {
+static void nvml_client_destroy(struct nvml_client *c) {
         end_process(c);
         loop_timer_done(&c->timer);
         free(c->library);
@@ -46,31 +46,31 @@ static void destroy(struct nvml_client *c) {
 }
 
 /* The callback may free the client. */
-static void answer(struct nvml_client *c, const struct str *json, const struct err *e) {
+static void nvml_client_answer(struct nvml_client *c, const struct str *json, const struct err *e) {
         c->asking = false;
         guard_enter(&c->guard);
         c->fn(c->u, json, e);
         if (guard_leave(&c->guard))
-                destroy(c);
+                nvml_client_destroy(c);
 }
 
 /* The process cannot be used any more. */
-static void failed(struct nvml_client *c, const struct err *e) {
+static void nvml_client_failed(struct nvml_client *c, const struct err *e) {
         c->not_before_ms = loop_now_ms(c->loop) + nvml_backoff_ms(c->failures++);
         end_process(c);
         loop_timer_stop(&c->timer);
         if (c->asking)
-                answer(c, NULL, e);
+                nvml_client_answer(c, NULL, e);
 }
 
 /* The process violates the protocol. */
 static void strange(struct nvml_client *c, struct err *e) {
         e->kind = ERR_RETRY;
         e->code = NVML_CRASHED;
-        failed(c, e);
+        nvml_client_failed(c, e);
 }
 
-static void on_line(void *u, struct str line) {
+static void nvml_client_on_line(void *u, struct str line) {
         struct nvml_client *c = u;
         struct nvml_answer a;
         struct err e;
@@ -93,30 +93,30 @@ static void on_line(void *u, struct str line) {
         if (a.kind == NVML_YES) {
                 if (c->channel)
                         loop_timer_start(&c->timer, NVML_LINGER_MS);
-                answer(c, &a.text, NULL);
+                nvml_client_answer(c, &a.text, NULL);
                 return;
         }
         err_set(&e, ERR_RETRY, (int)a.code, "%.*s", (int)a.text.n, a.text.p);
         end_process(c); /* it is about to exit, and must not get another question */
-        answer(c, NULL, &e);
+        nvml_client_answer(c, NULL, &e);
 }
 
-static void on_ended(void *u, const struct err *e) {
+static void nvml_client_on_ended(void *u, const struct err *e) {
         struct nvml_client *c = u;
         if (c->asking) {
-                failed(c, e);
+                nvml_client_failed(c, e);
         } else {
                 end_process(c);
                 loop_timer_stop(&c->timer);
         }
 }
 
-static int start_process(struct nvml_client *c, struct err *e) {
+static int nvml_client_start_process(struct nvml_client *c, struct err *e) {
         return nvml_channel_open(c->loop,
                                  &(struct nvml_channel_options){ .role = NVML_WORKER_QUERY,
                                                                  .library = c->library,
-                                                                 .line = on_line,
-                                                                 .ended = on_ended,
+                                                                 .line = nvml_client_on_line,
+                                                                 .ended = nvml_client_on_ended,
                                                                  .u = c },
                                  &c->channel, e);
 }
@@ -124,8 +124,8 @@ static int start_process(struct nvml_client *c, struct err *e) {
 static void put_question(struct nvml_client *c) {
         struct buf text = BUF_INIT(NVML_QUESTION_MAX);
         struct err e;
-        if (!c->channel && start_process(c, &e) < 0) {
-                failed(c, &e);
+        if (!c->channel && nvml_client_start_process(c, &e) < 0) {
+                nvml_client_failed(c, &e);
                 return;
         }
         nvml_question_write(++c->id, c->verb, &text);
@@ -134,7 +134,7 @@ static void put_question(struct nvml_client *c) {
         loop_timer_start(&c->timer, c->limits.start_ms);
 }
 
-static void on_timer(void *u) {
+static void nvml_client_on_timer(void *u) {
         struct nvml_client *c = u;
         struct err e;
         if (!c->asking) {
@@ -143,18 +143,18 @@ static void on_timer(void *u) {
                 put_question(c);
         } else {
                 nvml_hung(&c->limits, c->at, &e);
-                failed(c, &e);
+                nvml_client_failed(c, &e);
         }
 }
 
 struct nvml_client *nvml_client_new(uv_loop_t *loop) {
         struct nvml_client *c = xnew(struct nvml_client);
         c->loop = loop;
-        loop_timer_init(&c->timer, loop, on_timer, c);
+        loop_timer_init(&c->timer, loop, nvml_client_on_timer, c);
         return c;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b) {
+static bool nvml_client_same_file(const struct stat *a, const struct stat *b) {
         return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
@@ -165,7 +165,7 @@ void nvml_client_ask(struct nvml_client *c, const char *library, const char *ver
         BUG_ON(c->asking || !limits.start_ms || !limits.silent_ms);
         if (stat(library, &now) < 0)
                 now = (struct stat){ 0 }; /* the process will report the error */
-        if (!streq(c->library, library) || !same_file(&now, &c->file)) {
+        if (!streq(c->library, library) || !nvml_client_same_file(&now, &c->file)) {
                 end_process(c);
                 c->failures = 0;
                 c->not_before_ms = 0;
@@ -195,5 +195,5 @@ pid_t nvml_client_pid(const struct nvml_client *c) {
 
 void nvml_client_free(struct nvml_client *c) {
         if (c && guard_free(&c->guard))
-                destroy(c);
+                nvml_client_destroy(c);
 }

@@ -9,8 +9,8 @@
 /* ---- start ---- */
 
 /* Returns NVML's code; *ret_call is the failed call. */
-static int watch(const struct nvml_library *l, unsigned index, nvml_event_set_t set, char uuid[NVML_UUID_MAX],
-                 const char **ret_call) {
+static int nvml_events_watch(const struct nvml_library *l, unsigned index, nvml_event_set_t set,
+                             char uuid[NVML_UUID_MAX], const char **ret_call) {
         nvml_device_t device = NULL;
         uint64_t types = 0;
         *ret_call = "nvmlDeviceGetHandleByIndex";
@@ -34,8 +34,8 @@ static int watch(const struct nvml_library *l, unsigned index, nvml_event_set_t 
         return l->register_events(device, NVML_EVENT_XID, set);
 }
 
-static void watch_all(const struct nvml_library *l, const struct nvml_progress *p, unsigned n,
-                      nvml_event_set_t set, struct buf *out) {
+static void nvml_events_watch_all(const struct nvml_library *l, const struct nvml_progress *p, unsigned n,
+                                  nvml_event_set_t set, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_arr(&w, "gpus");
@@ -43,7 +43,7 @@ static void watch_all(const struct nvml_library *l, const struct nvml_progress *
                 char uuid[NVML_UUID_MAX] = "";
                 const char *call;
                 p->gpu(p->u, i);
-                int code = watch(l, i, set, uuid, &call);
+                int code = nvml_events_watch(l, i, set, uuid, &call);
                 jw_obj(&w, NULL);
                 jw_str(&w, "uuid", uuid);
                 jw_int(&w, "error", code);
@@ -65,7 +65,7 @@ int nvml_events_begin(const struct nvml_library *l, const struct nvml_progress *
         if (nvml_library_check(l, "nvmlDeviceGetCount", l->count(&n), e) < 0 ||
             nvml_library_check(l, "nvmlEventSetCreate", l->event_set_create(ret), e) < 0)
                 return -1;
-        watch_all(l, p, n, *ret, out);
+        nvml_events_watch_all(l, p, n, *ret, out);
         return 0;
 }
 
@@ -75,7 +75,7 @@ static int64_t instance(uint32_t id) {
         return id == NVML_NO_INSTANCE ? -1 : (int64_t)id;
 }
 
-static bool end(const struct nvml_library *l, const char *call, int code, struct buf *out) {
+static bool nvml_events_end(const struct nvml_library *l, const char *call, int code, struct buf *out) {
         struct err e;
         nvml_library_check(l, call, code, &e);
         nvml_event_write(&(struct nvml_event){ .kind = NVML_END, .code = code, .text = str_from(e.msg) },
@@ -95,10 +95,10 @@ bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set, struct
         }
         /* NVML does not name a lost GPU. The next watch finds the GPU that fails. */
         if (code != NVML_OK)
-                return end(l, "nvmlEventSetWait", code, out);
+                return nvml_events_end(l, "nvmlEventSetWait", code, out);
         code = l->uuid(data.v.device, uuid, sizeof uuid);
         if (code != NVML_OK)
-                return end(l, "nvmlDeviceGetUUID", code, out);
+                return nvml_events_end(l, "nvmlDeviceGetUUID", code, out);
         bool named = l->event_set_wait_v2 != NULL;
         nvml_event_write(
                 &(struct nvml_event){ .kind = NVML_XID,

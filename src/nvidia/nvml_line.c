@@ -44,7 +44,7 @@ int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e) {
 }
 
 /* Libraries may return texts with several lines. */
-static void write_text(struct str text, struct buf *out) {
+static void nvml_line_write_text(struct str text, struct buf *out) {
         for (size_t i = 0; i < text.n; i++)
                 buf_addc(out, text.p[i] == '\n' ? ' ' : text.p[i]);
         buf_addc(out, '\n');
@@ -62,7 +62,7 @@ void nvml_answer_write(const struct nvml_answer *a, struct buf *out) {
                 buf_addf(out, "%lld no %lld ", (long long)a->id, (long long)a->code);
                 break;
         }
-        write_text(a->text, out);
+        nvml_line_write_text(a->text, out);
 }
 
 static const char mark[] = "! ";
@@ -120,7 +120,7 @@ void nvml_event_write(const struct nvml_event *ev, struct buf *out) {
                 break;
         case NVML_END:
                 buf_addf(out, "end %lld ", (long long)ev->code);
-                write_text(ev->text, out);
+                nvml_line_write_text(ev->text, out);
                 break;
         }
 }

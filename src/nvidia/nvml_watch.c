@@ -54,21 +54,21 @@ struct nvml_watch {
         unsigned failures;            /* in a row */
 };
 
-static void destroy(struct nvml_watch *w) {
+static void nvml_watch_destroy(struct nvml_watch *w) {
         nvml_channel_free(w->channel);
         loop_timer_done(&w->timer);
         free(w->library);
         free(w);
 }
 
-static bool leave(struct nvml_watch *w) {
+static bool nvml_watch_leave(struct nvml_watch *w) {
         bool freed = guard_leave(&w->guard);
         if (freed)
-                destroy(w);
+                nvml_watch_destroy(w);
         return !freed;
 }
 
-static void stop(struct nvml_watch *w) {
+static void nvml_watch_stop(struct nvml_watch *w) {
         nvml_channel_free(TAKE(w->channel));
         loop_timer_stop(&w->timer);
         w->begun = w->outdated = false;
@@ -77,22 +77,22 @@ static void stop(struct nvml_watch *w) {
 
 /* Starts again with the current library, if there is one. */
 static void start_over(struct nvml_watch *w) {
-        stop(w);
+        nvml_watch_stop(w);
         w->failures = 0;
         if (w->library)
                 loop_timer_start(&w->timer, 0); /* a failed start is reported in a later turn */
 }
 
-static void failed(struct nvml_watch *w, const struct err *e) {
+static void nvml_watch_failed(struct nvml_watch *w, const struct err *e) {
         if (w->outdated) { /* regardless of its result */
                 start_over(w);
                 return;
         }
-        stop(w);
+        nvml_watch_stop(w);
         loop_timer_start(&w->timer, nvml_backoff_ms(w->failures++));
         guard_enter(&w->guard);
         w->o.broken(w->o.u, e);
-        (void)leave(w);
+        (void)nvml_watch_leave(w);
 }
 
 static void on_start(struct nvml_watch *w, struct str line) {
@@ -112,7 +112,7 @@ static void on_start(struct nvml_watch *w, struct str line) {
         if (r < 0 && e.kind != ERR_RETRY)
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process writes unknown lines");
         if (r < 0) {
-                failed(w, &e);
+                nvml_watch_failed(w, &e);
                 return;
         }
         if (w->outdated) {
@@ -123,51 +123,51 @@ static void on_start(struct nvml_watch *w, struct str line) {
         loop_timer_start(&w->timer, w->o.silent_ms);
         guard_enter(&w->guard);
         w->o.watched(w->o.u, &watched);
-        (void)leave(w);
+        (void)nvml_watch_leave(w);
 }
 
-static void on_event(struct nvml_watch *w, struct str line) {
+static void nvml_watch_on_event(struct nvml_watch *w, struct str line) {
         struct nvml_event ev;
         struct err e;
         if (nvml_event_parse(line, &ev, &e) < 0) {
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML's process writes unknown lines");
-                failed(w, &e);
+                nvml_watch_failed(w, &e);
         } else if (ev.kind == NVML_END) {
                 err_set(&e, ERR_RETRY, (int)ev.code, "%.*s", (int)ev.text.n, ev.text.p);
-                failed(w, &e);
+                nvml_watch_failed(w, &e);
         } else if (ev.kind == NVML_XID) {
                 guard_enter(&w->guard);
                 w->o.xid(w->o.u, &ev);
-                (void)leave(w);
+                (void)nvml_watch_leave(w);
         } else {
                 w->failures = 0; /* the watch has been stable for a while */
         }
 }
 
-static void on_line(void *u, struct str line) {
+static void nvml_watch_on_line(void *u, struct str line) {
         struct nvml_watch *w = u;
         loop_timer_start(&w->timer, w->begun ? w->o.silent_ms : w->o.limits.silent_ms);
         if (w->begun)
-                on_event(w, line);
+                nvml_watch_on_event(w, line);
         else
                 on_start(w, line);
 }
 
-static void on_ended(void *u, const struct err *e) {
-        failed(u, e);
+static void nvml_watch_on_ended(void *u, const struct err *e) {
+        nvml_watch_failed(u, e);
 }
 
-static void start(struct nvml_watch *w) {
+static void nvml_watch_start(struct nvml_watch *w) {
         struct buf text = BUF_INIT(NVML_QUESTION_MAX);
         struct err e;
         if (nvml_channel_open(w->loop,
                               &(struct nvml_channel_options){ .role = NVML_WORKER_EVENTS,
                                                               .library = w->library,
-                                                              .line = on_line,
-                                                              .ended = on_ended,
+                                                              .line = nvml_watch_on_line,
+                                                              .ended = nvml_watch_on_ended,
                                                               .u = w },
                               &w->channel, &e) < 0) {
-                failed(w, &e);
+                nvml_watch_failed(w, &e);
                 return;
         }
         nvml_question_write(1, NVML_ASK_WATCH, &text);
@@ -176,11 +176,11 @@ static void start(struct nvml_watch *w) {
         loop_timer_start(&w->timer, w->o.limits.start_ms);
 }
 
-static void on_timer(void *u) {
+static void nvml_watch_on_timer(void *u) {
         struct nvml_watch *w = u;
         struct err e;
         if (!w->channel) {
-                start(w);
+                nvml_watch_start(w);
                 return;
         }
         if (w->begun)
@@ -188,14 +188,14 @@ static void on_timer(void *u) {
                         w->o.silent_ms / 1000);
         else
                 nvml_hung(&w->o.limits, w->at, &e);
-        failed(w, &e);
+        nvml_watch_failed(w, &e);
 }
 
 struct nvml_watch *nvml_watch_new(uv_loop_t *loop, const struct nvml_watch_options *o) {
         struct nvml_watch *w = xnew(struct nvml_watch);
         w->loop = loop;
         w->o = *o;
-        loop_timer_init(&w->timer, loop, on_timer, w);
+        loop_timer_init(&w->timer, loop, nvml_watch_on_timer, w);
         return w;
 }
 
@@ -218,7 +218,7 @@ pid_t nvml_watch_pid(const struct nvml_watch *w) {
 void nvml_watch_free(struct nvml_watch *w) {
         if (!w)
                 return;
-        stop(w);
+        nvml_watch_stop(w);
         if (guard_free(&w->guard))
-                destroy(w);
+                nvml_watch_destroy(w);
 }

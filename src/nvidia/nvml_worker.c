@@ -34,7 +34,7 @@ struct worker {
 };
 
 /* Called before the library is loaded, because it may start threads. */
-static int mask_params(struct worker *w, struct err *e) {
+static int nvml_worker_mask_params(struct worker *w, struct err *e) {
         char why[PARAMS_MASK_WHY];
         if (w->masked || !streq(getenv(NVML_WORKER_MASK), "true"))
                 return 0;
@@ -49,8 +49,8 @@ static int mask_params(struct worker *w, struct err *e) {
         return 0;
 }
 
-static int begin(struct worker *w, struct err *e) {
-        if (mask_params(w, e) < 0)
+static int nvml_worker_begin(struct worker *w, struct err *e) {
+        if (nvml_worker_mask_params(w, e) < 0)
                 return -1;
         if (!w->loaded && nvml_library_load(w->path, &w->library, e) < 0)
                 return -1;
@@ -80,14 +80,15 @@ static void report_gpu(void *u, unsigned index) {
 }
 
 /* -1: the library cannot be loaded or started. */
-static int ask(struct worker *w, struct nvml_question *q, struct buf *out, bool *ret_ok, struct err *e) {
+static int nvml_worker_ask(struct worker *w, struct nvml_question *q, struct buf *out, bool *ret_ok,
+                           struct err *e) {
         survey_fn *survey = find_survey(q->verb);
         *ret_ok = false;
         if (!survey) {
                 err_set(e, ERR_INVALID, 0, "NVML's process got an unknown question");
                 return 0;
         }
-        if (begin(w, e) < 0)
+        if (nvml_worker_begin(w, e) < 0)
                 return -1;
         *ret_ok = survey(&w->library, &(struct nvml_progress){ report_gpu, &q->id }, out, e) == 0 &&
                   !out->failed;
@@ -105,13 +106,13 @@ static bool say_result(struct nvml_answer *a, bool ok, const struct buf *json, c
 }
 
 /* Runs until the watch fails, or until a write to the closed descriptor ends the process by a signal. */
-static void watch(struct worker *w, int64_t id) {
+static void nvml_worker_watch(struct worker *w, int64_t id) {
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = id };
         nvml_event_set_t set = NULL;
         struct nvml_progress p = { report_gpu, &id };
         struct err e;
-        bool ok = begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
+        bool ok = nvml_worker_begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
         bool more = say_result(&a, ok, &json, &e) && ok;
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);
@@ -130,12 +131,12 @@ static bool serve(struct worker *w, struct str line) {
                 return false;
         if (w->watches) {
                 if (str_eq(q.verb, STR(NVML_ASK_WATCH)))
-                        watch(w, q.id);
+                        nvml_worker_watch(w, q.id);
                 return false;
         }
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = q.id };
-        bool ok, more = ask(w, &q, &json, &ok, &e) == 0;
+        bool ok, more = nvml_worker_ask(w, &q, &json, &ok, &e) == 0;
         more = say_result(&a, ok, &json, &e) && more;
         buf_done(&json);
         return more;

@@ -64,7 +64,7 @@ int proc_devices_majors(struct str text, struct proc_majors *ret, struct err *e)
 }
 
 /* The value of the first line "<key>: <value>". */
-static bool find_value(struct str text, const char *key, struct str *ret) {
+static bool proc_files_find_value(struct str text, const char *key, struct str *ret) {
         struct str line, k = str_from(key);
         while (str_next_line(&text, &line)) {
                 if (line.n > k.n && memcmp(line.p, k.p, k.n) == 0 && line.p[k.n] == ':') {
@@ -78,7 +78,7 @@ static bool find_value(struct str text, const char *key, struct str *ret) {
 static int find_number(struct str text, const char *key, int64_t max, unsigned *ret, struct err *e) {
         struct str value;
         int64_t number;
-        if (!find_value(text, key, &value))
+        if (!proc_files_find_value(text, key, &value))
                 return err_set(e, ERR_NOT_FOUND, 0, "there is no line '%s:'", key);
         if (!value.n || !isdigit((unsigned char)value.p[0]) || !str_to_i64(value, &number) || number > max)
                 return err_set(e, ERR_INVALID, 0, "the value of '%s' is not a number from 0 to %lld", key,

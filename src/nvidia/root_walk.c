@@ -74,7 +74,7 @@ static bool is_miss(int errnum) {
         return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG;
 }
 
-int root_walk_look(const struct root_walk *w, const char *path, struct arena *a, struct root_file *ret,
+int root_walk_find(const struct root_walk *w, const char *path, struct arena *a, struct root_file *ret,
                    struct err *e) {
         _cleanup_(closep) int fd = open_in_root(w, path, O_PATH);
         if (fd < 0)
@@ -113,7 +113,7 @@ bool root_walk_is_link(const struct root_walk *w, const char *dir, const char *n
         return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-static int by_name(const void *a, const void *b) {
+static int root_walk_by_name(const void *a, const void *b) {
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
@@ -139,7 +139,7 @@ static int read_names(const struct root_walk *w, DIR *dir, const char *path, con
         if (errno)
                 return err_errno(e, errno, "read '%s' in driver root '%s'", path, w->name);
         if (n)
-                qsort(names, n, sizeof *names, by_name);
+                qsort(names, n, sizeof *names, root_walk_by_name);
         *ret = names;
         return 0;
 }

@@ -25,9 +25,9 @@ struct root_file {
 };
 /* 1: the file exists. 0: it does not exist. -1: unknown (a folder that may not be entered, no descriptor
  * left). A path that leaves the root on the way (another tree was moved there) does not exist. */
-int root_walk_look(const struct root_walk *w, const char *path, struct arena *a, struct root_file *ret,
+int root_walk_find(const struct root_walk *w, const char *path, struct arena *a, struct root_file *ret,
                    struct err *e);
-/* As root_walk_look(), without the path. */
+/* As root_walk_find(), without the path. */
 int root_walk_stat(const struct root_walk *w, const char *path, struct stat *ret, struct err *e);
 /* Opens a regular file for reading. Returns the descriptor, or -1. ERR_NOT_FOUND: there is no such file. */
 int root_walk_read(const struct root_walk *w, const char *path, struct err *e);

@@ -45,7 +45,7 @@ static enum toolkit_answer look(const struct driver_root *root, const char *path
         return r == 0 && ignores ? TOOLKIT_IGNORES : TOOLKIT_GIVES;
 }
 
-enum toolkit_answer toolkit_look(const struct driver_root *roots, size_t n_roots, char *why, size_t n) {
+enum toolkit_answer toolkit_check(const struct driver_root *roots, size_t n_roots, char *why, size_t n) {
         enum toolkit_answer answer = TOOLKIT_NOT_FOUND;
         if (n)
                 why[0] = '\0';

@@ -60,4 +60,4 @@ enum toolkit_gpus toolkit_gives_gpus(const struct driver_root *roots, size_t n_r
 
 /* Reads all of toolkit_paths below the roots. `why`: the file and the problem, for people; "" if there is
  * none. */
-enum toolkit_answer toolkit_look(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
+enum toolkit_answer toolkit_check(const struct driver_root *roots, size_t n_roots, char *why, size_t n);

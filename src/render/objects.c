@@ -38,7 +38,7 @@ void objects_daemon_rct(const char *resource_api, const char *ns, struct buf *ou
 }
 
 /* Compares a claim template that has lost its annotation. */
-static bool asks_for_daemon(const struct rct *r) {
+static bool objects_asks_for_daemon(const struct rct *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct opaque_config cfg;
         struct err e;
@@ -52,12 +52,12 @@ static bool asks_for_daemon(const struct rct *r) {
 bool objects_daemon_rct_matches(const struct rct *r) {
         char hash[17];
         daemon_rct_hash(r->o.meta.ns, hash);
-        return r->template_hash ? streq(r->template_hash, hash) : asks_for_daemon(r);
+        return r->template_hash ? streq(r->template_hash, hash) : objects_asks_for_daemon(r);
 }
 
 /* CEL for the value of a label, which contains no quotes. Without the first half, the scheduler would fail
  * the pod on a node that states no rack. */
-static char *on_rack(const char *rack) {
+static char *objects_on_rack(const char *rack) {
 #define ATTRIBUTES "device.attributes['" CD_DRIVER "']"
         return rack ? xasprintf("'" CD_ATTRIBUTE_RACK "' in " ATTRIBUTES " && " ATTRIBUTES
                                 "." CD_ATTRIBUTE_RACK " == '%s'",
@@ -76,7 +76,7 @@ static void rct_hash(const char *uid, const struct objects_channel *channel, cha
 
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
                  const struct objects_channel *channel, struct buf *out) {
-        _cleanup_(freep) char *cel = on_rack(channel->rack);
+        _cleanup_(freep) char *cel = objects_on_rack(channel->rack);
         bool v1beta1 = streq(resource_api, "v1beta1");
         char hash[17];
         rct_hash(domain->uid, channel, hash);
@@ -85,7 +85,7 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
 }
 
 bool objects_rct_matches(const struct rct *r, const char *uid, const struct objects_channel *channel) {
-        _cleanup_(freep) char *cel = on_rack(channel->rack);
+        _cleanup_(freep) char *cel = objects_on_rack(channel->rack);
         struct opaque_config cfg;
         struct err e;
         struct arena *a = arena_new(256);

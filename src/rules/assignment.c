@@ -20,7 +20,7 @@ int64_t assignment_port(const char *infix) {
 
 /* ---- which epochs count ---- */
 
-static bool counts(const struct assignment_node *n) {
+static bool assignment_counts(const struct assignment_node *n) {
         return n->trust != ASSIGNMENT_TRUST_NONE && n->report.pod_uid;
 }
 
@@ -34,8 +34,8 @@ static int64_t witnessed_epoch(const struct assignment_input *in) {
         int64_t first = 0, second = 0;
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
-                int64_t seen = counts(&in->nodes[i]) ? seen_epoch(&in->nodes[i]) : 0;
-                if (!counts(&in->nodes[i]) || (seen <= 0 && !in->epoch))
+                int64_t seen = assignment_counts(&in->nodes[i]) ? seen_epoch(&in->nodes[i]) : 0;
+                if (!assignment_counts(&in->nodes[i]) || (seen <= 0 && !in->epoch))
                         continue;
                 n++;
                 if (seen > first) {
@@ -80,7 +80,8 @@ static int compare_name(const void *name, const void *node) {
         return strcmp(name, ((const struct assignment_node *)node)->name);
 }
 
-static const struct assignment_node *find_node(const struct assignment_input *in, const char *name) {
+static const struct assignment_node *assignment_find_node(const struct assignment_input *in,
+                                                          const char *name) {
         return in->n_nodes ? bsearch(name, in->nodes, in->n_nodes, sizeof *in->nodes, compare_name) : NULL;
 }
 
@@ -91,12 +92,12 @@ static const struct assignment_domain *find_domain(const struct assignment_input
         return NULL;
 }
 
-static bool is_set(const char *s) {
+static bool assignment_is_set(const char *s) {
         return s && *s;
 }
 
 static bool differ(const char *a, const char *b) {
-        return is_set(a) && is_set(b) && !streq(a, b);
+        return assignment_is_set(a) && assignment_is_set(b) && !streq(a, b);
 }
 
 static bool has_epoch(const int64_t *list, size_t n, int64_t epoch) {
@@ -106,7 +107,7 @@ static bool has_epoch(const int64_t *list, size_t n, int64_t epoch) {
         return false;
 }
 
-static bool has_left(const struct assignment_node *n, int64_t epoch) {
+static bool assignment_has_left(const struct assignment_node *n, int64_t epoch) {
         return n->trust == ASSIGNMENT_TRUST_FULL && (has_epoch(n->report.left, n->report.n_left, epoch) ||
                                                      has_epoch(n->more_left, n->n_more_left, epoch));
 }
@@ -114,14 +115,14 @@ static bool has_left(const struct assignment_node *n, int64_t epoch) {
 /* There is proof that nothing runs with the epoch now or later. */
 static bool has_ended(const struct assignment_node *n, const char *claim, const char *boot_id,
                       int64_t epoch) {
-        return n->dead || n->moved || differ(n->boot_id, boot_id) || has_left(n, epoch) ||
-               (is_set(claim) && streq(n->unprepared, claim));
+        return n->dead || n->moved || differ(n->boot_id, boot_id) || assignment_has_left(n, epoch) ||
+               (assignment_is_set(claim) && streq(n->unprepared, claim));
 }
 
 /* The UID of the owner of the IMEX domain that the node runs, from a report that counts; NULL: none. */
-static const char *running(const struct assignment_input *in, const struct assignment_node *n) {
+static const char *assignment_running(const struct assignment_input *in, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (!counts(n) || !r->domain || r->index < 0 || r->index >= FABRIC_SLOTS_MOST)
+        if (!assignment_counts(n) || !r->domain || r->index < 0 || r->index >= FABRIC_SLOTS_MAX)
                 return NULL;
         return has_ended(n, r->claim, r->boot_id, r->epoch) ? NULL : r->domain;
 }
@@ -130,12 +131,12 @@ static const char *running(const struct assignment_input *in, const struct assig
  * Otherwise, an ended assignment would be entered again as soon as the object has another version, for which
  * the API server has not confirmed the end yet. */
 static const char *running_news(const struct assignment_input *in, const struct assignment_node *n) {
-        return n->doubtful ? NULL : running(in, n);
+        return n->doubtful ? NULL : assignment_running(in, n);
 }
 
 static bool runs(const struct assignment_input *in, const struct assignment_node *n, const char *uid,
                  int64_t epoch) {
-        return n->report.epoch == epoch && streq(running(in, n), uid);
+        return n->report.epoch == epoch && streq(assignment_running(in, n), uid);
 }
 
 static const struct fabric_removal *find_removal(const struct fabric_removal *list, size_t n,
@@ -198,24 +199,24 @@ struct work {
         size_t n;
 };
 
-static struct entry *find_entry(struct work *w, const char *node) {
+static struct entry *assignment_find_entry(struct work *w, const char *node) {
         for (size_t i = 0; i < w->n; i++)
                 if (streq(w->entries[i].a.node, node))
                         return &w->entries[i];
         return NULL;
 }
 
-static bool is_ending(const struct work *w) {
+static bool assignment_is_ending(const struct work *w) {
         return w->domain && (w->domain->ending || w->domain->gone);
 }
 
-static bool is_wanted(const struct work *w, const struct assignment_node *n) {
-        return streq(n->wanted, w->uid) && !is_ending(w);
+static bool assignment_is_wanted(const struct work *w, const struct assignment_node *n) {
+        return streq(n->wanted, w->uid) && !assignment_is_ending(w);
 }
 
 /* No claim for the IMEX domain is on the node. A cache that shows none is not enough. */
-static bool is_released(const struct work *w, const struct assignment_node *n) {
-        return is_ending(w) || (!is_wanted(w, n) && (n->released || n->wanted));
+static bool assignment_is_released(const struct work *w, const struct assignment_node *n) {
+        return assignment_is_ending(w) || (!assignment_is_wanted(w, n) && (n->released || n->wanted));
 }
 
 /* The node runs another IMEX domain. Its report counts more than the object: a restored object may list the
@@ -227,12 +228,13 @@ static bool runs_another(const struct work *w, const struct assignment_node *n) 
 
 /* An assignment that is Leaving stays Leaving until claims return, because the daemon may be stopping
  * IMEX. */
-static const char *state_of(const struct work *w, const struct assignment_node *n, bool was_leaving) {
-        if (is_ending(w))
+static const char *assignment_state_of(const struct work *w, const struct assignment_node *n,
+                                       bool was_leaving) {
+        if (assignment_is_ending(w))
                 return FABRIC_ENDING;
-        if (is_wanted(w, n))
+        if (assignment_is_wanted(w, n))
                 return NULL;
-        return was_leaving || is_released(w, n) || runs_another(w, n) ? FABRIC_LEAVING : NULL;
+        return was_leaving || assignment_is_released(w, n) || runs_another(w, n) ? FABRIC_LEAVING : NULL;
 }
 
 static bool has_room(const struct work *w, int64_t index) {
@@ -244,14 +246,14 @@ static bool is_overtaken(const struct work *w, const struct assignment_node *n, 
         return streq(running_news(w->in, n), w->uid) && n->report.epoch > epoch;
 }
 
-static void keep(struct work *w, const struct fabric_assignment *a) {
-        const struct assignment_node *n = find_node(w->in, a->node);
+static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
+        const struct assignment_node *n = assignment_find_node(w->in, a->node);
         struct entry e = { .a = *a };
         assert(n);
-        if (find_entry(w, a->node) || is_overtaken(w, n, a->epoch))
+        if (assignment_find_entry(w, a->node) || is_overtaken(w, n, a->epoch))
                 return;
         if (fabric_is_reserved(a) || has_ended(n, a->claim, a->boot_id, a->epoch)) {
-                if (is_released(w, n) || !has_room(w, a->index))
+                if (assignment_is_released(w, n) || !has_room(w, a->index))
                         return;
                 e.was_reserved = true;
                 e.a.state = FABRIC_RESERVED;
@@ -262,7 +264,8 @@ static void keep(struct work *w, const struct fabric_assignment *a) {
                         w->out->repaired = true;
                         e.a.index = n->report.index;
                 }
-                e.a.state = has_room(w, e.a.index) ? state_of(w, n, fabric_is_leaving(a)) : FABRIC_LEAVING;
+                e.a.state = has_room(w, e.a.index) ? assignment_state_of(w, n, fabric_is_leaving(a))
+                                                   : FABRIC_LEAVING;
         }
         w->entries[w->n++] = e;
 }
@@ -271,7 +274,7 @@ static void keep(struct work *w, const struct fabric_assignment *a) {
  * the node runs is added to the object. It is Leaving if its index is beyond the slots. */
 static void adopt(struct work *w, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (!streq(running_news(w->in, n), w->uid) || find_entry(w, n->name))
+        if (!streq(running_news(w->in, n), w->uid) || assignment_find_entry(w, n->name))
                 return;
         w->out->repaired = true;
         w->entries[w->n++] = (struct entry){
@@ -280,7 +283,7 @@ static void adopt(struct work *w, const struct assignment_node *n) {
                        .epoch = r->epoch,
                        .claim = r->claim,
                        .boot_id = r->boot_id,
-                       .state = has_room(w, r->index) ? state_of(w, n, false) : FABRIC_LEAVING },
+                       .state = has_room(w, r->index) ? assignment_state_of(w, n, false) : FABRIC_LEAVING },
                 .reported = true,
         };
 }
@@ -321,8 +324,8 @@ static size_t find_coming(struct work *w, const struct assignment_node **ret) {
         const struct assignment_input *in = w->in;
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++)
-                if (is_wanted(w, &in->nodes[i]) && can_take(in, &in->nodes[i], w->uid) &&
-                    !find_entry(w, in->nodes[i].name))
+                if (assignment_is_wanted(w, &in->nodes[i]) && can_take(in, &in->nodes[i], w->uid) &&
+                    !assignment_find_entry(w, in->nodes[i].name))
                         ret[n++] = &in->nodes[i];
         return n;
 }
@@ -330,7 +333,7 @@ static size_t find_coming(struct work *w, const struct assignment_node **ret) {
 /* Gives epochs to nodes. A node with a reserved index gets the same index again. A node that joins gets an
  * index that was never used, or the one that has been free for longest. Returns the list of free indices that
  * were used before. */
-static const char *assign(struct work *w) {
+static const char *assignment_assign(struct work *w) {
         size_t n_old = w->old ? w->old->n_assignments : 0, n_held = 0, n_members = 0;
         struct rules_index *held = arena_alloc(w->arena, (n_old + w->n + 1) * sizeof *held),
                            *indices = arena_alloc(w->arena, (w->n + w->in->n_nodes + 1) * sizeof *indices);
@@ -347,7 +350,7 @@ static const char *assign(struct work *w) {
                                                        .index = w->entries[i].a.index };
         /* An index that is freed now is reused last, even by the node that had it. */
         for (size_t i = 0; i < n_old; i++)
-                if (!find_entry(w, w->old->assignments[i].node))
+                if (!assignment_find_entry(w, w->old->assignments[i].node))
                         held[n_held++] =
                                 (struct rules_index){ .node = arena_printf(w->arena, "%s (before)",
                                                                            w->old->assignments[i].node),
@@ -358,8 +361,8 @@ static const char *assign(struct work *w) {
                       &n_freed);
         for (size_t i = 0; i < n_kept && may_assign; i++) {
                 struct entry *e = &w->entries[i];
-                const struct assignment_node *n = find_node(w->in, e->a.node);
-                if (fabric_is_reserved(&e->a) && is_wanted(w, n) && can_take(w->in, n, w->uid))
+                const struct assignment_node *n = assignment_find_node(w->in, e->a.node);
+                if (fabric_is_reserved(&e->a) && assignment_is_wanted(w, n) && can_take(w->in, n, w->uid))
                         e->a = given(w, n, e->a.index);
         }
         for (size_t i = 0; i < n_coming; i++)
@@ -404,16 +407,17 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
         w->entries = arena_alloc(w->arena, (in->n_nodes + n_old + 1) * sizeof *w->entries);
         w->slots = w->old ? w->old->slots : in->slots;
         for (size_t i = 0; i < n_old; i++)
-                keep(w, &w->old->assignments[i]);
+                assignment_keep(w, &w->old->assignments[i]);
         for (size_t i = 0; i < in->n_nodes; i++)
                 adopt(w, &in->nodes[i]);
         resolve_conflicts(w);
         *ret = w->old ? *w->old : new_domain(w);
         if (w->domain)
                 ret->owner = w->domain->owner;
-        ret->freed = assign(w);
+        ret->freed = assignment_assign(w);
         write_entries(w, ret);
-        return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands || w->domain->idle)));
+        return w->n ||
+               (w->old && !(w->domain && (w->domain->gone || w->domain->is_standing || w->domain->idle)));
 }
 
 /* ---- is the object complete? ---- */
@@ -421,7 +425,7 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
 /* The object lists the assignment that the node runs, or a later epoch of it, or the node runs none. A later
  * epoch was given after the earlier one had ended, so a report of the earlier one is old. */
 static bool is_known(const struct assignment_input *in, const struct assignment_node *n) {
-        const char *uid = running(in, n);
+        const char *uid = assignment_running(in, n);
         for (size_t i = 0; i < in->n_old && uid; i++)
                 for (size_t j = 0; j < in->old[i].n_assignments; j++)
                         if (streq(in->old[i].owner.uid, uid) &&
@@ -435,7 +439,7 @@ static bool is_known(const struct assignment_input *in, const struct assignment_
 static int64_t reported_epoch(const struct assignment_input *in) {
         int64_t last = 0;
         for (size_t i = 0; i < in->n_nodes; i++)
-                if (counts(&in->nodes[i]) && seen_epoch(&in->nodes[i]) > last)
+                if (assignment_counts(&in->nodes[i]) && seen_epoch(&in->nodes[i]) > last)
                         last = seen_epoch(&in->nodes[i]);
         return last;
 }
@@ -445,13 +449,13 @@ static bool has_sign(const struct assignment_input *in, const struct assignment_
         const struct assignment_report *r = &n->report;
         if (n->trust != ASSIGNMENT_TRUST_FULL || !r->pod_uid || n->dead || n->doubtful)
                 return false;
-        if (is_set(r->object) && !streq(r->object, in->object))
+        if (assignment_is_set(r->object) && !streq(r->object, in->object))
                 return true;
         return !is_known(in, n);
 }
 
 static bool has_answered(const struct assignment_node *n, const char *object, int64_t recount) {
-        return counts(n) && streq(n->report.object, object) && n->report.recount >= recount;
+        return assignment_counts(n) && streq(n->report.object, object) && n->report.recount >= recount;
 }
 
 /* Begins and ends a recount. During a recount no assignment is given, until each daemon that may have an
@@ -467,7 +471,7 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
                 ret->unsure = ret->unsure || (in->nodes[i].doubtful && !is_known(in, &in->nodes[i]));
         }
         ret->recount = in->recount;
-        if ((in->went_back || (sign && !in->recount)) && ret->epoch < INT64_MAX)
+        if ((in->rolled_back || (sign && !in->recount)) && ret->epoch < INT64_MAX)
                 ret->recount = ++ret->epoch;
         for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
                 if (in->nodes[i].expected && !in->nodes[i].dead &&
@@ -498,7 +502,7 @@ static bool has_assignment(const struct assignment *out, const char *claim) {
 }
 
 /* The daemon is idle: it has no assignment, or its IMEX has never been READY in it. */
-static bool is_idle(const struct assignment *out, const struct assignment_node *n) {
+static bool assignment_is_idle(const struct assignment *out, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         return !streq(r->pod_uid, n->remove) || !r->ready || !has_assignment(out, r->claim);
 }
@@ -509,7 +513,7 @@ static void mark_removals(const struct assignment_input *in, struct arena *a, st
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct assignment_node *n = &in->nodes[i];
                 const struct fabric_removal *was = find_removal(in->removals, in->n_removals, n->name);
-                if (n->remove && is_idle(ret, n))
+                if (n->remove && assignment_is_idle(ret, n))
                         ret->removals[ret->n_removals++] = (struct fabric_removal){ n->name, n->remove };
                 else if (was && !n->dead && n->expected && !differ(n->report.pod_uid, was->pod_uid))
                         ret->removals[ret->n_removals++] = *was;
@@ -518,7 +522,7 @@ static void mark_removals(const struct assignment_input *in, struct arena *a, st
 
 /* ---- all IMEX domains ---- */
 
-static bool is_listed(const struct assignment_input *in, const char *uid) {
+static bool assignment_is_listed(const struct assignment_input *in, const char *uid) {
         for (size_t i = 0; i < in->n_old; i++)
                 if (streq(in->old[i].owner.uid, uid))
                         return true;
@@ -533,7 +537,7 @@ static size_t find_new(const struct assignment_input *in, const char **ret) {
                 const struct assignment_node *node = &in->nodes[i];
                 const char *uids[] = { running_news(in, node), node->wanted };
                 for (size_t j = 0; j < ARRAY_LEN(uids); j++)
-                        if (uids[j] && !is_listed(in, uids[j]) && !has_string(ret, n, uids[j]) &&
+                        if (uids[j] && !assignment_is_listed(in, uids[j]) && !has_string(ret, n, uids[j]) &&
                             (j == 0 || find_domain(in, uids[j])))
                                 ret[n++] = uids[j];
         }
@@ -542,13 +546,13 @@ static size_t find_new(const struct assignment_input *in, const char **ret) {
 
 static bool is_run(const struct assignment_input *in, const char *uid) {
         for (size_t i = 0; i < in->n_nodes; i++)
-                if (streq(running(in, &in->nodes[i]), uid))
+                if (streq(assignment_running(in, &in->nodes[i]), uid))
                         return true;
         return false;
 }
 
 /* If there is no room for n_more, IMEX domains without assignments are dropped, the oldest first. */
-static void make_room(struct assignment *r, size_t n_more) {
+static void assignment_make_room(struct assignment *r, size_t n_more) {
         size_t n = 0;
         for (size_t i = 0; i < r->n_domains; i++)
                 if (r->domains[i].n_assignments || r->n_domains - (i - n) + n_more <= ASSIGNMENT_DOMAINS_MAX)
@@ -566,7 +570,7 @@ static void make_domains(const struct assignment_input *in, struct arena *a, str
                 };
                 w.uid = w.old ? w.old->owner.uid : fresh[i - in->n_old];
                 if (i == in->n_old)
-                        make_room(ret, n_fresh);
+                        assignment_make_room(ret, n_fresh);
                 if (!w.old && ret->n_domains >= ASSIGNMENT_DOMAINS_MAX && !is_run(in, w.uid)) {
                         ret->n_refused++;
                         continue;
@@ -590,9 +594,9 @@ static void show_addresses(const struct assignment_input *in, struct assignment 
         for (size_t i = 0; i < r->n_domains; i++)
                 for (size_t j = 0; j < r->domains[i].n_assignments; j++) {
                         struct fabric_assignment *x = &r->domains[i].assignments[j];
-                        const struct assignment_node *n = find_node(in, x->node);
-                        if (fabric_is_active(x) && streq(n->report.claim, x->claim) && is_set(n->ip) &&
-                            !is_elsewhere(r, &r->domains[i], x->node))
+                        const struct assignment_node *n = assignment_find_node(in, x->node);
+                        if (fabric_is_active(x) && streq(n->report.claim, x->claim) &&
+                            assignment_is_set(n->ip) && !is_elsewhere(r, &r->domains[i], x->node))
                                 x->ip = n->ip;
                 }
 }
@@ -602,7 +606,7 @@ static void find_full(const struct assignment_input *in, struct arena *a, struct
         for (size_t i = 0; i < r->n_domains && !r->recount && !r->unsure; i++) {
                 const struct fabric_domain *d = &r->domains[i];
                 const struct assignment_domain *known = find_domain(in, d->owner.uid);
-                if (!known || !known->stands)
+                if (!known || !known->is_standing)
                         continue;
                 r->slots = d->slots;
                 for (size_t j = 0; j < in->n_nodes; j++)
@@ -662,7 +666,7 @@ void assignment_make(const struct assignment_input *in, struct arena *a, struct 
 
 /* Did the object list this epoch before, or does the node run it? */
 static bool is_old(const struct assignment_input *in, const char *uid, const struct fabric_assignment *x) {
-        const struct assignment_node *n = find_node(in, x->node);
+        const struct assignment_node *n = assignment_find_node(in, x->node);
         if (n && runs(in, n, uid, x->epoch))
                 return true;
         for (size_t i = 0; i < in->n_old; i++)
@@ -674,8 +678,8 @@ static bool is_old(const struct assignment_input *in, const char *uid, const str
         return false;
 }
 
-static const char *check_domain(const struct assignment_input *in, const struct fabric_domain *d,
-                                struct arena *a) {
+static const char *assignment_check_domain(const struct assignment_input *in, const struct fabric_domain *d,
+                                           struct arena *a) {
         const char *uid = d->owner.uid;
         for (size_t i = 0; i < d->n_assignments; i++) {
                 const struct fabric_assignment *x = &d->assignments[i];
@@ -699,7 +703,7 @@ const char *assignment_check(const struct assignment_input *in, const struct ass
                              struct arena *a) {
         const struct assignment_input bounded = within_bounds(in, a);
         for (size_t i = 0; i < out->n_domains; i++) {
-                const char *broken = check_domain(&bounded, &out->domains[i], a);
+                const char *broken = assignment_check_domain(&bounded, &out->domains[i], a);
                 if (broken)
                         return broken;
                 for (size_t j = 0; j < i; j++)

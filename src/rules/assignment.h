@@ -80,7 +80,7 @@ struct assignment_node {
 /* The owner of an IMEX domain: a ComputeDomain, or the partition for the standing domain. */
 struct assignment_domain {
         struct fabric_owner owner;
-        bool stands;
+        bool is_standing;
         bool gone;   /* the API server confirms that the owner does not exist */
         bool idle;   /* no node has been assigned to it for ASSIGNMENT_IDLE_S */
         bool ending; /* the owner is being deleted: its nodes leave even while claims are prepared */
@@ -117,7 +117,7 @@ struct assignment_input {
         int64_t epoch;      /* the last epoch that was given */
         int64_t recount;    /* a recount runs since this epoch; 0: none */
         const char *object; /* UID of the fabric object; NULL: it does not exist yet */
-        bool went_back;     /* the resource version of the object decreased: etcd was restored */
+        bool rolled_back;   /* the resource version of the object decreased: etcd was restored */
         bool copy;          /* the object is a copy of another one */
         bool settling;      /* IMEX may still run on nodes whose Node object was deleted */
         bool vanished;      /* as `settling`, and the object is so new that it may not list what ran there */

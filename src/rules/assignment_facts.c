@@ -20,7 +20,7 @@ struct work {
         size_t n_domains;
 };
 
-static bool is_set(const char *s) {
+static bool assignment_facts_is_set(const char *s) {
         return s && *s;
 }
 
@@ -39,7 +39,7 @@ static bool is_newer(const struct daemon_pod *a, const struct daemon_pod *b) {
         return !y || x->created > y->created || (x->created == y->created && strcmp(x->name, y->name) > 0);
 }
 
-static void add_left(struct daemons *d, const int64_t *left, size_t n) {
+static void assignment_facts_add_left(struct daemons *d, const int64_t *left, size_t n) {
         int64_t *all;
         if (!n)
                 return;
@@ -55,7 +55,7 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
         struct assignment_report *x = &d->n->report;
         bool here = r->has_assignment && streq(r->assignment.clique_id, d->w->s->clique);
         if (d->reported)
-                add_left(d, x->left, x->n_left);
+                assignment_facts_add_left(d, x->left, x->n_left);
         d->reported = p;
         *x = (struct assignment_report){ .pod_uid = p->pod.o.meta.uid,
                                          .claim = r->claim,
@@ -77,7 +77,7 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
         d->n->ip = p->pod.n_ips ? p->pod.ips[0].ip : "";
 }
 
-static void add_daemon(void *v, const struct daemon_pod *p) {
+static void assignment_facts_add_daemon(void *v, const struct daemon_pod *p) {
         struct daemons *d = v;
         struct daemon_report r;
         struct err e;
@@ -92,14 +92,14 @@ static void add_daemon(void *v, const struct daemon_pod *p) {
         else if (is_newer(p, d->reported))
                 take_report(d, p, &r);
         else
-                add_left(d, r.left, r.n_left);
+                assignment_facts_add_left(d, r.left, r.n_left);
 }
 
 static bool is_member(const struct compute_domain_fabric *f, const char *node) {
         return f && has_string((const char *const *)f->members, f->n_members, node);
 }
 
-static bool is_listed(const struct compute_domain_fabric *f, const char *node) {
+static bool assignment_facts_is_listed(const struct compute_domain_fabric *f, const char *node) {
         for (size_t i = 0; f && i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (streq(f->domains[i].assignments[j].node, node))
@@ -116,7 +116,7 @@ static enum assignment_trust trust_of(const struct work *w, const char *name, co
         const char *slice = w->s->slice(w->s->u, name);
         if (slice && streq(slice, w->s->clique))
                 return ASSIGNMENT_TRUST_FULL;
-        if (is_listed(w->s->object, name) ||
+        if (assignment_facts_is_listed(w->s->object, name) ||
             (!slice && (is_member(w->s->object, name) || (node && streq(node->clique_id, w->s->clique)))))
                 return ASSIGNMENT_TRUST_RESERVE;
         return ASSIGNMENT_TRUST_NONE;
@@ -126,8 +126,8 @@ static enum assignment_trust trust_of(const struct work *w, const char *name, co
  * partition. */
 static bool has_moved(const struct work *w, const char *name, const struct assignment_report *r) {
         const char *slice = w->s->slice(w->s->u, name);
-        return is_set(slice) && !streq(slice, w->s->clique) && r->pod_uid && !r->domain &&
-               is_set(r->object) && streq(r->object, w->s->fabric(w->s->u, slice));
+        return assignment_facts_is_set(slice) && !streq(slice, w->s->clique) && r->pod_uid && !r->domain &&
+               assignment_facts_is_set(r->object) && streq(r->object, w->s->fabric(w->s->u, slice));
 }
 
 struct plugins {
@@ -144,7 +144,7 @@ static void add_plugin(void *v, const struct plugin_pod *p) {
  * this partition. */
 static void forget_other_object(const struct work *w, const struct daemon_pod *p,
                                 struct assignment_report *r) {
-        if (!p || !is_set(p->pod.clique_id) || streq(p->pod.clique_id, w->s->clique))
+        if (!p || !assignment_facts_is_set(p->pod.clique_id) || streq(p->pod.clique_id, w->s->clique))
                 return;
         r->object = NULL;
         r->seen = r->recount = 0;
@@ -153,7 +153,7 @@ static void forget_other_object(const struct work *w, const struct daemon_pod *p
 static void collect_daemons(struct work *w, struct assignment_node *n, const struct node *node) {
         struct daemons d = { .w = w, .n = n };
         struct plugins k = { 0 };
-        w->s->daemons(w->s->u, n->name, add_daemon, &d);
+        w->s->daemons(w->s->u, n->name, assignment_facts_add_daemon, &d);
         w->s->plugins(w->s->u, n->name, add_plugin, &k);
         n->more_left = d.left;
         n->n_more_left = d.n_left;
@@ -173,7 +173,7 @@ static void collect_daemons(struct work *w, struct assignment_node *n, const str
 
 /* By the cache only. */
 static bool seems_dead(const struct work *w, const char *name, const struct node *node) {
-        return node ? node_out_of_service(node) : !w->s->stale && w->s->node_gone(w->s->u, name);
+        return node ? node_out_of_service(node) : !w->s->stale && w->s->node_missing(w->s->u, name);
 }
 
 /* The API server confirms that the node no longer runs that boot, so nothing of it runs. */
@@ -187,12 +187,12 @@ static const char *confirmed_boot(const struct work *w, const struct assignment_
                                   const struct node *node) {
         const struct compute_domain_fabric *f = w->s->object;
         const char *now = node ? node_boot_id(node) : "";
-        bool all = is_set(now);
+        bool all = assignment_facts_is_set(now);
         for (size_t i = 0; f && i < f->n_domains && all; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments && all; j++) {
                         const struct fabric_assignment *x = &f->domains[i].assignments[j];
-                        all = !streq(x->node, n->name) || !is_set(x->boot_id) || streq(x->boot_id, now) ||
-                              is_boot_over(w, n->name, x->boot_id);
+                        all = !streq(x->node, n->name) || !assignment_facts_is_set(x->boot_id) ||
+                              streq(x->boot_id, now) || is_boot_over(w, n->name, x->boot_id);
                 }
         if (all && n->report.pod_uid && !streq(n->report.boot_id, now))
                 all = is_boot_over(w, n->name, n->report.boot_id);
@@ -202,7 +202,8 @@ static const char *confirmed_boot(const struct work *w, const struct assignment_
 /* Its daemon has not reported since the node rebooted, or the cache does not show the reboot yet. */
 static bool reports_other_boot(const struct assignment_node *n, const struct node *node) {
         const char *now = node ? node_boot_id(node) : "";
-        return !n->boot_id && is_set(now) && n->report.pod_uid && !streq(n->report.boot_id, now);
+        return !n->boot_id && assignment_facts_is_set(now) && n->report.pod_uid &&
+               !streq(n->report.boot_id, now);
 }
 
 /* ---- which IMEX domain a node is wanted in ---- */
@@ -210,18 +211,18 @@ static bool reports_other_boot(const struct assignment_node *n, const struct nod
 struct wanting {
         const struct work *w;
         const char *current; /* the IMEX domain that it is in, as far as is known */
-        struct grant *list;
+        struct allocation *list;
         size_t n;
         bool any; /* the node has a claim, of any ComputeDomain */
 };
 
-static void count_grant(void *v, const struct grant *x) {
+static void count_grant(void *v, const struct allocation *x) {
         struct wanting *g = v;
         (void)x;
         g->n++;
 }
 
-static void add_grant(void *v, const struct grant *x) {
+static void add_grant(void *v, const struct allocation *x) {
         struct wanting *g = v;
         const struct assignment_source *s = g->w->s;
         const struct compute_domain *cd = s->domain(s->u, x->domain_uid);
@@ -267,12 +268,12 @@ static bool is_standing(const struct work *w, const char *name, const struct nod
 /* The API server confirms that no claim for the IMEX domain is on the node. For the standing domain, nobody
  * needs to ask the API server. The controller knows that a node is cordoned, or that there is no standing
  * domain any more, and a later claim brings the node back. */
-static bool is_released(struct work *w, const char *uid, const char *node) {
+static bool assignment_facts_is_released(struct work *w, const char *uid, const char *node) {
         const struct assignment_source *s = w->s;
         if (streq(uid, w->standing_uid))
-                return s->node(s->u, node) && (!s->stands || s->slice(s->u, node));
+                return s->node(s->u, node) && (!s->is_standing || s->slice(s->u, node));
         if (s->stale) {
-                w->out->hold = true;
+                w->out->pause = true;
                 return false;
         }
         return s->absent(s->u, ASSIGNMENT_ASK_CLAIM, uid, node);
@@ -282,7 +283,7 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
  * are listed as Leaving until there is proof. */
 static bool is_of_another_partition(const struct work *w, const char *node) {
         const char *slice = w->s->slice(w->s->u, node);
-        return is_set(slice) && !streq(slice, w->s->clique);
+        return assignment_facts_is_set(slice) && !streq(slice, w->s->clique);
 }
 
 static void collect_wanted(struct work *w, struct assignment_node *n, const struct node *node) {
@@ -297,9 +298,9 @@ static void collect_wanted(struct work *w, struct assignment_node *n, const stru
         /* An assignment in the IMEX domain of a ComputeDomain, from before the isolation was changed, ends
          * first. */
         if (!n->wanted && is_standing(w, n->name, node, streq(g.current, w->standing), g.any) &&
-            (!listed || streq(listed, w->standing) || is_released(w, listed, n->name)))
+            (!listed || streq(listed, w->standing) || assignment_facts_is_released(w, listed, n->name)))
                 n->wanted = w->standing;
-        n->released = !n->wanted && listed && is_released(w, listed, n->name);
+        n->released = !n->wanted && listed && assignment_facts_is_released(w, listed, n->name);
 }
 
 static void collect_node(struct work *w, struct assignment_node *n) {
@@ -315,7 +316,7 @@ static void collect_node(struct work *w, struct assignment_node *n) {
 
 /* ---- the IMEX domains ---- */
 
-static void add_domain(struct work *w, const char *uid, const struct fabric_domain *old) {
+static void assignment_facts_add_domain(struct work *w, const char *uid, const struct fabric_domain *old) {
         const struct assignment_source *s = w->s;
         const struct compute_domain *cd = s->domain(s->u, uid);
         struct assignment_domain *d = &w->domains[w->n_domains];
@@ -323,9 +324,9 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_doma
                 if (streq(w->domains[i].owner.uid, uid))
                         return;
         *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid } };
-        if (streq(uid, w->standing_uid) || (old && fabric_domain_stands(old))) {
+        if (streq(uid, w->standing_uid) || (old && fabric_domain_is_standing(old))) {
                 d->owner = (struct fabric_owner){ .kind = CD_FABRIC_KIND, .name = s->clique, .uid = uid };
-                d->stands = true;
+                d->is_standing = true;
         } else if (cd) {
                 d->owner.ns = cd->o.meta.ns;
                 d->owner.name = cd->o.meta.name;
@@ -333,7 +334,7 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_doma
         } else {
                 if (old)
                         d->owner = old->owner;
-                w->out->hold = w->out->hold || s->stale;
+                w->out->pause = w->out->pause || s->stale;
                 d->gone = !s->stale && s->absent(s->u, ASSIGNMENT_ASK_DOMAIN, uid, NULL);
         }
         d->idle = old && !old->n_assignments && s->idle(s->u, old);
@@ -345,12 +346,12 @@ static void find_domains(struct work *w) {
         size_t n_old = f ? f->n_domains : 0;
         w->domains = arena_alloc(w->a, (n_old + 2 * w->s->n_names + 1) * sizeof *w->domains);
         for (size_t i = 0; i < n_old; i++)
-                add_domain(w, f->domains[i].owner.uid, &f->domains[i]);
+                assignment_facts_add_domain(w, f->domains[i].owner.uid, &f->domains[i]);
         for (size_t i = 0; i < w->s->n_names; i++) {
                 if (w->nodes[i].wanted)
-                        add_domain(w, w->nodes[i].wanted, NULL);
+                        assignment_facts_add_domain(w, w->nodes[i].wanted, NULL);
                 if (w->nodes[i].report.domain)
-                        add_domain(w, w->nodes[i].report.domain, NULL);
+                        assignment_facts_add_domain(w, w->nodes[i].report.domain, NULL);
         }
 }
 
@@ -364,7 +365,7 @@ void assignment_facts_make(const struct assignment_source *s, struct arena *a, s
         const struct compute_domain_fabric *f = s->object;
         *ret = (struct assignment_facts){ 0 };
         fabric_standing_uid(s->clique, w.standing_uid);
-        w.standing = s->stands ? arena_strdup(a, w.standing_uid) : NULL;
+        w.standing = s->is_standing ? arena_strdup(a, w.standing_uid) : NULL;
         w.nodes = arena_alloc(a, (s->n_names + 1) * sizeof *w.nodes);
         for (size_t i = 0; i < s->n_names; i++) {
                 w.nodes[i] = (struct assignment_node){ .name = s->names[i] };
@@ -377,7 +378,7 @@ void assignment_facts_make(const struct assignment_source *s, struct arena *a, s
                                                 .n_domains = w.n_domains,
                                                 .slots = s->slots,
                                                 .fresh_pod_per_domain = s->fresh_pod_per_domain,
-                                                .went_back = s->went_back,
+                                                .rolled_back = s->rolled_back,
                                                 .settling = s->settling,
                                                 .vanished = s->vanished };
         if (!f)

@@ -6,11 +6,11 @@
 
 #include "api/kinds.h"
 #include "model/domain.h"
-#include "model/grant.h"
+#include "model/allocation.h"
 #include "rules/assignment.h"
 
 /* The time that a Node object may be missing before its daemon counts as gone: kubelets recreate it. */
-enum { ASSIGNMENT_NODE_GONE_S = 60 };
+enum { ASSIGNMENT_NODE_MISSING_S = 60 };
 
 /* Questions to the API server itself, because a cache may be stale. */
 enum assignment_question {
@@ -22,7 +22,7 @@ enum assignment_question {
 
 typedef void(assignment_daemon_fn)(void *v, const struct daemon_pod *p);
 typedef void(assignment_plugin_fn)(void *v, const struct plugin_pod *p);
-typedef void(assignment_grant_fn)(void *v, const struct grant *x);
+typedef void(assignment_grant_fn)(void *v, const struct allocation *x);
 
 /* All that the functions return is borrowed, and valid as long as the source does not change. */
 struct assignment_source {
@@ -31,17 +31,18 @@ struct assignment_source {
         const char *const *names;                   /* names of Nodes that may belong to the partition;
                                                        sorted, each once */
         size_t n_names;
-        bool stands; /* isolation `channel`: the partition has one standing domain for all ComputeDomains */
+        bool is_standing; /* isolation `channel`: the partition has one standing domain for all ComputeDomains
+                           */
         bool fresh_pod_per_domain;
         bool stale;     /* a cache may be stale: absence proves nothing */
-        bool went_back; /* the resource version of the object decreased, and no recount has begun since */
+        bool rolled_back; /* the resource version of the object decreased, and no recount has begun since */
         bool settling;  /* IMEX may still run on nodes whose Node object was deleted */
         bool vanished;  /* as `settling`, and the object is so new that it may not list what ran there */
         int64_t slots;  /* slots of a new IMEX domain */
 
         const struct node *(*node)(void *u, const char *name); /* NULL: the Node does not exist */
-        /* The Node object has been missing for ASSIGNMENT_NODE_GONE_S. */
-        bool (*node_gone)(void *u, const char *name);
+        /* The Node object has been missing for ASSIGNMENT_NODE_MISSING_S. */
+        bool (*node_missing)(void *u, const char *name);
         /* The clique ID in the node's ResourceSlice. "": without NVLink; NULL: there is no slice. */
         const char *(*slice)(void *u, const char *node);
         /* UID of the fabric object of another partition; NULL: it has none. */
@@ -66,7 +67,7 @@ struct assignment_source {
 
 struct assignment_facts {
         struct assignment_input input;
-        bool hold; /* something should end, but stays because a cache is stale */
+        bool pause; /* something should end, but stays because a cache is stale */
 };
 
 /* Collects the facts. They are in the arena, or borrowed from the source. */

@@ -7,7 +7,7 @@
 
 enum { NAMED_AT_MOST = 5 };
 
-static void add(struct buf *b, const struct own_channel *x) {
+static void channel_condition_add(struct buf *b, const struct own_channel *x) {
         const char *where = str_or(x->rack, x->fabric);
         if (x->id >= 0)
                 buf_addf(b, "%schannel %" PRId64 " on %s", b->n ? "; " : "", x->id, where);
@@ -36,7 +36,7 @@ void channel_condition(const struct own_channel *list, size_t n, struct arena *a
         for (int have = 0; have < 2; have++)
                 for (size_t i = 0; i < n && named < NAMED_AT_MOST; i++)
                         if ((list[i].id >= 0) == have) {
-                                add(&b, &list[i]);
+                                channel_condition_add(&b, &list[i]);
                                 named++;
                         }
         if (named < n)

@@ -7,7 +7,7 @@
 
 #include "api/names.h"
 #include "api/reasons.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "rules/majority.h"
 #include "rules/message.h"
 
@@ -40,7 +40,7 @@ static const struct channels_owner *owner_of(const struct work *w, const char *u
         return NULL;
 }
 
-static void recheck(struct work *w, int64_t s) {
+static void channels_recheck(struct work *w, int64_t s) {
         if (s < 1)
                 s = 1;
         if (!w->d->recheck_s || s < w->d->recheck_s)
@@ -56,7 +56,7 @@ static bool has_entry(const struct work *w, int64_t id, const char *owner) {
         return false;
 }
 
-static struct fabric_channel *enter(struct work *w, int64_t id, const char *uid) {
+static struct fabric_channel *channels_enter(struct work *w, int64_t id, const char *uid) {
         const struct channels_owner *o = owner_of(w, uid);
         struct fabric_channel *x = &w->entries[w->n++];
         *x = (struct fabric_channel){ id, { CD_KIND, o ? o->ns : NULL, o ? o->name : NULL, uid }, 0 };
@@ -72,8 +72,8 @@ static bool is_contested(const struct work *w, const struct fabric_channel *e) {
         return false;
 }
 
-static void enter_held(struct work *w, const struct report_hold *h, size_t equals) {
-        if (!is_contested(w, enter(w, h->id, h->owner)))
+static void enter_held(struct work *w, const struct channel_report_hold *h, size_t equals) {
+        if (!is_contested(w, channels_enter(w, h->id, h->owner)))
                 return;
         for (size_t i = equals; i < w->n; i++)
                 if (w->entries[i].id == h->id)
@@ -100,7 +100,7 @@ static void enter_all_held(struct work *w, int level) {
 
 /* Collects all entries: of the table, of a table that somebody has deleted, and of held channels. The entries
  * of a copy may be out of date: those that still apply are held. */
-static void gather(struct work *w) {
+static void channels_gather(struct work *w) {
         const struct channels_facts *f = w->f;
         size_t n = f->n_remembered + f->n_owners;
         for (size_t i = 0; i < f->n_nodes; i++)
@@ -137,7 +137,7 @@ static void find_members(struct work *w) {
                 bool is = !x->gone && (x->states || x->n_held || (was && !left));
                 if (is || (was && f->stale))
                         w->members[w->n_members++] = x;
-                w->d->hold = w->d->hold || (!is && was && f->stale);
+                w->d->pause = w->d->pause || (!is && was && f->stale);
         }
 }
 
@@ -171,10 +171,10 @@ static bool table_begins(const struct channels_facts *f) {
 }
 
 static bool is_lost(const struct compute_domain_fabric *f) {
-        return condition_true(f->conditions, f->n_conditions, FABRIC_TABLE_LOST);
+        return condition_true(f->conditions, f->n_conditions, FABRIC_CHANNELS_INCOMPLETE);
 }
 
-int64_t channels_untold_s(const struct channels_facts *f) {
+int64_t channels_unreported_s(const struct channels_facts *f) {
         int64_t left = f->old ? f->known_since + CHANNELS_QUARANTINE_S - f->now : 0;
         int64_t wait_s = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
         for (size_t i = 0; left > wait_s && !f->remembers && i < f->n_nodes; i++)
@@ -192,7 +192,7 @@ static void find_loss(struct work *w) {
         /* While the condition reports that the table is lost, signs that disappear do not end it. */
         bool signs = is_lost(old) || (w->begins && old->table_of);
         /* Plugins may report to the new table before the controller sees their signs. */
-        int64_t wait_s = channels_untold_s(w->f);
+        int64_t wait_s = channels_unreported_s(w->f);
         signs = signs || (w->begins && wait_s);
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
@@ -209,13 +209,13 @@ static void find_loss(struct work *w) {
         bool any = waits.n;
         const char *silent = message_end(&waits, w->a);
         if (wait_s)
-                recheck(w, wait_s);
+                channels_recheck(w, wait_s);
         w->lost = any || wait_s || w->f->stale;
-        w->d->hold = w->d->hold || (w->f->stale && !any);
+        w->d->pause = w->d->pause || (w->f->stale && !any);
         if (!w->lost)
                 return;
         add_condition(
-                w, FABRIC_TABLE_LOST, REASON_NOT_ALL_REPORTED,
+                w, FABRIC_CHANNELS_INCOMPLETE, REASON_NOT_ALL_REPORTED,
                 any ? message_of(
                               w->a,
                               "The table of channels may have been lost or restored. No ComputeDomain gets a "
@@ -244,7 +244,7 @@ static int64_t released_since(const struct work *w, const struct fabric_channel 
         return w->f->now;
 }
 
-static bool holds(const struct channels_node *x, const struct fabric_channel *e) {
+static bool channels_holds(const struct channels_node *x, const struct fabric_channel *e) {
         for (size_t i = 0; i < x->n_held; i++)
                 if (x->held[i].id == e->id && streq(x->held[i].owner, e->owner.uid))
                         return true;
@@ -257,7 +257,7 @@ enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
 static enum keeps keeps(const struct channels_node *x, const struct fabric_channel *e, int64_t since) {
         if (x->gone)
                 return KEEPS_NOT;
-        if (holds(x, e))
+        if (channels_holds(x, e))
                 return KEEPS_HOLDS;
         if (!x->reported || !x->settled)
                 return KEEPS_SILENT;
@@ -287,9 +287,9 @@ static bool is_held_nowhere(struct work *w, const struct fabric_channel *e, int6
                     (!asked || (x->is_ready && w->f->now - w->f->leases_at >= CHANNELS_RETRY_S)))
                         w->d->ask_leases = true;
                 else if (k == KEEPS_LIFELESS && x->is_ready)
-                        recheck(w, CHANNELS_RETRY_S);
+                        channels_recheck(w, CHANNELS_RETRY_S);
                 if (k == KEEPS_SILENT && x->reported)
-                        recheck(w, CHANNELS_SETTLED_S);
+                        channels_recheck(w, CHANNELS_SETTLED_S);
                 if (k != KEEPS_LIFELESS || asked)
                         message_add(h, "channel %" PRId64 " of ComputeDomain %s%s%s: node %s %s", e->id,
                                     str_or(e->owner.ns, ""), e->owner.ns ? "/" : "",
@@ -314,14 +314,14 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
                 return false;
         if (left > 0) {
                 int64_t left_life = since + CHANNELS_LIFE_S + 1 - w->f->now;
-                recheck(w, left_life > 0 ? left_life : left);
+                channels_recheck(w, left_life > 0 ? left_life : left);
                 w->d->ask_leases = w->d->ask_leases || (left_life <= 0 && !leases_are_asked(w, since));
                 return false;
         }
         if (!is_held_nowhere(w, e, since, h))
                 return false;
         if (w->f->stale) {
-                w->d->hold = true;
+                w->d->pause = true;
                 return false;
         }
         if (!o->confirmed && !contested)
@@ -344,14 +344,14 @@ static void mark(struct work *w) {
                         if ((o && o->ends) || !w->f->stale)
                                 e->releasing = w->f->now;
                         else
-                                w->d->hold = true;
+                                w->d->pause = true;
                 }
         }
 }
 
 /* ---- channels that are assigned ---- */
 
-static bool is_taken(const struct work *w, int64_t id) {
+static bool channels_is_taken(const struct work *w, int64_t id) {
         for (size_t i = 0; i < w->n; i++)
                 if (w->entries[i].id == id)
                         return true;
@@ -383,7 +383,7 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
         for (size_t i = 0; i < w->n; i++)
                 if (w->entries[i].releasing && wanted && (!ns || streq(w->entries[i].owner.ns, ns)))
                         wanted--;
-        w->d->hold = w->d->hold || (wanted && w->f->stale);
+        w->d->pause = w->d->pause || (wanted && w->f->stale);
         while (wanted && !w->f->stale) {
                 struct fabric_channel *oldest = NULL;
                 for (size_t i = 0; i < w->n; i++) {
@@ -394,7 +394,7 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
                                 continue;
                         bool held = false;
                         for (size_t k = 0; k < w->n_members; k++)
-                                held = held || holds(w->members[k], e);
+                                held = held || channels_holds(w->members[k], e);
                         /* The order of assignment is a ring that begins at `next`. */
                         if (!held && (!oldest || (e->id < next) < (oldest->id < next) ||
                                       ((e->id < next) == (oldest->id < next) && e->id < oldest->id)))
@@ -403,7 +403,7 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
                 if (!oldest)
                         return;
                 oldest->releasing = w->f->now;
-                recheck(w, CHANNELS_QUARANTINE_S);
+                channels_recheck(w, CHANNELS_QUARANTINE_S);
                 wanted--;
         }
 }
@@ -430,12 +430,12 @@ static bool is_count_reported(const struct work *w) {
         return reported;
 }
 
-static void assign(struct work *w) {
+static void channels_assign(struct work *w) {
         struct compute_domain_fabric *g = &w->d->fabric;
         const struct channels_owner **wants = arena_alloc(w->a, (w->f->n_owners + 1) * sizeof *wants);
         const struct channels_owner **greedy = arena_alloc(w->a, (w->f->n_owners + 1) * sizeof *greedy);
         size_t n = 0, n_full = 0, n_greedy = 0;
-        int64_t end = g->channel_count < FABRIC_CHANNELS_MOST ? g->channel_count : FABRIC_CHANNELS_MOST;
+        int64_t end = g->channel_count < FABRIC_CHANNELS_MAX ? g->channel_count : FABRIC_CHANNELS_MAX;
         for (size_t i = 0; i < w->f->n_owners; i++) {
                 const struct channels_owner *o = &w->f->owners[i];
                 bool has = false;
@@ -453,7 +453,8 @@ static void assign(struct work *w) {
         if (end < 2) {
                 bool reported = is_count_reported(w);
                 add_condition(
-                        w, FABRIC_CHANNELS_EXHAUSTED, reported ? REASON_NO_CHANNELS : REASON_COUNT_UNKNOWN,
+                        w, FABRIC_CHANNELS_EXHAUSTED,
+                        reported ? REASON_NO_CHANNELS : REASON_CHANNEL_COUNT_UNKNOWN,
                         reported ? "The driver of most nodes has only IMEX channel 0, which cannot be "
                                    "assigned. Set NVreg_ImexChannelCount on all nodes"
                                  : "No kubelet plugin has reported yet how many IMEX channels its node has");
@@ -464,7 +465,7 @@ static void assign(struct work *w) {
                 g->next = 1;
         for (size_t i = 0; i < n; i++) {
                 int64_t tried = 0, id = g->next;
-                for (; tried < end - 1 && is_taken(w, id); tried++)
+                for (; tried < end - 1 && channels_is_taken(w, id); tried++)
                         id = id + 1 < end ? id + 1 : 1;
                 if (tried == end - 1) {
                         n_full = n - i;
@@ -474,14 +475,14 @@ static void assign(struct work *w) {
                         greedy[n_greedy++] = wants[i];
                         continue;
                 }
-                w->d->assigned[w->d->n_assigned++] = *enter(w, id, wants[i]->uid);
+                w->d->assigned[w->d->n_assigned++] = *channels_enter(w, id, wants[i]->uid);
                 g->next = id + 1 < end ? id + 1 : 1;
         }
         w->d->waiting = n_full + n_greedy;
         w->d->urgent = w->d->urgent || w->d->n_assigned;
         if (n_full) {
                 reclaim(w, n_full, NULL);
-                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_NONE_FREE,
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_ALL_CHANNELS_ASSIGNED,
                               message_of(w->a,
                                          "All %" PRId64
                                          " channels of this partition are assigned, and %zu ComputeDomains "
@@ -493,7 +494,7 @@ static void assign(struct work *w) {
                 /* The waiting ComputeDomains repeat this message, and a tenant must not see the
                  * ComputeDomains of another one. */
                 add_condition(
-                        w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_HAS_HALF,
+                        w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_LIMIT_REACHED,
                         message_of(w->a,
                                    "%zu ComputeDomains wait because their namespace has half of the channels "
                                    "that others leave free. Delete ComputeDomains there that are not needed",
@@ -511,7 +512,7 @@ static void report_differing(struct work *w, const struct majority *m) {
                 add_condition(w, FABRIC_NODES_WITHHOLD, words.reason, words.message);
 }
 
-static int by_id(const void *x, const void *y) {
+static int channels_by_id(const void *x, const void *y) {
         const struct fabric_channel *a = x, *b = y;
         return a->id < b->id ? -1 : a->id > b->id ? 1 : strcmp(a->owner.uid, b->owner.uid);
 }
@@ -537,7 +538,8 @@ static bool same_channels(const struct compute_domain_fabric *x, const struct co
         return same;
 }
 
-static bool same_conditions(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+static bool channels_same_conditions(const struct compute_domain_fabric *x,
+                                     const struct compute_domain_fabric *y) {
         bool same = x->n_conditions == y->n_conditions;
         for (size_t i = 0; same && i < x->n_conditions; i++) {
                 const struct condition *a = &x->conditions[i], *b = &y->conditions[i];
@@ -554,12 +556,13 @@ static bool same_members(const struct compute_domain_fabric *x, const struct com
         return same;
 }
 
-static bool same(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+static bool channels_same(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
         return streq(x->rack, y->rack) && streq(x->empty_since, y->empty_since) &&
                streq(x->table_of, y->table_of) && x->nodes == y->nodes &&
                x->domain_count == y->domain_count && x->channels_in_use == y->channels_in_use &&
                x->channel_count == y->channel_count && streq(x->imex_version, y->imex_version) &&
-               x->next == y->next && same_members(x, y) && same_conditions(x, y) && same_channels(x, y);
+               x->next == y->next && same_members(x, y) && channels_same_conditions(x, y) &&
+               same_channels(x, y);
 }
 
 static void note_members(struct work *w) {
@@ -588,9 +591,9 @@ static bool is_over(struct work *w) {
                 g->empty_since = arena_strndup(w->a, buf_str(&b) + 1, b.n - 2); /* without its quotes */
                 buf_done(&b);
         }
-        recheck(w, since + CHANNELS_EMPTY_S - now);
+        channels_recheck(w, since + CHANNELS_EMPTY_S - now);
         if (now - since >= CHANNELS_EMPTY_S && w->f->stale)
-                w->d->hold = true;
+                w->d->pause = true;
         return now - since >= CHANNELS_EMPTY_S && !w->f->stale;
 }
 
@@ -607,10 +610,10 @@ static void take_assignments(struct work *w) {
         g->epoch = r->epoch;
         g->recount = r->recount;
         for (size_t i = 0; i < r->n_domains; i++)
-                g->domain_count += !fabric_domain_stands(&r->domains[i]);
+                g->domain_count += !fabric_domain_is_standing(&r->domains[i]);
         w->d->urgent = w->d->urgent || r->changed;
         if (w->f->recount_why)
-                add_condition(w, FABRIC_ASSIGNMENTS_LOST, REASON_NOT_ALL_REPORTED, w->f->recount_why);
+                add_condition(w, FABRIC_ASSIGNMENTS_INCOMPLETE, REASON_NOT_ALL_REPORTED, w->f->recount_why);
         if (w->f->full_why)
                 add_condition(w, FABRIC_DOMAIN_FULL, REASON_NO_INDEX_LEFT, w->f->full_why);
         if (w->f->wrong)
@@ -639,7 +642,7 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         g->conditions = arena_alloc(a, N_CONDITIONS * sizeof *g->conditions);
         ret->ask = arena_alloc(a, (f->n_owners + 1) * sizeof *ret->ask);
         ret->assigned = arena_alloc(a, (f->n_owners + 1) * sizeof *ret->assigned);
-        gather(&w);
+        channels_gather(&w);
         find_members(&w);
         note_members(&w);
         majority_find(w.members, w.n_members, f->old, &m);
@@ -648,7 +651,8 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         g->imex_version = m.imex_version;
         mark(&w);
         find_loss(&w);
-        assign(&w); /* before anything is freed: a channel that is freed now is assigned by a later write */
+        channels_assign(
+                &w); /* before anything is freed: a channel that is freed now is assigned by a later write */
         size_t kept = 0;
         for (size_t i = 0; i < w.n; i++) {
                 bool releasing = w.entries[i].releasing;
@@ -669,7 +673,7 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
                                          nodes));
         report_differing(&w, &m);
         if (w.n)
-                qsort(w.entries, w.n, sizeof *w.entries, by_id);
+                qsort(w.entries, w.n, sizeof *w.entries, channels_by_id);
         g->channels = w.entries;
         g->n_channels = w.n;
         g->channels_in_use = (int64_t)w.n;
@@ -679,15 +683,15 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
                 ret->step = w.n_members || w.n ? CHANNELS_CREATE : CHANNELS_KEEP;
         else if (is_over(&w))
                 ret->step = CHANNELS_DELETE;
-        else if (!same(g, f->old) || (f->assignments && f->assignments->changed))
+        else if (!channels_same(g, f->old) || (f->assignments && f->assignments->changed))
                 ret->step = CHANNELS_PATCH;
         ret->urgent = ret->urgent || !f->old;
 }
 
 /* ---- what must hold ---- */
 
-static const struct fabric_channel *find_entry(const struct fabric_channel *list, size_t n, int64_t id,
-                                               const char *owner) {
+static const struct fabric_channel *channels_find_entry(const struct fabric_channel *list, size_t n,
+                                                        int64_t id, const char *owner) {
         for (size_t i = 0; i < n; i++)
                 if (list[i].id == id && streq(list[i].owner.uid, owner))
                         return &list[i];
@@ -713,13 +717,13 @@ const char *channels_check(const struct channels_facts *f, const struct channels
         const struct compute_domain_fabric *g = &d->fabric, *old = table_begins(f) ? NULL : f->old;
 
         for (size_t i = 0; i < g->n_channels; i++)
-                if (g->channels[i].id < 1 || g->channels[i].id >= FABRIC_CHANNELS_MOST)
+                if (g->channels[i].id < 1 || g->channels[i].id >= FABRIC_CHANNELS_MAX)
                         return arena_printf(a, "ComputeDomain %s has channel %lld", g->channels[i].owner.uid,
                                             (long long)g->channels[i].id);
         for (size_t i = 0; i < d->n_assigned; i++) {
                 const struct fabric_channel *e = &d->assigned[i];
                 const char *other = other_owner(f, g, e);
-                if (!find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                if (!channels_find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
                         return arena_printf(a,
                                             "channel %lld is assigned to ComputeDomain %s without an entry",
                                             (long long)e->id, e->owner.uid);
@@ -729,7 +733,7 @@ const char *channels_check(const struct channels_facts *f, const struct channels
         }
         for (size_t i = 0; old && i < old->n_channels; i++) {
                 const struct fabric_channel *e = &old->channels[i];
-                if (!e->releasing && !find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                if (!e->releasing && !channels_find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
                         return arena_printf(a, "channel %lld of ComputeDomain %s is freed before its release",
                                             (long long)e->id, e->owner.uid);
         }
@@ -750,5 +754,5 @@ void channels_keep(const struct channels_facts *f, const char *why, struct arena
                 if (!streq(f->old->conditions[i].type, FABRIC_DECISION_WRONG))
                         ret->fabric.conditions[ret->fabric.n_conditions++] = f->old->conditions[i];
         add_condition(&w, FABRIC_DECISION_WRONG, FABRIC_DECISION_WRONG, why);
-        ret->step = same(&ret->fabric, f->old) ? CHANNELS_KEEP : CHANNELS_PATCH;
+        ret->step = channels_same(&ret->fabric, f->old) ? CHANNELS_KEEP : CHANNELS_PATCH;
 }

@@ -72,7 +72,7 @@ struct channels_node {
         int64_t count;   /* number of its channels; -1: not reported */
         const char *imex, *withheld;    /* the version of its nvidia-imex; why it offers no devices; NULL: not
                                            reported */
-        const struct report_hold *held; /* channels of this partition that it holds */
+        const struct channel_report_hold *held; /* channels of this partition that it holds */
         size_t n_held;
         int64_t alive_after; /* its kubelet renewed its Lease after this time; 0: unknown */
 };
@@ -123,7 +123,7 @@ enum channels_step { CHANNELS_KEEP, CHANNELS_CREATE, CHANNELS_PATCH, CHANNELS_DE
 struct channels_decision {
         enum channels_step step;
         bool urgent;     /* a pod may wait for this write */
-        bool hold;       /* something should be removed, but stays because a cache is stale */
+        bool pause;      /* something should be removed, but stays because a cache is stale */
         bool ask_leases; /* list the Leases of the nodes, then decide again */
         /* Owners to ask the API server about: are they deleted, and without a claim? */
         const struct channels_owner **ask;
@@ -139,7 +139,7 @@ struct channels_decision {
 
 /* Returns for how many more seconds containers may run on a deleted Node with channels that a new or restored
  * table does not list. 0: none can. */
-int64_t channels_untold_s(const struct channels_facts *f);
+int64_t channels_unreported_s(const struct channels_facts *f);
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret);
 

@@ -71,8 +71,8 @@ static void judge_absent(struct member *m, const struct member_facts *f, struct 
         const char *down = p ? container_down(p, a) : NULL;
         if (f->full && !f->assignment)
                 set_why(m, MEMBER_FULL, "no index is free in its NVLink partition");
-        else if (f->held)
-                set_why(m, MEMBER_HELD,
+        else if (f->occupied)
+                set_why(m, MEMBER_OCCUPIED,
                         "the daemon of another ComputeDomain uses the node until the last pod of that "
                         "ComputeDomain there has ended");
         else if (!p) {
@@ -105,7 +105,8 @@ static void judge_rebooted(struct member *m, const struct member_facts *f, struc
                                    f->pod->o.meta.name, f->other_boot, node_boot_id(f->node)));
 }
 
-static void judge(struct member *m, const struct member_facts *f, struct membership *all, struct arena *a) {
+static void membership_evaluate(struct member *m, const struct member_facts *f, struct membership *all,
+                                struct arena *a) {
         const char *clique = m->entry.clique_id;
         m->listed = clique && (!*clique || m->entry.index >= 0);
         if (!f->node)
@@ -126,7 +127,7 @@ static void judge(struct member *m, const struct member_facts *f, struct members
                 judge_absent(m, f, all, a);
         if (f->assignment && fabric_is_leaving(f->assignment) && !f->wanted)
                 set_why(m, MEMBER_LEAVING, "its daemon is leaving");
-        m->listed = m->listed && m->why != MEMBER_HELD && m->why != MEMBER_LEAVING;
+        m->listed = m->listed && m->why != MEMBER_OCCUPIED && m->why != MEMBER_LEAVING;
 }
 
 static int64_t read_peers(const struct pod *p) {
@@ -145,7 +146,7 @@ const struct member_clique *membership_clique(const struct membership *m, const 
         return NULL;
 }
 
-static void count(struct membership *all, const struct member *m) {
+static void membership_count(struct membership *all, const struct member *m) {
         const char *id = m->entry.clique_id;
         if (!id || !*id || m->entry.index < 0)
                 return;
@@ -168,8 +169,8 @@ void membership_make(const struct member_facts *list, size_t n, struct arena *a,
                                                  .index = f->assignment ? f->assignment->index : -1 },
                                       .wanted = f->wanted,
                                       .peers_connected = f->joined ? read_peers(f->pod) : -1 };
-                judge(m, f, ret, a);
-                count(ret, m);
+                membership_evaluate(m, f, ret, a);
+                membership_count(ret, m);
         }
 }
 
@@ -200,7 +201,7 @@ static void add_go_nodes(const struct domain_node *nodes, size_t n, struct membe
         }
 }
 
-static int by_name(const void *x, const void *y) {
+static int membership_by_name(const void *x, const void *y) {
         return strcmp(((const struct member *)x)->entry.node, ((const struct member *)y)->entry.node);
 }
 
@@ -215,7 +216,7 @@ void membership_make_go(const struct go_facts *f, struct arena *a, struct member
                 add_go_nodes(f->cd->nodes, f->cd->n_nodes, ret);
         for (size_t i = 0; i < f->n_cliques; i++)
                 add_go_nodes(f->cliques[i]->nodes, f->cliques[i]->n_nodes, ret);
-        qsort(ret->members, ret->n_members, sizeof *ret->members, by_name);
+        qsort(ret->members, ret->n_members, sizeof *ret->members, membership_by_name);
         for (size_t i = 0; i < ret->n_members; i++)
                 if (!kept || !streq(ret->members[kept - 1].entry.node, ret->members[i].entry.node))
                         ret->members[kept++] = ret->members[i];

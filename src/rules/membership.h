@@ -20,8 +20,8 @@ struct member_facts {
         const char *clique;      /* clique ID in the node's ResourceSlice; "": without a partition, NULL:
                                     there is no slice */
         const struct pod *pod;   /* of the node's daemon, in any IMEX domain; NULL: none */
-        bool held;               /* the node has no daemon of this driver, and the label of another
-                                    ComputeDomain */
+        bool occupied;           /* the node has no daemon of this driver, and the label of another
+                                ComputeDomain */
         const char *fabric;      /* clique ID of the partition whose fabric object lists the node; NULL: none
                                     does */
         const struct fabric_assignment *assignment; /* the node's assignment in that object; NULL: none */
@@ -38,7 +38,7 @@ enum member_why {
         MEMBER_STARTING, /* not ready yet; no problem so far */
         MEMBER_FAILING,  /* a person should look at it */
         MEMBER_LOST,     /* the Node or its daemon does not answer */
-        MEMBER_HELD,     /* the daemon of another ComputeDomain uses the node */
+        MEMBER_OCCUPIED, /* the daemon of another ComputeDomain uses the node */
         MEMBER_FULL,     /* no index is free */
         MEMBER_LEAVING,  /* no claim needs the node any more, and its daemon has not left yet */
 };

@@ -18,7 +18,7 @@ void message_add(struct message_list *l, const char *fmt, ...) {
         va_list ap;
         if (!l->n)
                 l->text = BUF_INIT(4096);
-        if (l->n++ >= MESSAGE_NAMED_AT_MOST)
+        if (l->n++ >= MESSAGE_NAMES_MAX)
                 return;
         if (l->n > 1)
                 buf_addf(&l->text, "%s", str_or(l->between, ", "));
@@ -28,8 +28,8 @@ void message_add(struct message_list *l, const char *fmt, ...) {
 }
 
 const char *message_end(struct message_list *l, struct arena *a) {
-        if (l->n > MESSAGE_NAMED_AT_MOST)
-                buf_addf(&l->text, " and %zu more", l->n - MESSAGE_NAMED_AT_MOST);
+        if (l->n > MESSAGE_NAMES_MAX)
+                buf_addf(&l->text, " and %zu more", l->n - MESSAGE_NAMES_MAX);
         const char *text = arena_strdup(a, l->n ? buf_str(&l->text) : "");
         buf_done(&l->text);
         return text;

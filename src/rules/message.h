@@ -9,7 +9,7 @@
 const char *message_of(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A list that names only the first few: "node-1, node-2 and 3 more". Zero-initialized by the caller. */
-enum { MESSAGE_NAMED_AT_MOST = 5 };
+enum { MESSAGE_NAMES_MAX = 5 };
 struct message_list {
         struct buf text;
         size_t n;

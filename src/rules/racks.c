@@ -59,7 +59,7 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
             (n ? cd->rack_empty != NULL : !recorded)) {
                 ret->step = RACKS_NOTE;
         } else if (doubted || (over && f->stale)) {
-                ret->step = RACKS_HOLD;
+                ret->step = RACKS_PAUSE;
         } else if (over && !f->claimed) {
                 ret->step = f->confirmed ? RACKS_DELETE : RACKS_ASK;
         }

@@ -19,7 +19,7 @@
 
 enum { RACKS_EMPTY_S = 24 * 3600 };
 /* The limit of ComputeDomains of racks, in all namespaces together. */
-enum { RACKS_MOST = 2000 };
+enum { RACKS_MAX = 2000 };
 
 /* Is this the ComputeDomain of a rack that the controller made, and not one of a person who has set the
  * label? */
@@ -47,9 +47,9 @@ struct racks_facts {
 
 enum racks_step {
         RACKS_KEEP,
-        RACKS_NOTE, /* write `nodes` and `empty_since` */
-        RACKS_ASK,  /* ask the API server whether a claim exists, then decide again */
-        RACKS_HOLD, /* wait until the caches are current */
+        RACKS_NOTE,  /* write `nodes` and `empty_since` */
+        RACKS_ASK,   /* ask the API server whether a claim exists, then decide again */
+        RACKS_PAUSE, /* wait until the caches are current */
         RACKS_DELETE
 };
 struct racks_decision {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/rollout.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 
 struct count {
         size_t idle;    /* nodes with an idle daemon, which the template may reach */

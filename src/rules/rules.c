@@ -7,10 +7,10 @@
 
 #include "api/names.h"
 
-const char *rules_label(const char *current, const struct grant *claims, size_t n) {
-        const struct grant *oldest = NULL;
+const char *rules_label(const char *current, const struct allocation *claims, size_t n) {
+        const struct allocation *oldest = NULL;
         for (size_t i = 0; i < n; i++) {
-                const struct grant *c = &claims[i];
+                const struct allocation *c = &claims[i];
                 if (streq(c->domain_uid, current))
                         return current;
                 if (!oldest || c->created < oldest->created ||
@@ -24,19 +24,19 @@ enum rules_label_step rules_label_step(const char *current, const struct rules_l
         if (!current || f->ending)
                 return RULES_LABEL_WRITE;
         if (f->stale)
-                return RULES_LABEL_HOLD;
+                return RULES_LABEL_PAUSE;
         return f->claimed || f->confirmed ? RULES_LABEL_WRITE : RULES_LABEL_ASK;
 }
 
-static bool is_justified(const char *uid, const struct grant *claims, size_t n) {
+static bool is_justified(const char *uid, const struct allocation *claims, size_t n) {
         for (size_t i = 0; uid && i < n; i++)
                 if (streq(claims[i].domain_uid, uid))
                         return true;
         return false;
 }
 
-const char *rules_label_check(const char *current, const char *right, const struct grant *claims, size_t n,
-                              const struct rules_label_facts *f) {
+const char *rules_label_check(const char *current, const char *right, const struct allocation *claims,
+                              size_t n, const struct rules_label_facts *f) {
         if (right && !is_justified(right, claims, n))
                 return "no claim justifies the new label";
         if (!current)
@@ -143,7 +143,7 @@ static void know_held(struct known *k, const struct rules_index *held, size_t n)
         }
 }
 
-static int64_t keep(struct known *k, const struct rules_index *held, const char *member) {
+static int64_t rules_keep(struct known *k, const struct rules_index *held, const char *member) {
         struct node_known *node = know_node(k, member);
         node->member = true;
         if (node->first_held == NOWHERE || held[node->first_held].index < 0)
@@ -199,7 +199,7 @@ void rules_indices(const struct rules_index *held, size_t n_held, const int64_t 
         }
         for (size_t i = 0; i < n_members; i++)
                 ret_indices[i] =
-                        (struct rules_index){ .node = members[i], .index = keep(&k, held, members[i]) };
+                        (struct rules_index){ .node = members[i], .index = rules_keep(&k, held, members[i]) };
         for (size_t i = 0; i < n_held; i++) {
                 struct index_known *x = find_index(&k, held[i].index);
                 if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)

@@ -10,13 +10,13 @@
 #include "api/kinds.h"
 #include "base/mem.h"
 #include "model/domain.h"
-#include "model/grant.h"
+#include "model/allocation.h"
 
 /* The labelling rule: returns the UID of the ComputeDomain whose label the node should carry, or NULL for no
  * label. A grant counts here if its ComputeDomain exists in the claim's namespace and is not being deleted.
  * The ComputeDomain in the present label keeps the node as long as it has such a grant. After that, the
  * ComputeDomain with the oldest claim gets the node. The result points into `current` or `claims`. */
-const char *rules_label(const char *current, const struct grant *claims, size_t n);
+const char *rules_label(const char *current, const struct allocation *claims, size_t n);
 
 /* What is known when a node carries the label of one ComputeDomain and should carry another label, or
  * none. */
@@ -29,8 +29,8 @@ struct rules_label_facts {
 };
 enum rules_label_step {
         RULES_LABEL_WRITE,
-        RULES_LABEL_ASK, /* ask the API server to confirm it */
-        RULES_LABEL_HOLD /* wait until the caches are current */
+        RULES_LABEL_ASK,  /* ask the API server to confirm it */
+        RULES_LABEL_PAUSE /* wait until the caches are current */
 };
 /* A label is removed only when it is known that nothing justifies it, because its daemon may be in use. A
  * cache that does not show a claim is not enough. A new label on a node without one can be written at
@@ -39,8 +39,8 @@ enum rules_label_step rules_label_step(const char *current, const struct rules_l
 /* What must hold of every label that is written: a claim justifies the new one, and the present one is
  * replaced only if no claim justifies it and its end is known. NULL: it holds. Otherwise what does not;
  * static. */
-const char *rules_label_check(const char *current, const char *right, const struct grant *claims, size_t n,
-                              const struct rules_label_facts *f);
+const char *rules_label_check(const char *current, const char *right, const struct allocation *claims,
+                              size_t n, const struct rules_label_facts *f);
 
 /* What is known when the cache shows that the label of a node has changed. */
 struct rules_relabel_facts {

@@ -16,7 +16,7 @@ struct listed {
         size_t n;
 };
 
-static int by_name(const void *x, const void *y) {
+static int verdict_by_name(const void *x, const void *y) {
         return strcmp((*(const struct domain_node *const *)x)->node,
                       (*(const struct domain_node *const *)y)->node);
 }
@@ -29,7 +29,7 @@ static struct listed sort_listed(const struct domain_node *nodes, size_t n, stru
                 sorted = sorted && (!i || strcmp(nodes[i - 1].node, nodes[i].node) <= 0);
         }
         if (!sorted)
-                qsort(l.list, n, sizeof(const struct domain_node *), by_name);
+                qsort(l.list, n, sizeof(const struct domain_node *), verdict_by_name);
         return l;
 }
 
@@ -105,7 +105,7 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                 enum member_why why;
                 const char *reason;
         } bad[] = { { MEMBER_FULL, REASON_DOMAIN_FULL },
-                    { MEMBER_HELD, REASON_NODE_HELD },
+                    { MEMBER_OCCUPIED, REASON_NODE_OCCUPIED },
                     { MEMBER_LOST, REASON_NODE_LOST },
                     { MEMBER_FAILING, REASON_NODE_FAILING } };
         struct cd_condition *c = &v->conditions[0];
@@ -161,7 +161,7 @@ struct names {
         size_t n;
 };
 
-static void add_name(struct names *w, const char *node, const char *what) {
+static void verdict_add_name(struct names *w, const char *node, const char *what) {
         if (w->n++ < NAMED_AT_MOST)
                 buf_addf(&w->text, "%s%s: %s", w->text.n ? "; " : "", node, what);
 }
@@ -190,10 +190,11 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
                 if (m->why == MEMBER_READY && (m->peers_connected >= want || !want))
                         continue;
                 if (m->why == MEMBER_READY && m->peers_connected >= 0)
-                        add_name(&missing, m->entry.node,
-                                 message_of(a, "not connected to all of its %lld peers", (long long)want));
+                        verdict_add_name(
+                                &missing, m->entry.node,
+                                message_of(a, "not connected to all of its %lld peers", (long long)want));
                 else
-                        add_name(&missing, m->entry.node, "not known");
+                        verdict_add_name(&missing, m->entry.node, "not known");
         }
         *c = (struct cd_condition){ .type = CONDITION_PEERS_CONNECTED, .status = "Unknown" };
         v->peers_missing = missing.n;
@@ -227,7 +228,7 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         return true;
 }
 
-static bool same_conditions(const struct compute_domain *cd, const struct verdict *v) {
+static bool verdict_same_conditions(const struct compute_domain *cd, const struct verdict *v) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) ||
@@ -254,7 +255,7 @@ static void conclude(const struct compute_domain *cd, const struct listed *l, bo
                                              : now;
         }
         v->changed = !streq(cd->status, v->status) || !same_nodes(cd, l, v) ||
-                     (conditions && !same_conditions(cd, v));
+                     (conditions && !verdict_same_conditions(cd, v));
 }
 
 /* Limits the nodes to those that a status may list. Nodes that are already listed stay, so when a node
@@ -356,14 +357,14 @@ void verdict_make_wrong(const struct compute_domain *cd, const char *why, bool c
         conclude(cd, NULL, conditions, now, ret);
 }
 
-static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
-                const char *message) {
+static void verdict_add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
+                        const char *message) {
         list[(*n)++] = (struct verdict_event){ warning, reason, message };
 }
 
 /* An Event about all nodes that changed in the same way in one step. Otherwise a ComputeDomain of a thousand
  * nodes would cause two thousand Events while it forms. */
-struct news {
+struct status_event {
         const char *reason, *one, *many; /* texts: "Node %s <one>", "%zu nodes <many>: ..." */
         struct buf names;
         const char *only; /* the message if there is only one node */
@@ -372,57 +373,59 @@ struct news {
 
 enum { NAMED_IN_NEWS = 18 };
 
-static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail,
-                        const char *long_detail) {
+static void add_node_event(struct status_event *w, struct arena *a, const char *node,
+                           const char *short_detail, const char *long_detail) {
         if (w->n++ == 0)
                 w->only = message_of(a, "Node %s %s%s", node, w->one, long_detail);
         if (w->n <= NAMED_IN_NEWS)
                 buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
 }
 
-static void add_news(struct news *w, struct arena *a, struct verdict_event *list, size_t *n) {
+static void add_news(struct status_event *w, struct arena *a, struct verdict_event *list, size_t *n) {
         if (w->n > NAMED_IN_NEWS)
                 buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
         if (w->n)
-                add(list, n, false, w->reason,
-                    w->n == 1 ? w->only
-                              : message_of(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
+                verdict_add(list, n, false, w->reason,
+                            w->n == 1 ? w->only
+                                      : message_of(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
         buf_done(&w->names);
 }
 
-static void joined(struct news *w, struct arena *a, const struct domain_node *now) {
+static void joined(struct status_event *w, struct arena *a, const struct domain_node *now) {
         if (*now->clique_id)
-                gather_news(w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
-                            message_of(a, " partition %s with index %lld", now->clique_id,
-                                       (long long)now->index));
+                add_node_event(w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
+                               message_of(a, " partition %s with index %lld", now->clique_id,
+                                          (long long)now->index));
         else
-                gather_news(w, a, now->node, " (no NVLink partition)",
-                            "; it has no NVLink partition, so its pods get no channel");
+                add_node_event(w, a, now->node, " (no NVLink partition)",
+                               "; it has no NVLink partition, so its pods get no channel");
 }
 
 static void node_warning(const struct domain_node *was, const struct domain_node *now, const struct member *m,
                          struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
-                add(list, n, true, REASON_NODE_MOVED,
-                    message_of(a,
-                               "Node %s has moved from partition %s, index %lld to partition %s, index %lld",
-                               now->node, str_or(was->clique_id, "none"), (long long)was->index,
-                               str_or(now->clique_id, "none"), (long long)now->index));
+                verdict_add(
+                        list, n, true, REASON_NODE_MOVED,
+                        message_of(
+                                a,
+                                "Node %s has moved from partition %s, index %lld to partition %s, index %lld",
+                                now->node, str_or(was->clique_id, "none"), (long long)was->index,
+                                str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
         if (m->why == MEMBER_LOST)
-                add(list, n, true, REASON_NODE_LOST,
-                    message_of(a, "Node %s is lost: %s", now->node, m->message));
+                verdict_add(list, n, true, REASON_NODE_LOST,
+                            message_of(a, "Node %s is lost: %s", now->node, m->message));
         else
-                add(list, n, true, REASON_NODE_NOT_READY,
-                    message_of(a, "Node %s is not ready any more: %s", now->node, m->message));
+                verdict_add(list, n, true, REASON_NODE_NOT_READY,
+                            message_of(a, "Node %s is not ready any more: %s", now->node, m->message));
 }
 
 static size_t node_events(const struct compute_domain *cd, const struct membership *all,
                           const struct verdict *v, struct arena *a, struct verdict_event *list) {
-        struct news in = { REASON_NODE_JOINED, "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
-        struct news ready = { REASON_NODE_READY, "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
-        struct news left = { REASON_NODE_LEFT, "has left", "have left", BUF_INIT(8192), NULL, 0 };
+        struct status_event in = { REASON_NODE_JOINED, "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
+        struct status_event ready = { REASON_NODE_READY, "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
+        struct status_event left = { REASON_NODE_LEFT, "has left", "have left", BUF_INIT(8192), NULL, 0 };
         struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
                       are = sort_listed(v->nodes, v->n_nodes, a);
         const struct member *m = all->members;
@@ -440,11 +443,11 @@ static size_t node_events(const struct compute_domain *cd, const struct membersh
                 else
                         joined(&in, a, now);
                 if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
-                        gather_news(&ready, a, now->node, "", "");
+                        add_node_event(&ready, a, now->node, "", "");
         }
         for (size_t i = 0; i < cd->n_nodes && !full; i++)
                 if (!node_at(&are, cd->nodes[i].node))
-                        gather_news(&left, a, cd->nodes[i].node, "", "");
+                        add_node_event(&left, a, cd->nodes[i].node, "", "");
         add_news(&in, a, list, &n);
         add_news(&ready, a, list, &n);
         add_news(&left, a, list, &n);
@@ -463,7 +466,7 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
                 bool of_imex = streq(now->type, CONDITION_HOST_IMEX_HEALTHY) ||
                                streq(now->type, CONDITION_IMEX_HEALTHY);
                 if (of_imex && changed && (bad || (good && used)))
-                        add(list, n, bad, now->reason, now->message);
+                        verdict_add(list, n, bad, now->reason, now->message);
         }
 }
 
@@ -482,12 +485,12 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
-                add(list, &n, true, now->reason, now->message);
+                verdict_add(list, &n, true, now->reason, now->message);
         /* An unused ComputeDomain is Ready, which needs no Event. */
         if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
-                add(list, &n, false, CONDITION_READY, now->message);
+                verdict_add(list, &n, false, CONDITION_READY, now->message);
         else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
-                add(list, &n, false, REASON_NOT_READY, now->message);
+                verdict_add(list, &n, false, REASON_NOT_READY, now->message);
         host_event(cd, v, list, &n);
         *ret = list;
         return n;

@@ -60,7 +60,7 @@ static void daemon_report(struct buf *out) {
                                          .n_left = (size_t)number(3),
                                          .seen = number(9),
                                          .recount = number(2),
-                                         .held = "",
+                                         .waits_for = "",
                                          .imex_version = "" };
         struct buf text = BUF_INIT(4096);
         daemon_report_render(&r, &text);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "gpu_plugin/devices.h"
-#include "gpu_plugin/offer.h"
+#include "gpu_plugin/gpu_devices.h"
+#include "gpu_plugin/gpu_offer.h"
 #include "rows.h"
 
 enum { GPUS = 16, PARTS = 4, ROUNDS = 200, SLICE_MAX = 1 << 20 };

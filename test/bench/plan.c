@@ -17,7 +17,7 @@
 
 #include "api/names.h"
 #include "api/resources.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/log.h"
 #include "controller/controller.h"
 #include "kube/kube_client_priv.h"
@@ -207,7 +207,7 @@ static void make_report(size_t i, struct buf *b) {
                  "\\\",\\\"fabricUID\\\":\\\"%s\\\",\\\"assignment\\\":\\\"%s/%s/%zu/"
                  "%zu\\\",\\\"ready\\\":true,\\\"left\\\":\\\"\\\",\\\"seen\\\":%d,\\\"recount\\\":0,"
                  "\\\"served\\\":true,"
-                 "\\\"held\\\":\\\"\\\"}",
+                 "\\\"waitsFor\\\":\\\"\\\"}",
                  claim, fabric, clique_of(i), cd, index_of(i), index_of(i) + 1, CLIQUE);
 }
 

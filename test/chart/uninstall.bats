@@ -15,7 +15,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	is "$job"' | .spec.containers[0] | .command == ["compute-domain-controller", "uninstall", "-v", "$(LOG_VERBOSITY)"] and
 		.image == "compute-domains/compute-domains:v0.1.0"'
 	is "$job"' | .spec.serviceAccountName == "compute-domains-uninstall" and .spec.securityContext.runAsNonRoot and .spec.restartPolicy == "Never"'
-	grep -qF 'streq(argv[1], "uninstall")' "$checkout/src/controller/main.c"
+	grep -qF 'streq(argv[1], "uninstall")' "$checkout/src/controller/controller_main.c"
 }
 
 @test "the hook's account may stop the controller, delete the daemons' DaemonSet, and watch pods" {

@@ -356,7 +356,7 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	eventually 20 told_of_node DevicePluginActive
 	eventually 5 device_plugin_metric 1
 	no_device_plugin
-	eventually 20 told_of_node DevicePluginGone
+	eventually 20 told_of_node DevicePluginInactive
 	eventually 5 device_plugin_metric 0
 }
 

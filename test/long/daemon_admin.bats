@@ -58,7 +58,7 @@ open_devices() {
 	"$cluster/host-imex" 0 start
 	domain d
 	worker a d 0
-	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXInTheWay
+	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXConflict
 	eventually 60 event_contains ComputeDomain/d "owns the driver's only IMEX session"
 	[[ $(daemon_restarts 0) == 0 ]]
 	"$cluster/host-imex" 0 stop

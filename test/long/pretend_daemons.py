@@ -40,7 +40,7 @@ def uid_of(node, what):
 def report(node, fabric, left="", seen=0):
     return {IMEX + "state": "IDLE", IMEX + "ready": "false", IMEX + "report": json.dumps({
         "claimUID": uid_of(node, "claim"), "bootID": uid_of(node, "boot"), "fabricUID": fabric, "ready": False, "left": left,
-        "seen": seen, "recount": 0, "served": False, "held": ""})}
+        "seen": seen, "recount": 0, "served": False, "waitsFor": ""})}
 
 
 def start():

@@ -104,8 +104,8 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	running c 90
 	[[ $(channels_of c) == "$channel" ]]
 	# Controllers that do not know the former object give no other ComputeDomain a channel for a minute.
-	eventually 90 no_fabric_condition TableLost
-	eventually 90 no_fabric_condition AssignmentsLost
+	eventually 90 no_fabric_condition ChannelsIncomplete
+	eventually 90 no_fabric_condition AssignmentsIncomplete
 }
 
 # failure: channel isolation is switched off under pods -> nodes leave as their pods end

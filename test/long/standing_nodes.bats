@@ -80,7 +80,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	k uncordon node-0 >/dev/null
 	eventually 60 fabric_condition_has DomainFull "has 2 slots" "get no index: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
-	eventually 30 node_event 0 IMEXNoPlace ComputeDomainDevicesWithheld
+	eventually 30 node_event 0 IMEXNoIndex ComputeDomainDevicesWithheld
 	eventually 30 plugin_logged 0 "this node offers no devices" "get no index: node-0. Set imex.maxNodesPerDomain to the number of nodes"
 	local uid
 	domain one

@@ -50,7 +50,7 @@ no_daemon_claims() {
 	no_daemon_claims
 	follow '## What stays' 1
 	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
-	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock released-daemon-claims' ]]
+	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock unprepared-daemon-claims' ]]
 	follow '## Uninstall' 2
 	! k get computedomains -A || false
 	! k get computedomainfabrics || false

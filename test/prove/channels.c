@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cd_plugin/may_prepare.h"
@@ -100,7 +100,7 @@ static struct compute_domain_fabric *fabric_of(const struct state *s, struct are
         f->table_of = s->is_own ? objects[SEEN_THIS] : NULL;
         f->conditions = arena_alloc(a, sizeof *f->conditions);
         f->n_conditions = s->is_lost;
-        f->conditions[0] = (struct condition){ FABRIC_TABLE_LOST, "True", "", "", 0 };
+        f->conditions[0] = (struct condition){ FABRIC_CHANNELS_INCOMPLETE, "True", "", "", 0 };
         f->next = s->next;
         f->channel_count = s->counted ? IDS + 1 : 0;
         f->channels = arena_alloc(a, ENTRIES * sizeof *f->channels);
@@ -132,7 +132,7 @@ static void read_table(const struct fabric_channel *list, size_t n, struct table
 
 static void read_fabric(const struct compute_domain_fabric *f, struct state *s) {
         s->is_own = f->table_of != NULL;
-        s->is_lost = condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) != NULL;
+        s->is_lost = condition_find(f->conditions, f->n_conditions, FABRIC_CHANNELS_INCOMPLETE) != NULL;
         s->next = (uint8_t)f->next;
         s->counted = f->channel_count > 0;
         s->members = 0;
@@ -145,14 +145,14 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
         size_t n_nodes = 0;
         for (unsigned n = 0; n < HOSTS; n++) {
                 const struct machine *m = &s->machines[n];
-                struct report_hold *held = arena_alloc(a, (size_t)IDS * OWNERS * sizeof *held);
+                struct channel_report_hold *held = arena_alloc(a, (size_t)IDS * OWNERS * sizeof *held);
                 size_t n_held = 0;
                 if (!m->is_there && !(s->members >> n & 1))
                         continue;
                 for (unsigned id = 1; id <= IDS; id++)
                         for (unsigned o = 0; o < OWNERS; o++)
                                 if (m->reported.held & bit(id, o))
-                                        held[n_held++] = (struct report_hold){ id, uids[o] };
+                                        held[n_held++] = (struct channel_report_hold){ id, uids[o] };
                 nodes[n_nodes++] = (struct channels_node){
                         .name = hosts[n],
                         .gone = !m->is_there && m->gone > DEAD_TICKS,

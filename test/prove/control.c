@@ -3,7 +3,7 @@
  * in the world. */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "imex/imex_files.h"
@@ -24,7 +24,7 @@ struct look {
                 uint8_t boot;   /* in the API server */
                 uint8_t domain; /* of the allocated claim, if the controllers have seen it */
         } nodes[NODES];
-        uint8_t idle, went_back, domain_ends;
+        uint8_t idle, rolled_back, domain_ends;
 };
 
 struct source {
@@ -162,7 +162,7 @@ static const char *render_report(const struct source *s, unsigned n, const struc
                                    .seen = r->seen,
                                    .recount = r->recount,
                                    .served = r->served,
-                                   .held = "",
+                                   .waits_for = "",
                                    .imex_version = "" };
         for (unsigned i = 0; i < r->n_left; i++)
                 left[i] = r->left[i];
@@ -212,7 +212,7 @@ static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void 
         const struct source *s = u;
         const char *uid = uid_of(UID_DOMAIN, 0, s->look->nodes[node_number(node)].domain);
         if (uid)
-                fn(v, &(struct grant){ .claim_uid = node, .ns = "ns", .domain_uid = uid, .node = node });
+                fn(v, &(struct allocation){ .claim_uid = node, .ns = "ns", .domain_uid = uid, .node = node });
 }
 
 static const struct compute_domain *get_domain(void *u, const char *uid) {
@@ -273,10 +273,10 @@ static void decide(struct run *r, const struct look *look, struct control *ret) 
                 .object = control_fabric(&look->object, r->row, a),
                 .names = names,
                 .n_names = r->row->nodes,
-                .went_back = look->went_back,
+                .rolled_back = look->rolled_back,
                 .slots = r->row->nodes,
                 .node = get_node,
-                .node_gone = is_node_gone,
+                .node_missing = is_node_gone,
                 .slice = get_slice,
                 .fabric = get_fabric,
                 .daemons = each_daemon,
@@ -380,7 +380,7 @@ static void look_at(const struct run *r, const struct world *w, unsigned control
         memset(ret, 0, sizeof *ret);
         ret->object = *world_view(w, c->view);
         rename_order(&ret->object, order);
-        ret->went_back = c->went_back;
+        ret->rolled_back = c->rolled_back;
         ret->domain_ends = w->domain_ends;
         for (unsigned n = 0; n < r->row->nodes; n++) {
                 const struct host *h = &w->hosts[order[n]];

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "world.h"
 
 enum { NUMBERS = 64, UID_SIZE = 37 };

@@ -2,7 +2,7 @@
 /* The events on a node: daemon/decision and cd_plugin/may_prepare, with the state of the world. */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cd_plugin/may_prepare.h"

@@ -8,7 +8,7 @@
  * not know it, and the distances between all epochs stay the same. */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "world.h"
 

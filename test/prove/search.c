@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 
 /* ---- the hash ---- */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "daemon/decision.h"
 #include "memo.h"
@@ -265,11 +265,11 @@ static bool start(struct host *h) {
 
 /* ---- controllers ---- */
 
-enum news { NEWS_PODS, NEWS_NODE, NEWS_PLUGIN, N_NEWS };
+enum status_event { NEWS_PODS, NEWS_NODE, NEWS_PLUGIN, N_NEWS };
 
 /* A controller sees different kinds of objects at different times. */
 static bool hear(const struct row *row, const struct world *w, struct controller *c, unsigned n,
-                 enum news news) {
+                 enum status_event news) {
         const struct host *h = &w->hosts[n];
         struct heard *x = &c->heard[n];
         const struct heard was = *x;
@@ -294,12 +294,12 @@ static bool hear(const struct row *row, const struct world *w, struct controller
 
 static void hear_all(const struct row *row, const struct world *w, struct controller *c) {
         for (unsigned n = 0; n < row->nodes; n++)
-                for (enum news news = NEWS_PODS; news < N_NEWS; news++)
+                for (enum status_event news = NEWS_PODS; news < N_NEWS; news++)
                         (void)hear(row, w, c, n, news);
 }
 
 static void note_restore(struct controller *c, const struct object *o) {
-        c->went_back = 1;
+        c->rolled_back = 1;
         c->went_epoch = o->epoch;
 }
 
@@ -308,8 +308,8 @@ static void show(const struct world *w, struct controller *c, unsigned view) {
         if (was && w->restored && view == w->restored && view != c->view &&
             memcmp(was, is, sizeof *is) != 0) {
                 note_restore(c, is);
-        } else if (c->went_back && is->recount > c->went_epoch) {
-                c->went_back = c->went_epoch = 0;
+        } else if (c->rolled_back && is->recount > c->went_epoch) {
+                c->rolled_back = c->went_epoch = 0;
         }
         c->view = (uint8_t)view;
 }

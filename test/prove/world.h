@@ -115,7 +115,7 @@ struct heard {
 
 struct controller {
         uint8_t view;       /* its version of the object */
-        uint8_t went_back;  /* it has seen that the version of the object decreased, and no recount since; */
+        uint8_t rolled_back; /* it has seen that the version of the object decreased, and no recount since; */
         uint8_t went_epoch; /* the object's epoch then */
         uint8_t waits;      /* it restarted with etcd, and begins when the daemons have reported again */
         uint8_t base;       /* the version that `wanted` is based on; 0: no write is in progress */

@@ -164,7 +164,7 @@ func (p *player) begin(set setObject, node string) *daemonPod {
 func (p *player) report(pod *daemonPod, clique string, now standing) {
 	prefix, a := "imex.resource.nvidia.com/", now.active
 	report := dict{"claimUID": pod.claim, "bootID": bootID, "fabricUID": now.fabric, "ready": a.domain != "", "left": now.leaving,
-		"seen": now.epoch, "recount": now.recount, "served": a.domain != "", "held": ""}
+		"seen": now.epoch, "recount": now.recount, "served": a.domain != "", "waitsFor": ""}
 	labels := dict{uidLabel + ".cliqueID": clique, uidLabel: nil}
 	annotations := dict{prefix + "state": "IDLE", prefix + "ready": "false", prefix + "index": nil, prefix + "node-id": nil, prefix + "peers": nil}
 	if a.domain != "" {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "daemon/relay.h"
-#include "daemon/resident.h"
+#include "daemon/node_daemon.h"
 #include "imex.h"
 #include "plugin.h"
 #include "sim.h"
@@ -17,8 +17,8 @@
 enum { TERM_GRACE_MS = 7000, FILE_MAX_BYTES = 1 << 20 };
 
 struct daemon {
-        struct resident_config config;
-        struct resident *resident;
+        struct node_daemon_config config;
+        struct node_daemon *resident;
         const char *hosts_path;
         struct arena *texts;
         bool stopping, left;
@@ -76,7 +76,7 @@ struct daemon *daemon_start(uv_loop_t *loop, const struct daemon_options *o) {
         d->hosts_path = arena_printf(a, IMEX_HOSTS(o->node));
         put(kubeconfig, server);
         put(d->hosts_path, "127.0.0.1\tlocalhost\n");
-        d->config = (struct resident_config){
+        d->config = (struct node_daemon_config){
                 .dir = domains,
                 .cdi_dir = arena_printf(a, PLUGIN_CDI(node)),
                 .claim_uid = arena_strdup(a, o->claim_uid),
@@ -88,7 +88,7 @@ struct daemon *daemon_start(uv_loop_t *loop, const struct daemon_options *o) {
                 .kubeconfig = kubeconfig,
                 .imex = imex_options(a, o, d->hosts_path),
         };
-        if (resident_new(loop, &d->config, o->boot_id, on_stopped, d, &d->resident, &e) < 0)
+        if (node_daemon_new(loop, &d->config, o->boot_id, on_stopped, d, &d->resident, &e) < 0)
                 sim_broken("the daemon on %s does not start: %s", node, e.msg);
         return d;
 }
@@ -97,7 +97,7 @@ void daemon_stop(struct daemon *d) {
         if (d->stopping)
                 return;
         d->stopping = true;
-        resident_stop(d->resident);
+        node_daemon_stop(d->resident);
 }
 
 bool daemon_left(const struct daemon *d) {
@@ -108,7 +108,7 @@ void daemon_kill(struct daemon *d) {
         struct err e;
         if (!d)
                 return;
-        resident_free(d->resident);
+        node_daemon_free(d->resident);
         (void)file_remove(d->hosts_path, &e);
         arena_free(d->texts);
         free(d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disks.h"
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "sim.h"
 
 STAILQ_HEAD(tasks, disk_task);

@@ -223,7 +223,7 @@ static void add_lie(const char *truth, struct buf *out) {
                 return;
         }
         if (!truth || daemon_report_decode(str_from(truth), a, &r, &e) < 0) {
-                r = (struct daemon_report){ .held = "", .fabric = "", .imex_version = "580.95.05" };
+                r = (struct daemon_report){ .waits_for = "", .fabric = "", .imex_version = "580.95.05" };
                 r.claim = some_uid(a, K_CLAIM);
                 r.boot_id = some_boot(a);
         }

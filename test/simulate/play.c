@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "api/names.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"

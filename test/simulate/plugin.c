@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "api/names.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/file.h"
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/isolation.h"
 #include "cd_plugin/may_prepare.h"
-#include "cd_plugin/metrics.h"
-#include "cd_plugin/offer.h"
+#include "cd_plugin/cd_metrics.h"
+#include "cd_plugin/cd_offer.h"
 #include "cd_plugin/own_pod.h"
 #include "cd_plugin/standing.h"
 #include "channels.h"
@@ -68,7 +68,7 @@ struct life {
         struct own_pod *own_pod;
         struct isolation *isolation; /* with channels only */
         struct offering offering;    /* the last judgment */
-        struct plugin_metrics metrics;
+        struct cd_metrics metrics;
 };
 
 static struct {
@@ -108,7 +108,7 @@ void plugins_begin(uv_loop_t *l) {
 /* The closing handles and the disk no longer use it. */
 static void on_closed(void *u) {
         struct life *l = u;
-        plugin_metrics_done(&l->metrics);
+        cd_metrics_done(&l->metrics);
         free(l->plugin_dir);
         free(l->cdi_root);
         free(l);
@@ -186,19 +186,19 @@ bool plugins_buried(void) {
 static void publish(const struct life *l) {
         char rack[RACK_MAX + 1];
         const char *clique = l->facts.facts.fabric.clique_id;
-        struct slice_content content = offer_content(
-                &(struct offer){ .channels = l->offering.offered,
-                                 .seats = mode_seats(l->mode),
-                                 .daemon = mode_runs_daemons(l->mode),
-                                 .clique_id = clique,
-                                 .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
+        struct slice_content content = cd_offer_content(
+                &(struct cd_offer){ .channels = l->offering.offered,
+                                    .seats = mode_seats(l->mode),
+                                    .daemon = mode_runs_daemons(l->mode),
+                                    .clique_id = clique,
+                                    .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
         slice_set(l->slices, &content);
 }
 
 static void on_isolation(void *u) {
         struct life *l = u;
         struct offering now;
-        if (isolation_judge(l->isolation, &l->facts.facts, &now)) {
+        if (isolation_evaluate(l->isolation, &l->facts.facts, &now)) {
                 bool news = now.offered != l->offering.offered;
                 l->offering = now;
                 if (news || !l->judged)
@@ -250,11 +250,11 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                          .usable = true,
                                          .reason = "",
                                          .driver_version = "580.95.05",
-                                         .fabric = { .kind = FABRIC_CLIQUE },
+                                         .fabric = { .kind = GPU_FABRIC_CLIQUE },
                                          .channel_count = channels_count(),
                                          .channel_major = 240 };
         snprintf(l->facts.facts.fabric.clique_id, sizeof l->facts.facts.fabric.clique_id, "%s", clique);
-        plugin_metrics_init(&l->metrics, l->name);
+        cd_metrics_init(&l->metrics, l->name);
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,
                                                               .user_agent = "plugin",
@@ -265,7 +265,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         snprintf(l->pod, sizeof l->pod, CHANNELS_POD, l->name);
         l->own_pod = own_pod_new(l->client, DRIVER_NS, l->pod);
         if (channels_used()) {
-                plugin_metrics_own_channels(&l->metrics);
+                cd_metrics_own_channels(&l->metrics);
                 l->isolation = isolation_new(&(struct isolation_options){
                         .loop = loop,
                         .kube = l->client,

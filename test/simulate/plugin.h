@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin: the kubelet plugin of each node, and the calls of a kubelet. It connects the modules as node_main
- * and main.c of the plugin do, several times in one process, and can be killed, stopped and restarted. Its
- * files are below "node-<i>" in the working folder. */
+ * and cd_plugin_main.c of the plugin do, several times in one process, and can be killed, stopped and
+ * restarted. Its files are below "node-<i>" in the working folder. */
 #pragma once
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "controller/checks.h"
 #include "controller/config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replica: one of the two controllers. It connects the modules as main.c of the controller does, several
- * times in one process, and can be killed, stopped and restarted. */
+/* replica: one of the two controllers. It connects the modules as controller_main.c of the controller does,
+ * several times in one process, and can be killed, stopped and restarted. */
 #pragma once
 
 #include <stdbool.h>

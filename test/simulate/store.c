@@ -7,7 +7,7 @@
 
 #include "api/names.h"
 #include "apply.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "sim.h"
 #include "store_priv.h"

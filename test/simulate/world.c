@@ -773,8 +773,8 @@ static bool report_is_awaited(const struct node *n) {
         bool off = w.off && streq(n->clique, w.off->clique);
         const struct version *v =
                 off || has_lost_daemon(n->clique) ? store_get(K_FABRIC, "", n->clique) : NULL;
-        return v && (strstr(v->json, "\"AssignmentsLost\"") || strstr(v->json, "\"TableLost\"") ||
-                     strstr(v->json, "\"ChannelsExhausted\""));
+        return v && (strstr(v->json, "\"AssignmentsIncomplete\"") ||
+                     strstr(v->json, "\"ChannelsIncomplete\"") || strstr(v->json, "\"ChannelsExhausted\""));
 }
 
 /* Excused: a pod on a node without power, and a pod that its partition cannot serve. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "apply.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "schema.h"

@@ -605,7 +605,7 @@ def created_again(h, fabric):
             return None  # no node is in it any more, and a fabric object needs nodes
         if not now or now["metadata"]["uid"] == fabric["metadata"]["uid"] or now.get("tableOf") != now["metadata"]["uid"]:
             return f"fabric object {name(fabric)} does not have its own table again"
-        lost = next((c for c in now.get("conditions") or [] if c["type"] in ("TableLost", "AssignmentsLost")), None)
+        lost = next((c for c in now.get("conditions") or [] if c["type"] in ("ChannelsIncomplete", "AssignmentsIncomplete")), None)
         return lost and f"fabric object {name(fabric)}: {lost['message']}"
     return missing
 

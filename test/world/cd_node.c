@@ -181,7 +181,7 @@ void world_mode_own_channels(void) {
         gates_init(&g);
         assert_int_equal(mode_resolve(&g, MODE_HOST_MANAGED, "channel", &w.mode, &e), 0);
         if (!w.metrics.toolkit)
-                plugin_metrics_own_channels(&w.metrics);
+                cd_metrics_own_channels(&w.metrics);
 }
 
 void world_mode_daemons(const char *isolation) {
@@ -190,7 +190,7 @@ void world_mode_daemons(const char *isolation) {
         gates_init(&g);
         assert_int_equal(mode_resolve(&g, "", isolation, &w.mode, &e), 0);
         if (mode_assigns_channels(w.mode) && !w.metrics.toolkit)
-                plugin_metrics_own_channels(&w.metrics);
+                cd_metrics_own_channels(&w.metrics);
 }
 
 void world_start(const char *boot_id) {
@@ -305,7 +305,7 @@ int world_setup(void **state) {
                                   .usable = true,
                                   .reason = "",
                                   .driver_version = "580.95.05",
-                                  .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE },
+                                  .fabric = { .kind = GPU_FABRIC_CLIQUE, .clique_id = CLIQUE },
                                   .channel_major = 240,
                                   .channel_count = 2048 };
         world_mode("", "");
@@ -314,7 +314,7 @@ int world_setup(void **state) {
         api_table_of(NULL);
         informers_lag = false;
         pod_replaced();
-        plugin_metrics_init(&w.metrics, "n0");
+        cd_metrics_init(&w.metrics, "n0");
         api_domain("user", "cd", DOMAIN_A, false);
         return 0;
 }
@@ -338,7 +338,7 @@ int world_teardown(void **state) {
                 own_pod_free(w.own_pods[i]);
         }
         uv_run(&w.loop, UV_RUN_DEFAULT);
-        plugin_metrics_done(&w.metrics);
+        cd_metrics_done(&w.metrics);
         tree_remove(w.dir);
         free(w.plugin_dir);
         free(w.cdi_root);

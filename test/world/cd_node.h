@@ -13,14 +13,14 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "cd_plugin/cd_driver.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "cd_plugin/isolation.h"
-#include "cd_plugin/metrics.h"
+#include "cd_plugin/cd_metrics.h"
 #include "imex/imex_state.h"
 #include "node/batch.h"
 #include "node/checkpoint_layouts.h"
 #include "node/claims.h"
-#include "node/sweep.h"
+#include "node/claim_gc.h"
 #include "node/waits.h"
 #include "tree.h"
 #include "world/api.h"
@@ -42,7 +42,7 @@ extern struct world {
         bool host_settles, wait_for_host;
         bool hurried, host_hurried;
         bool daemon_terminates; /* according to its state file, from now on */
-        struct plugin_metrics metrics;
+        struct cd_metrics metrics;
         struct claims *processes[4];     /* those that have started, and not stopped */
         struct isolation *isolations[4]; /* theirs, if channels are assigned */
         struct own_pod *own_pods[4];     /* theirs */

@@ -7,7 +7,7 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "base/mem.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "world/api.h"
 #include "world/informers.h"
 

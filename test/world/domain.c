@@ -201,7 +201,7 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                                     .conditions = true,
                                     .now = w->now,
                                     .stale = w->stale ? "resourceclaims" : NULL,
-                                    .gone_confirmed = w->asked_domain && !n_cds,
+                                    .deletion_confirmed = w->asked_domain && !n_cds,
                                     .label_error = w->label_error,
                                     .write_error = w->write_error };
         ret->cd = n_cds && !w->cd_unseen ? cds[0] : NULL;

@@ -121,7 +121,7 @@ int gpu_claims_setup(void **state) {
         w.holds = true;
         gpus[0].uuid = "GPU-0";
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/diag.h"
-#include "cd_plugin/devices.h"
+#include "base/stderr.h"
+#include "cd_plugin/cd_devices.h"
 #include "node/checkpoint_layouts.h"
 #include "node/gojson.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "cd_plugin/cd_driver.h"
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "node/checkpoint_layouts.h"
-#include "node/sweep.h"
+#include "node/claim_gc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                           again = { .codec = &cd_device_codec };
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
-        if (sweep_rebuild(&table, &cd_driver, "c0000000-0000-4000-8000-000000000001",
-                          (struct str){ (const char *)data, n }, "n0", "11111111-1111-4111-8111-111111111111",
-                          true)) {
+        if (claim_gc_rebuild(&table, &cd_driver, "c0000000-0000-4000-8000-000000000001",
+                             (struct str){ (const char *)data, n }, "n0",
+                             "11111111-1111-4111-8111-111111111111", true)) {
                 checkpoint_encode(&table, &text);
                 BUG_ON(checkpoint_decode((struct str){ text.p, text.n }, &again, &e) < 0 ||
                        HASH_COUNT(again.claims) != 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon's memory and the fabric object of its partition: a decision is possible for every accepted input,
  * a remembered assignment is valid, and its text means the same when it is read again. */
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "daemon/memory.h"
 #include "model/assignment_id.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "dra/dra_messages.h"

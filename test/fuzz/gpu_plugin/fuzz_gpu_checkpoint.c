@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/diag.h"
-#include "gpu_plugin/record.h"
+#include "base/stderr.h"
+#include "gpu_plugin/gpu_record.h"
 #include "node/checkpoint_layouts.h"
 #include "node/gojson.h"
 
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* Every input that loads must be written in a form that loads again and is written the same. */
 static void round_trip_in(struct str text, int dialect) {
-        struct checkpoint c = { .codec = &record_codec, .dialect = dialect }, again = c;
+        struct checkpoint c = { .codec = &gpu_record_codec, .dialect = dialect }, again = c;
         struct buf first = BUF_INIT(CHECKPOINT_MAX_BYTES), second = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
         if (checkpoint_decode(text, &c, &e) == 0) {
@@ -26,8 +26,8 @@ static void round_trip_in(struct str text, int dialect) {
 }
 
 static void round_trip(struct str text) {
-        round_trip_in(text, RECORD_MAIN);
-        round_trip_in(text, RECORD_RELEASED);
+        round_trip_in(text, GPU_RECORD_MAIN);
+        round_trip_in(text, GPU_RECORD_RELEASED);
 }
 
 /* The checksums would stop nearly all mutations at once, so the input is also tried as the content of v2 with

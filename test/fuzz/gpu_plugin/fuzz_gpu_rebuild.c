@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "gpu_plugin/gpu_plan.h"
-#include "gpu_plugin/record.h"
+#include "gpu_plugin/gpu_record.h"
 #include "node/checkpoint_layouts.h"
-#include "node/sweep.h"
+#include "node/claim_gc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -14,11 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         static const char uid[] = "c0000000-0000-4000-8000-000000000001",
                           boot[] = "11111111-1111-4111-8111-111111111111";
-        static const struct node_driver driver = { .codec = &record_codec, .rebuild = gpu_plan_rebuild };
-        struct checkpoint c = { .codec = &record_codec }, again = c;
+        static const struct node_driver driver = { .codec = &gpu_record_codec, .rebuild = gpu_plan_rebuild };
+        struct checkpoint c = { .codec = &gpu_record_codec }, again = c;
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
-        if (sweep_rebuild(&c, &driver, uid, (struct str){ (const char *)data, n }, "n0", boot, true)) {
+        if (claim_gc_rebuild(&c, &driver, uid, (struct str){ (const char *)data, n }, "n0", boot, true)) {
                 checkpoint_encode(&c, &text);
                 BUG_ON(checkpoint_decode((struct str){ text.p, text.n }, &again, &e) < 0);
                 BUG_ON(checkpoint_find(&again, uid)->n_devices != checkpoint_find(&c, uid)->n_devices);

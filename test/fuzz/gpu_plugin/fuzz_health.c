@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "api/names.h"
 #include "gpu_plugin/health.h"
 
@@ -45,10 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct health *first = health_new(&none), *again = health_new(&none);
         struct buf written = BUF_INIT(TEXT_MAX), twice = BUF_INIT(TEXT_MAX);
         struct err e;
-        if (health_recall(first, (struct str){ (const char *)data, n }, boot, &e) == 0) {
+        if (health_restore(first, (struct str){ (const char *)data, n }, boot, &e) == 0) {
                 health_render(first, boot, &written);
                 BUG_ON(written.failed ||
-                       health_recall(again, (struct str){ written.p, written.n }, boot, &e) < 0);
+                       health_restore(again, (struct str){ written.p, written.n }, boot, &e) < 0);
                 health_render(again, boot, &twice);
                 BUG_ON(!str_eq((struct str){ written.p, written.n }, (struct str){ twice.p, twice.n }));
                 check(first);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diag.h"
-#include "gpu_plugin/devices.h"
+#include "base/stderr.h"
+#include "gpu_plugin/gpu_devices.h"
 
 enum { VALUE_MAX = 64, VALUES_MAX = 32, BODY_MAX = 4 << 20 };
 

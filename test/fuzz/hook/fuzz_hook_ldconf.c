@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "hook/ldconf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

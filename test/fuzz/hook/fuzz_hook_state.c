@@ -3,7 +3,7 @@
 #include <string.h>
 #include <yyjson.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "hook/oci_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

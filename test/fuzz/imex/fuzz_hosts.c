@@ -3,7 +3,7 @@
  * it once. */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "imex/imex_files.h"
 

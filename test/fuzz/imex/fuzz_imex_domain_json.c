@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output of `nvidia-imex-ctl -N -j`. */
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "imex/imex_ctl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

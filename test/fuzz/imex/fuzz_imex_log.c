@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines that nvidia-imex prints. */
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/err.h"
 #include "imex/imex_log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members file: accepted members can be rendered into files or are rejected there, and a copy equals
  * them. */
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "imex/imex_members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,7 +2,7 @@
 /* The state file, which the plugin reads and a less trusted daemon writes. */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/mem.h"
 #include "imex/imex_state.h"
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "imex/imex_ctl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

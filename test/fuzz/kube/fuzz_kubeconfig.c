@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "kube/kube_config.h"

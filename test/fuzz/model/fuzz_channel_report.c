@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static bool same(const struct report_fabric *x, const struct report_fabric *y) {
+static bool same(const struct channel_report_fabric *x, const struct channel_report_fabric *y) {
         bool is = strcmp(x->clique_id, y->clique_id) == 0 && strcmp(x->uid, y->uid) == 0 &&
                   x->count == y->count && x->n_held == y->n_held && streq(x->imex, y->imex) &&
                   streq(x->withheld, y->withheld);
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                         abort();
                                 for (size_t k = 0; k < first.fabrics[i].n_held; k++)
                                         if (first.fabrics[i].held[k].id < 0 ||
-                                            first.fabrics[i].held[k].id >= REPORT_IDS_MOST ||
+                                            first.fabrics[i].held[k].id >= CHANNEL_REPORT_IDS_MAX ||
                                             strpbrk(first.fabrics[i].held[k].owner, "/."))
                                                 abort();
                         }

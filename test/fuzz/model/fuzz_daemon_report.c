@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static bool is_within_limits(const struct daemon_report *r) {
         bool is = str_is_uuid(r->claim) && str_is_uuid(r->boot_id) &&
                   (!*r->fabric || str_is_uuid(r->fabric)) && r->n_left <= DAEMON_REPORT_LEFT_MAX &&
-                  r->seen >= 0 && r->recount >= 0 && strlen(r->held) < 1024;
+                  r->seen >= 0 && r->recount >= 0 && strlen(r->waits_for) < 1024;
         for (size_t i = 0; is && i < r->n_left; i++)
                 is = r->left[i] >= 0;
         if (is && r->has_assignment)
@@ -24,7 +24,7 @@ static bool is_within_limits(const struct daemon_report *r) {
 static bool is_same(const struct daemon_report *x, const struct daemon_report *y) {
         if (!streq(x->claim, y->claim) || !streq(x->boot_id, y->boot_id) || !streq(x->fabric, y->fabric) ||
             x->has_assignment != y->has_assignment || x->seen != y->seen || x->recount != y->recount ||
-            x->served != y->served || !streq(x->held, y->held) || x->n_left != y->n_left)
+            x->served != y->served || !streq(x->waits_for, y->waits_for) || x->n_left != y->n_left)
                 return false;
         for (size_t i = 0; i < x->n_left; i++)
                 if (x->left[i] != y->left[i])

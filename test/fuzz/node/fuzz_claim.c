@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "api/claim.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "node/gojson.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,7 +2,7 @@
 /* A ResourceSlice of the node, as the API server has it. Others may have written to it. */
 #include <stdint.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "node/slice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -34,7 +34,7 @@ static void write_over(const struct own_slice *there, enum slice_taints taken, s
                 slice_render(versions[v], "n0", "uid", there, &want, &text);
                 BUG_ON(text.failed);
                 BUG_ON(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, &back, &e) < 0);
-                BUG_ON(!slice_matches(&back, "n0", &want) || slice_has_word(&back, want.word));
+                BUG_ON(!slice_matches(&back, "n0", &want) || slice_has_annotation(&back, want.word));
                 buf_done(&text);
         }
 }

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "nvidia/elf_soname.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

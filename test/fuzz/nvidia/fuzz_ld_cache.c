@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "nvidia/ld_cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,7 +2,7 @@
 /* Bytes of the process that queries NVML, as we read them, and ours, as it reads them. */
 #include <stdint.h>
 
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_watch.h"
 

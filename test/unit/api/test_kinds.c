@@ -30,17 +30,17 @@ static const struct plugin_pod *plugin(struct arena *a, int created, const char 
  * */
 static void the_report_of_an_unhealthy_plugin_does_not_count(void **state) {
         struct arena *a = arena_new(4096);
-        assert_true(plugin_pod_tells(plugin(a, 1, "UP", "Running", "True")));
-        assert_true(plugin_pod_tells(plugin(a, 1, "DOWN", "Running", "True")));
-        assert_false(plugin_pod_tells(plugin(a, 1, "UP", "Running", "False"))); /* CrashLoopBackOff */
-        assert_false(plugin_pod_tells(plugin(a, 1, "UP", "Running", "Unknown")));
-        assert_false(plugin_pod_tells(plugin(a, 1, "UP", "Pending", "")));
-        assert_false(plugin_pod_tells(plugin(a, 1, "UP", "Failed", "True")));
-        assert_false(plugin_pod_tells(plugin(a, 1, "UP", "Succeeded", "True")));
-        assert_false(plugin_pod_tells(plugin(a, 1, "", "Running", "True")));
+        assert_true(plugin_pod_reports(plugin(a, 1, "UP", "Running", "True")));
+        assert_true(plugin_pod_reports(plugin(a, 1, "DOWN", "Running", "True")));
+        assert_false(plugin_pod_reports(plugin(a, 1, "UP", "Running", "False"))); /* CrashLoopBackOff */
+        assert_false(plugin_pod_reports(plugin(a, 1, "UP", "Running", "Unknown")));
+        assert_false(plugin_pod_reports(plugin(a, 1, "UP", "Pending", "")));
+        assert_false(plugin_pod_reports(plugin(a, 1, "UP", "Failed", "True")));
+        assert_false(plugin_pod_reports(plugin(a, 1, "UP", "Succeeded", "True")));
+        assert_false(plugin_pod_reports(plugin(a, 1, "", "Running", "True")));
         struct plugin_pod leaving = *plugin(a, 1, "UP", "Running", "True");
         leaving.o.meta.deleted = 1700000000;
-        assert_false(plugin_pod_tells(&leaving));
+        assert_false(plugin_pod_reports(&leaving));
         arena_free(a);
 }
 

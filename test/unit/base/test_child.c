@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/child.h"
-#include "base/diag.h"
+#include "base/stderr.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "base/process.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cd_plugin/channels.h"
+#include "cd_plugin/channel_nodes.h"
 #include "tree.h"
 
 static void channels_are_character_devices_in_the_order_of_their_numbers(void **state) {
@@ -23,7 +23,7 @@ static void channels_are_character_devices_in_the_order_of_their_numbers(void **
                 assert_int_equal(symlink("/dev/null", path), 0);
         }
         tree_put(root, "channel7", "a file");
-        if (channels_list(root, &out, &e) < 0)
+        if (channel_nodes_list(root, &out, &e) < 0)
                 fail_msg("%s", e.msg);
         _cleanup_(freep) char *want = xasprintf("%s/channel2: character device 1:3\n"
                                                 "%s/channel10: character device 1:3\n",
@@ -38,9 +38,9 @@ static void without_a_channel_the_error_names_the_likely_cause(void **state) {
         _cleanup_(freep) char *missing = xasprintf("%s/missing", root);
         struct buf out = BUF_INIT(4096);
         struct err e;
-        assert_int_equal(channels_list(root, &out, &e), -1);
+        assert_int_equal(channel_nodes_list(root, &out, &e), -1);
         assert_non_null(strstr(e.msg, "does this container have a claim"));
-        assert_int_equal(channels_list(missing, &out, &e), -1);
+        assert_int_equal(channel_nodes_list(missing, &out, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_int_equal(out.n, 0);
         buf_done(&out);

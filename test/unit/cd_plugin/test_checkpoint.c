@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cd_plugin/devices.h"
+#include "cd_plugin/cd_devices.h"
 #include "node/checkpoint_layouts.h"
 #include "node/gojson.h"
 
@@ -129,7 +129,7 @@ static void a_golden_vector_is_read_and_written_unchanged(void **state) {
         assert_string_equal(one->devices[0].cdi_ids[0],
                             "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
         assert_null(one->devices[0].cdi_ids[1]);
-        assert_false(device_is_daemon(&one->devices[0]));
+        assert_false(cd_device_is_daemon(&one->devices[0]));
         assert_false(one->devices[0].admin);
         assert_int_equal(two->state, CHECKPOINT_STARTED);
         assert_int_equal(two->n_devices, 0);

@@ -123,7 +123,7 @@ static void allocation_mode_All_prepares_all_channels(void **state) {
 static void without_a_partition_the_pod_runs_without_a_channel_and_an_event_reports_it(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE, .reason = "no GPU reports a fabric" };
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PREPARED);
@@ -326,7 +326,7 @@ static void a_waiting_claim_fails_when_its_domain_is_deleted(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         struct op *waiting = TAILQ_FIRST(&w.claims->ops);
-        waits_look_closer(waiting); /* as the timer does after five seconds */
+        waits_investigate(waiting); /* as the timer does after five seconds */
         world_turn();
         assert_int_equal(op.answer, PENDING);
         api_remove_domain(DOMAIN_A);
@@ -344,7 +344,7 @@ static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         unsigned requests = api.requests;
-        waits_look_closer(TAILQ_FIRST(&w.claims->ops));
+        waits_investigate(TAILQ_FIRST(&w.claims->ops));
         for (unsigned i = 0; i < 500 && api.requests == requests; i++)
                 world_turn();
         world_turn();
@@ -650,9 +650,9 @@ static void claims_without_an_object_are_unprepared(void **state) {
         prepare(&two, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(two.answer, PENDING);
-        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop));
+        claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop));
         world_turn();
-        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + SWEEP_APART_MS);
+        claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop) + CLAIM_GC_APART_MS);
         world_wait(&two, PREPARED);
         assert_null(world_entry(w.claims, CLAIM_1));
         assert_non_null(world_entry(w.claims, DAEMON_1));

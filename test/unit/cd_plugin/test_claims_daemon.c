@@ -209,12 +209,12 @@ static void assignments_of_a_copy_prepare_no_claim(void **state) {
         daemon_comes(DAEMON_1);
         writes_state(DOMAIN_A, true, READY_IN);
         api_table_of("another");
-        api_fabric(
-                CLIQUE, 1, "",
-                ",\"conditions\":[{\"type\":\"TableLost\",\"status\":\"True\",\"message\":\"of channels\"},"
-                "{\"type\":\"AssignmentsLost\",\"status\":\"True\","
-                "\"message\":\"waiting for node-9\"}],\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
-                "\"},\"assignments\":[" ASSIGNED("3", "1") "]}]");
+        api_fabric(CLIQUE, 1, "",
+                   ",\"conditions\":[{\"type\":\"ChannelsIncomplete\",\"status\":\"True\",\"message\":\"of "
+                   "channels\"},"
+                   "{\"type\":\"AssignmentsIncomplete\",\"status\":\"True\","
+                   "\"message\":\"waiting for node-9\"}],\"domains\":[{\"owner\":{\"uid\":\"" DOMAIN_A
+                   "\"},\"assignments\":[" ASSIGNED("3", "1") "]}]");
         waits_with("c1", CLAIM_1, "yet: waiting for node-9");
 }
 

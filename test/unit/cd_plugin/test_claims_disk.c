@@ -78,7 +78,7 @@ static void claims_of_one_call_share_the_writes(void **state) {
         (void)state;
         struct dra_op a = { 0 }, b = { 0 };
         struct buf names = BUF_INIT(4096);
-        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE };
         api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         prepare(&a, "c1", CLAIM_1);
         kubelet_prepare(w.claims, &b, "driver", "daemon-claim", DAEMON_1);
@@ -94,7 +94,7 @@ static void claims_of_one_call_share_the_writes(void **state) {
         assert_int_equal(c.answer, UNPREPARED);
         assert_int_equal(d.answer, UNPREPARED);
         moved(in, &names);
-        assert_string_equal(buf_str(&names), "released-daemon-claims\ncheckpoint.json\n");
+        assert_string_equal(buf_str(&names), "unprepared-daemon-claims\ncheckpoint.json\n");
         buf_done(&names);
         close(in);
 }

@@ -160,7 +160,7 @@ static void a_half_written_configuration_prepares_no_claim(void **state) {
         waits_with("c1", CLAIM_1, "has not written its address");
 }
 
-/* It is read again every WAITS_LOOK_MS. */
+/* It is read again every WAITS_INVESTIGATE_MS. */
 static void prepared_in_time(const struct dra_op *op) {
         while (op->answer == PENDING) {
                 world_turn();
@@ -170,7 +170,7 @@ static void prepared_in_time(const struct dra_op *op) {
 }
 
 static void the_clique_is_read_again_while_a_pod_waits(void **state) {
-        struct dra_op op = { .timeout_ms = WAITS_LOOK_MS + 2000 };
+        struct dra_op op = { .timeout_ms = WAITS_INVESTIGATE_MS + 2000 };
         (void)state;
         go_comes();
         api_clique(DOMAIN_A, "NotReady");
@@ -193,7 +193,7 @@ static void an_unreadable_clique_prepares_no_claim(void **state) {
 }
 
 static void a_channel_waits_for_its_daemon(void **state) {
-        struct dra_op op = { .timeout_ms = WAITS_LOOK_MS + 2000 };
+        struct dra_op op = { .timeout_ms = WAITS_INVESTIGATE_MS + 2000 };
         (void)state;
         api_clique(DOMAIN_A, "Ready");
         prepare(&op, "c1", CLAIM_1);

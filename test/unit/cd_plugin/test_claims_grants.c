@@ -19,7 +19,7 @@
 static enum imex_use use(void) {
         _cleanup_(freep) char *domains = file_join(w.plugin_dir, "domains");
         _cleanup_(freep) char *prefix = cdi_prefix(CD_CDI_KIND_CLAIM);
-        const struct imex_grants_place place = { domains, w.cdi_root, prefix };
+        const struct imex_grants_folder place = { domains, w.cdi_root, prefix };
         struct err e;
         assert_int_equal(file_mkdirs(w.cdi_root, 0750, &e), 0);
         return imex_grants_use(&place, DOMAIN_A, &e);

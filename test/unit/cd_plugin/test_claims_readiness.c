@@ -109,7 +109,7 @@ static void a_host_imex_that_holds_the_session_causes_an_event_of_the_node(void 
         assert_int_equal(imex_state_write(dir, &s, &w.lock_fd, &e), 0);
         for (int i = 0; i < 1000 && !api.events[0]; i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
-        assert_non_null(strstr(api.events, "Node/n0 HostIMEXInTheWay"));
+        assert_non_null(strstr(api.events, "Node/n0 HostIMEXConflict"));
 }
 
 int main(void) {

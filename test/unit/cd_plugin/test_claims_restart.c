@@ -71,7 +71,7 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         assert_string_equal(entry->ns, "user");
         assert_string_equal(entry->name, "c1");
         assert_string_equal(entry->devices[0].domain, DOMAIN_A);
-        assert_true(device_is_daemon(&world_entry(w.claims, DAEMON_1)->devices[0]));
+        assert_true(cd_device_is_daemon(&world_entry(w.claims, DAEMON_1)->devices[0]));
         assert_true(world_recorded(CLAIM_1));
         /* The channel is still taken, the daemon still counts, and the claim can be answered again and
          * unprepared.
@@ -177,9 +177,9 @@ static void a_started_claim_whose_object_was_deleted_is_removed(void **state) {
         api_remove_claim("user", "c1");
         world_start(BOOT);
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_STARTED);
-        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop));
+        claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop));
         world_turn();
-        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + SWEEP_APART_MS);
+        claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop) + CLAIM_GC_APART_MS);
         world_turn();
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_ABORTED); /* it will expire */
 }
@@ -196,7 +196,7 @@ static void orphan_files_are_removed_at_the_start(void **state) {
         assert_int_equal(file_replace(ours, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(base, "x", 1, 0600, &e), 0);
         _cleanup_(freep) char *half = xasprintf("%s/.checkpoint.json.tmp.7.1", w.plugin_dir);
-        _cleanup_(freep) char *half_list = xasprintf("%s/.released-daemon-claims.tmp.7.3", w.plugin_dir);
+        _cleanup_(freep) char *half_list = xasprintf("%s/.unprepared-daemon-claims.tmp.7.3", w.plugin_dir);
         _cleanup_(freep) char *half_cdi =
                 xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
         assert_int_equal(file_replace(half, "x", 1, 0600, &e), 0);

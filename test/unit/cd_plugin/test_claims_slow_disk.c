@@ -75,7 +75,7 @@ static void the_loop_continues_while_the_disk_hangs(void **state) {
 static void requests_during_a_slow_write_share_the_next_one(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 }, three = { 0 };
-        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE };
         api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
         prepare(&one, "c1", CLAIM_1);
         hold();

@@ -10,7 +10,7 @@
 #define PERIOD (10ULL * 60 * 1000)
 
 static void sweep_after(unsigned periods) {
-        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + periods * PERIOD);
+        claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop) + periods * PERIOD);
         world_turn();
 }
 
@@ -160,7 +160,7 @@ static void a_deleted_holder_is_unprepared_while_a_prepare_waits(void **state) {
                                               : "; that claim is no longer allocated to this device: the "
                                                 "device is released in 35 s"));
                 wait_long(&two, PREPARED);
-                assert_in_range(uv_now(&w.loop) - began_ms, SWEEP_HOLDER_MS, 44000);
+                assert_in_range(uv_now(&w.loop) - began_ms, CLAIM_GC_HOLDER_MS, 44000);
                 gone(CLAIM_1);
                 still_prepared(DAEMON_1);
                 kubelet_unprepare(w.claims, &un, "user", "c2", CLAIM_2);

@@ -39,7 +39,7 @@ static int fresh(void **state) {
 
 static struct facts judged(void) {
         struct facts f;
-        facts_judge(&in, &f);
+        facts_evaluate(&in, &f);
         return f;
 }
 
@@ -99,7 +99,7 @@ static void fabric_in_error_withholds_the_devices_only_when_strict(void **state)
         in.strict = false;
         struct facts f = judged();
         assert_true(f.usable);
-        assert_int_equal(f.fabric.kind, FABRIC_NONE);
+        assert_int_equal(f.fabric.kind, GPU_FABRIC_NONE);
         assert_non_null(strstr(f.fabric.reason, "999"));
 }
 

@@ -215,7 +215,7 @@ static void is_gone(void) {
         assert_false(has_cdi());
         assert_false(world_recorded(claim.uid));
         /* Otherwise a daemon's claim could not be prepared again. */
-        _cleanup_(freep) char *released = file_join(w.plugin_dir, "released-daemon-claims");
+        _cleanup_(freep) char *released = file_join(w.plugin_dir, "unprepared-daemon-claims");
         (void)unlink(released);
         /* A file that could not be read is reported, but never as a damaged one, and never in an Event of the
          * pod.
@@ -270,7 +270,7 @@ static void readiness_is_noticed_without_inotify(void **state) {
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        waits_look_closer(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
+        waits_investigate(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
         world_wait(&op, PREPARED);
         /* Now there is a watch. */
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);

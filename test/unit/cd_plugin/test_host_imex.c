@@ -41,7 +41,7 @@ static struct host_imex_status judged(const char *word, const char *domain) {
                 assert_int_equal(imex_ctl_parse_domain(str_from(domain), a, &d, &e), 0);
                 host_status_summarize(&d, "n1", &summary);
         }
-        host_status_judge(word, "it hangs", &summary, &s);
+        host_status_evaluate(word, "it hangs", &summary, &s);
         arena_free(a);
         return s;
 }

@@ -34,7 +34,7 @@ static int setup_driver_managed(void **state) {
 }
 
 static void no_clique(void) {
-        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE, .reason = "no GPU reports a fabric" };
 }
 
 static void channel_node(void) {

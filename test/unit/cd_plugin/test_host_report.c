@@ -12,7 +12,7 @@
 #include "cd_plugin/host_report.h"
 
 static char reported[1000]; /* the reasons, each followed by a space */
-static struct plugin_metrics metrics;
+static struct cd_metrics metrics;
 static struct host_report *report;
 
 void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
@@ -41,7 +41,7 @@ static void start(const char *mode) {
         gates_init(&g);
         assert_int_equal(gates_parse(&g, mode, &e), 0);
         assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
-        plugin_metrics_init(&metrics, "n0");
+        cd_metrics_init(&metrics, "n0");
         report = host_report_new(&(struct host_report_options){
                 .metrics = &metrics, .mode = m, .node = "n0", .own_pod = (struct own_pod *)annotations });
         reported[0] = annotations[0] = '\0';
@@ -50,7 +50,7 @@ static void start(const char *mode) {
 static int teardown(void **state) {
         (void)state;
         host_report_free(report);
-        plugin_metrics_done(&metrics);
+        cd_metrics_done(&metrics);
         return 0;
 }
 
@@ -58,7 +58,7 @@ static void answers(enum host_imex_state state, const char *word, const char *re
         struct host_imex_status s = { .state = state };
         snprintf(s.word, sizeof s.word, "%s", word);
         snprintf(s.reason, sizeof s.reason, "%s", reason);
-        host_report_tell(report, &s);
+        host_report_update(report, &s);
 }
 
 static void an_imex_that_does_not_answer_is_not_reported_as_stopped(void **state) {
@@ -68,17 +68,17 @@ static void an_imex_that_does_not_answer_is_not_reported_as_stopped(void **state
         assert_string_equal(reported, "");
         answers(HOST_IMEX_UP, "READY", "");
         answers(HOST_IMEX_UP, "READY", "");
-        assert_string_equal(reported, "HostIMEXInTheWay ");
+        assert_string_equal(reported, "HostIMEXConflict ");
         answers(HOST_IMEX_DOWN, "", "it cannot be queried");
-        assert_string_equal(reported, "HostIMEXInTheWay ");
+        assert_string_equal(reported, "HostIMEXConflict ");
         answers(HOST_IMEX_UP, "READY", "");
-        assert_string_equal(reported, "HostIMEXInTheWay "); /* no change */
+        assert_string_equal(reported, "HostIMEXConflict "); /* no change */
         answers(HOST_IMEX_DOWN, "", "it cannot be queried");
         answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
-        assert_string_equal(reported, "HostIMEXInTheWay HostIMEXGone ");
+        assert_string_equal(reported, "HostIMEXConflict HostIMEXStopped ");
         answers(HOST_IMEX_DOWN, "INITIALIZING", "it is INITIALIZING");
         answers(HOST_IMEX_UNKNOWN, "", "no nvidia-imex-ctl");
-        assert_string_equal(reported, "HostIMEXInTheWay HostIMEXGone HostIMEXInTheWay HostIMEXGone ");
+        assert_string_equal(reported, "HostIMEXConflict HostIMEXStopped HostIMEXConflict HostIMEXStopped ");
 }
 
 static void each_change_of_state_is_reported_once(void **state) {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "cd_plugin/metrics.h"
+#include "cd_plugin/cd_metrics.h"
 
 /* A rate over a series misses the first event if the series appears with that event. */
 /* failure: no request has come yet -> each metric already exists with the value 0 [programs] */
@@ -24,18 +24,18 @@ static void each_series_exists_before_the_first_request(void **state) {
                 "\"prepare_devices\"} 0\n",
                 "nvidia_dra_node_unprepare_errors_total{driver=\"compute-domain.nvidia.com\",error_type="
                 "\"lock_acquire\"} 0\n",
-                "nvidia_dra_prepare_inside_seconds_count 0\n",
+                "nvidia_dra_prepare_attempt_seconds_count 0\n",
         };
-        struct plugin_metrics m;
+        struct cd_metrics m;
         struct buf out = BUF_INIT(1 << 20);
-        plugin_metrics_init(&m, "n0");
+        cd_metrics_init(&m, "n0");
         metrics_render(m.registry, &out);
         for (size_t i = 0; i < ARRAY_LEN(series); i++) {
                 if (!strstr(buf_str(&out), series[i]))
                         fail_msg("%s is not in\n%s", series[i], buf_str(&out));
         }
         buf_done(&out);
-        plugin_metrics_done(&m);
+        cd_metrics_done(&m);
 }
 
 int main(void) {

@@ -77,7 +77,7 @@ static void reports(const char *part) {
 }
 
 #define HELD(clique, uid, held)                                                                              \
-        "\\\"" clique "\\\":{\\\"uid\\\":\\\"" uid "\\\",\\\"count\\\":2048,\\\"held\\\":{" held "}}"
+        "\\\"" clique "\\\":{\\\"uid\\\":\\\"" uid "\\\",\\\"channelCount\\\":2048,\\\"held\\\":{" held "}}"
 #define HOLD(id, owner) "\\\"" #id "\\\":\\\"" owner "\\\""
 
 /* ---- the channel ---- */
@@ -178,7 +178,7 @@ static void a_hanging_watch_does_not_block_an_assigned_channel(void **state) {
         world_turn();
         assigned(ENTRY(9, DOMAIN_A), 6);
         assert_int_equal(op.answer, PENDING);
-        waits_look_closer(TAILQ_FIRST(&w.claims->ops));
+        waits_investigate(TAILQ_FIRST(&w.claims->ops));
         world_wait(&op, PREPARED);
         has_channel(CLAIM_1, NODE_OF(9));
 }
@@ -205,7 +205,7 @@ static void the_reason_for_no_channel_is_that_of_the_controller(void **state) {
         waits_with("c1", CLAIM_1, "on rack-7 yet: all 2047 are in use");
         api_fabric(CLIQUE, 6, "",
                    ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"False\",\"reason\":\"x\","
-                   "\"message\":\"m\"},{\"type\":\"TableLost\",\"status\":\"True\",\"reason\":\"x\","
+                   "\"message\":\"m\"},{\"type\":\"ChannelsIncomplete\",\"status\":\"True\",\"reason\":\"x\","
                    "\"message\":\"node-3 has not reported\"}]");
         waits_with("c1", CLAIM_1, "on rack-7 yet: node-3 has not reported");
 }
@@ -269,7 +269,7 @@ static void allocation_mode_All_is_refused(void **state) {
 /* failure: a node has no partition -> claims for an assigned channel are refused */
 static void a_node_without_a_partition_has_no_assigned_channel(void **state) {
         struct dra_op op = { 0 };
-        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE, .reason = "no GPU reports a fabric" };
         world_facts();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
@@ -404,7 +404,7 @@ static void a_recreated_fabric_object_gets_all_channels(void **state) {
 
 static bool offered(const char *reason) {
         struct offering o;
-        if (!isolation_judge(w.isolations[0], &w.facts, &o))
+        if (!isolation_evaluate(w.isolations[0], &w.facts, &o))
                 return false;
         assert_string_equal(o.reason, reason);
         return true;
@@ -429,7 +429,7 @@ static void channels_are_withheld_and_reported_while_IMEX_is_not_READY(void **st
         w.host_status = (struct host_imex_status){ .state = HOST_IMEX_DOWN, .version = "580.2" };
         snprintf(w.host_status.reason, sizeof w.host_status.reason, "the host's nvidia-imex is UNAVAILABLE");
         assert_true(offered("HostIMEXNotUp"));
-        reports("\\\"imex\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");
+        reports("\\\"imexVersion\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");
         /* It must be READY for a while, with more frequent queries; unknown counts as not READY. */
         assert_false(w.host_settles);
         w.host_own = HOST_IMEX_READY;
@@ -466,7 +466,7 @@ static void channels_are_withheld_while_IMEX_has_another_version(void **state) {
         assert_true(offered("")); /* its own version is not known */
         snprintf(w.host_status.version, sizeof w.host_status.version, "575.1");
         assert_true(offered("IMEXVersionDiffers"));
-        reports("\\\"imex\\\":\\\"575.1\\\",\\\"withheld\\\":\\\"IMEXVersionDiffers\\\"");
+        reports("\\\"imexVersion\\\":\\\"575.1\\\",\\\"withheld\\\":\\\"IMEXVersionDiffers\\\"");
 }
 
 /* ---- the report ---- */
@@ -474,11 +474,11 @@ static void channels_are_withheld_while_IMEX_has_another_version(void **state) {
 /* failure: the partition of a held channel is unknown -> the node's partition is assumed */
 static void a_held_channel_of_an_unknown_partition_counts_for_the_nodes(void **state) {
         struct arena *a = arena_new(512);
-        const struct holding held[] = { { NULL, 9, DOMAIN_A },
-                                        { OTHER_CLIQUE, 3, DOMAIN_B },
-                                        { CLIQUE, 2, DOMAIN_B },
-                                        { CLIQUE, 9, DOMAIN_A } };
-        const struct holdings_place here = { CLIQUE, FABRIC, 2048 }, nowhere = { "", "", 2048 };
+        const struct held_channel held[] = { { NULL, 9, DOMAIN_A },
+                                             { OTHER_CLIQUE, 3, DOMAIN_B },
+                                             { CLIQUE, 2, DOMAIN_B },
+                                             { CLIQUE, 9, DOMAIN_A } };
+        const struct holdings_node here = { CLIQUE, FABRIC, 2048 }, nowhere = { "", "", 2048 };
         struct channel_report r;
         assert_true(holdings_report(held, 4, &here, a, &r));
         assert_int_equal(r.n_fabrics, 2);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cd_plugin/offer.h"
+#include "cd_plugin/cd_offer.h"
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
@@ -15,15 +15,17 @@ static struct slice_content fabric, no_fabric, host_managed, host_rack, own_chan
 
 static int offers(void **state) {
         (void)state;
-        fabric = offer_content(
-                &(struct offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
-        no_fabric = offer_content(
-                &(struct offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = "" });
-        host_managed = offer_content(&(struct offer){ .channels = true, .seats = 1, .clique_id = CLIQUE });
-        host_rack = offer_content(
-                &(struct offer){ .channels = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
-        own_channels = offer_content(&(struct offer){ .channels = true, .seats = 16, .clique_id = CLIQUE });
-        nothing = offer_content(&(struct offer){ .channels = false, .seats = 1, .clique_id = "" });
+        fabric = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
+        no_fabric = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = "" });
+        host_managed =
+                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 1, .clique_id = CLIQUE });
+        host_rack = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
+        own_channels =
+                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 16, .clique_id = CLIQUE });
+        nothing = cd_offer_content(&(struct cd_offer){ .channels = false, .seats = 1, .clique_id = "" });
         return 0;
 }
 
@@ -119,11 +121,12 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
                 assert_string_equal(d->attributes[2].text, "channel");
         }
         struct slice_content none =
-                offer_content(&(struct offer){ .channels = true, .seats = 16, .clique_id = "" });
+                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 16, .clique_id = "" });
         assert_int_equal(none.n_devices, 0);
         arena_free(none.arena);
         /* A node that withholds its devices still belongs to its partition. */
-        struct slice_content withheld = offer_content(&(struct offer){ .seats = 16, .clique_id = CLIQUE });
+        struct slice_content withheld =
+                cd_offer_content(&(struct cd_offer){ .seats = 16, .clique_id = CLIQUE });
         assert_int_equal(withheld.n_devices, 0);
         assert_string_equal(withheld.annotation.value, CLIQUE);
         arena_free(withheld.arena);
@@ -132,10 +135,10 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
 /* The node joins through the daemon, which needs its device for that. */
 static void with_a_standing_domain_the_daemon_device_stays_when_channels_are_withheld(void **state) {
         (void)state;
-        struct slice_content joined = offer_content(
-                &(struct offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
+        struct slice_content joined = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
         struct slice_content apart =
-                offer_content(&(struct offer){ .daemon = true, .seats = 16, .clique_id = CLIQUE });
+                cd_offer_content(&(struct cd_offer){ .daemon = true, .seats = 16, .clique_id = CLIQUE });
         assert_int_equal(joined.n_devices, 17);
         assert_string_equal(joined.devices[16].name, "daemon-0");
         assert_int_equal(apart.n_devices, 1);
@@ -267,7 +270,7 @@ static void a_single_foreign_change_is_repaired_at_once(void **state) {
         slice_floor_wrote(&f, 1000);
         assert_in_range(slice_floor_wait(&f, 2000), 1, 2 * SLICE_FLOOR_MIN_MS);
         slice_floor_wrote(&f, 5000);
-        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_CALM_MS), 0); /* the write has lasted */
+        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_STABLE_MS), 0); /* the write has lasted */
 }
 
 int main(void) {

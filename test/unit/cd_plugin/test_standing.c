@@ -261,7 +261,7 @@ static void grants_stay_over_a_change_of_the_mode_until_unprepare(void **state) 
 
 static struct offering offered(void) {
         struct offering o;
-        assert_true(isolation_judge(w.isolations[0], &w.facts, &o));
+        assert_true(isolation_evaluate(w.isolations[0], &w.facts, &o));
         return o;
 }
 
@@ -298,11 +298,11 @@ static void a_node_without_an_index_withholds_its_devices(void **state) {
         domain_is_full();
         api_fabric_event();
         world_turn();
-        withheld("IMEXNoPlace", "(on the node: no IMEX daemon runs on this node yet");
+        withheld("IMEXNoIndex", "(on the node: no IMEX daemon runs on this node yet");
         daemon_comes(DAEMON_1);
         world_turn();
-        withheld("IMEXNoPlace", "partition: It has room for 18 nodes. Set imex.maxNodesPerDomain");
-        withheld("IMEXNoPlace", "(on the node: the IMEX daemon of this node has not joined");
+        withheld("IMEXNoIndex", "partition: It has room for 18 nodes. Set imex.maxNodesPerDomain");
+        withheld("IMEXNoIndex", "(on the node: the IMEX daemon of this node has not joined");
         fabric_lists(2, ASSIGNED(""));
         api_fabric_event();
         world_turn();
@@ -403,7 +403,7 @@ static void a_plugin_that_restarts_still_knows_that_the_daemon_terminates(void *
         world_stop(w.claims);
         world_start(BOOT);
         world_turn();
-        while (!isolation_judge(w.isolations[0], &w.facts, &o))
+        while (!isolation_evaluate(w.isolations[0], &w.facts, &o))
                 world_turn();
         withheld("IMEXDaemonTerminating", "");
 }
@@ -442,7 +442,7 @@ static void nothing_is_decided_before_the_prepared_claims_are_known(void **state
         standing_get(world_cd(), &s);
         assert_int_equal(s.state, STANDING_NOT_KNOWN);
         struct offering o;
-        assert_false(isolation_judge(w.isolations[0], &w.facts, &o));
+        assert_false(isolation_evaluate(w.isolations[0], &w.facts, &o));
         world_cd()->followed = true;
         assert_true(offered().offered);
         standing_get(world_cd(), &s);

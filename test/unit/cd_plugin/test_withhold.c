@@ -19,7 +19,7 @@ static int setup(void **state) {
                                 .usable = true,
                                 .reason = "",
                                 .channel_count = 2048,
-                                .fabric = { .kind = FABRIC_CLIQUE, .clique_id = "c.1" } };
+                                .fabric = { .kind = GPU_FABRIC_CLIQUE, .clique_id = "c.1" } };
         in = (struct withhold_input){ .facts = &facts,
                                       .own_channels = true,
                                       .toolkit = TOOLKIT_IGNORES,
@@ -29,7 +29,7 @@ static int setup(void **state) {
 }
 
 static void withheld(const char *reason, const char *part) {
-        withhold_judge(&in, &got);
+        withhold_evaluate(&in, &got);
         assert_string_equal(got.reason, reason);
         if (!strstr(got.message, part))
                 print_message("'%s' is not in: %s\n", part, got.message);
@@ -82,17 +82,17 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
  * [standing] */
 static void a_node_whose_daemon_has_not_joined_withholds(void **state) {
         (void)state;
-        in.of_daemon = in.apart = in.terminating = true;
+        in.of_daemon = in.not_joined = in.terminating = true;
         withheld("IMEXDaemonTerminating", "the IMEX daemon of this node is terminating");
         in.terminating = false;
         in.imex_why = "the IMEX daemon of this node has not joined yet";
         withheld("IMEXNotJoined",
                  "leaves while it is cordoned: the IMEX daemon of this node has not joined yet");
-        in.no_place = "It has room for 18 nodes";
-        withheld("IMEXNoPlace",
+        in.no_index = "It has room for 18 nodes";
+        withheld("IMEXNoIndex",
                  "this node has no index in the IMEX domain of its NVLink partition: It has room for 18 "
                  "nodes (on the node: the IMEX daemon of this node has not joined yet)");
-        in.apart = false; /* it is in the domain, but not yet in the fabric object */
+        in.not_joined = false; /* it is in the domain, but not yet in the fabric object */
         in.imex_down = true;
         in.imex_why = "IMEX daemon is STARTING";
         withheld("IMEXNotUp", "IMEX daemon is STARTING, so pods could not use their channels here: see the "
@@ -115,7 +115,7 @@ static void without_a_partition_or_channels_a_node_withholds(void **state) {
         (void)state;
         facts.channel_count = 1;
         withheld("NoOwnIMEXChannels", "the driver has 1 IMEX channels");
-        facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE, .reason = "no GPU reports a fabric" };
         withheld("NoNVLinkClique", "no GPU reports a fabric");
 }
 
@@ -123,8 +123,8 @@ static void with_a_shared_channel_only_the_facts_count(void **state) {
         (void)state;
         in.own_channels = false;
         in.toolkit = TOOLKIT_GIVES;
-        in.counts_differ = in.imex_down = in.versions_differ = in.apart = true;
-        facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
+        in.counts_differ = in.imex_down = in.versions_differ = in.not_joined = true;
+        facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE };
         facts.channel_count = 0;
         withheld("", "");
 }

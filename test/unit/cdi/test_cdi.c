@@ -265,7 +265,7 @@ static void tidy_edits_are_sorted_and_without_duplicates(void **state) {
                                  .n_hooks = 2,
                                  .gids = (const unsigned[]){ 44, 44 },
                                  .n_gids = 2 };
-        struct cdi_edits tidy = cdi_tidy(&all, NULL, a);
+        struct cdi_edits tidy = cdi_normalize(&all, NULL, a);
         assert_int_equal(tidy.n_nodes, 2);
         assert_string_equal(tidy.nodes[0].path, "/dev/nvidia-modeset");
         assert_int_equal(tidy.n_mounts, 3);
@@ -286,10 +286,10 @@ static void common_edits_are_removed_from_each_device_unless_nothing_is_left(voi
         struct arena *a = arena_new(1024);
         const struct cdi_node both[] = { gpu0, modeset };
         struct cdi_edits common = { .nodes = &modeset, .n_nodes = 1 };
-        struct cdi_edits tidy = cdi_tidy(&(struct cdi_edits){ .nodes = both, .n_nodes = 2 }, &common, a);
+        struct cdi_edits tidy = cdi_normalize(&(struct cdi_edits){ .nodes = both, .n_nodes = 2 }, &common, a);
         assert_int_equal(tidy.n_nodes, 1);
         assert_string_equal(tidy.nodes[0].path, "/dev/nvidia0");
-        tidy = cdi_tidy(&common, &common, a);
+        tidy = cdi_normalize(&common, &common, a);
         assert_int_equal(tidy.n_nodes, 1);
         assert_string_equal(tidy.nodes[0].path, "/dev/nvidia-modeset");
         arena_free(a);

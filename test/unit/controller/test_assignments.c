@@ -164,7 +164,7 @@ static void stays_free(struct world *w) {
         records_queue_fabric(&w->l.c, CLIQUE);
         run_for(&w->l.loop, 500);
         assert_non_null(strstr(w->object, "\"assignments\":[]"));
-        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
         assert_true(w->n_fabric_writes <= n + 1);
 }
 
@@ -279,7 +279,7 @@ static void nothing_is_assigned_while_a_daemon_watches_another_object(void **sta
         world_is_claimed(w);
         world_has_reported(w, REPORT_IN(BOOT, "00000000-0000-4000-8000-000000000009", ",\"seen\":4"));
         leading_start(&w->l);
-        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
         assert_non_null(strstr(w->fabric, "Nodes that have not reported yet: n1"));
         assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
         world_change_report(w, ANSWERS("4"));
@@ -288,7 +288,7 @@ static void nothing_is_assigned_while_a_daemon_watches_another_object(void **sta
         world_change_report(w, ANSWERS("5"));
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":0,\"epoch\":6," THE_DAEMON));
         assert_non_null(strstr(w->fabric, "\"epoch\":6,\"recount\":0,"));
-        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
 }
 
 /* etcd was restored. The object lacks later assignments, and the daemons run them. */
@@ -301,11 +301,11 @@ static void an_older_version_of_the_fabric_object_starts_a_recount(void **state)
         world_has_reported(w, ANSWERS("0"));
         leading_start(&w->l);
         run_for(&w->l.loop, 300);
-        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
         w->restored = true;
         fake_chunk(w->fabrics_watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
                                      "\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
-        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
         assert_non_null(strstr(w->fabric, "\"epoch\":5,\"recount\":5,"));
         fake_chunk(w->claims_watch, "{\"type\":\"ADDED\",\"object\":" A_CLAIM "}\n");
         run_for(&w->l.loop, 500);
@@ -333,7 +333,7 @@ static void a_report_about_a_partition_that_the_slice_does_not_name_is_ignored(v
         /* It does not count for its own partition either, because it does not watch this object. */
         assert_null(strstr(w->fabric, DOMAIN));
         assert_null(strstr(w->fabric, "\"epoch\":12"));
-        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
 }
 
 /* The fabric object of its old partition was restored after the node had moved. No daemon would ever report
@@ -348,7 +348,7 @@ static void a_node_whose_daemon_serves_another_partition_has_left_this_one(void 
         world_has_reported(w, REPORT_IN(BOOT, OTHER_OBJECT, ",\"seen\":1"));
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"assignments\":[]"));
-        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_LOST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
 }
 
 /* The daemon may still run its old assignment. */

@@ -48,14 +48,15 @@ static char *lease_text(const struct world *w) {
 
 static char *items_of(void *u, const char *path, const char **ret_kind) {
         struct world *w = u;
-        static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
-                                  "\"resourceVersion\":\"1\","
-                                  "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
-                                  "\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
-                                  "\\\":{\\\"uid\\\":\\\"%s\\\",\\\"count\\\":4,\\\"held\\\":{%s}}}\"}},"
-                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
-                                  "\"conditions\":[{\"type\":\"Ready\","
-                                  "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
+        static const char pod[] =
+                "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
+                "\"resourceVersion\":\"1\","
+                "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
+                "\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
+                "\\\":{\\\"uid\\\":\\\"%s\\\",\\\"channelCount\\\":4,\\\"held\\\":{%s}}}\"}},"
+                "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
+                "\"conditions\":[{\"type\":\"Ready\","
+                "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
         if (fake_has(path, "/nodes")) {
                 *ret_kind = "Node";
                 return xstrdup(

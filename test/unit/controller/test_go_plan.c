@@ -245,7 +245,7 @@ static void its_deletion_ends_its_daemons_first_and_leaves_nothing(void **state)
         assert_true(world_settle(w, false) >= 0);
         w->nodes[0].stuck = true;
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        w->now += PLAN_PATIENCE_S;
+        w->now += PLAN_REPORT_AFTER_S;
         assert_true(world_settle(w, false) >= 0); /* with a workload still running */
         assert_true(has_go_objects(w));
         assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");

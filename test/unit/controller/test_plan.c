@@ -69,7 +69,7 @@ static void deletion_waits_for_daemons_for_a_limited_time(void **state) {
         world_settle(w, false);
         w->nodes[0].stuck = true;
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        w->now += PLAN_PATIENCE_S;
+        w->now += PLAN_REPORT_AFTER_S;
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
         assert_string_equal(world_condition(w, a, "Ready")->message, "Waiting for IMEX to stop on node-a");
@@ -118,7 +118,7 @@ static void a_deleted_domain_with_a_foreign_finalizer_continues_where_claims_exi
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_string_not_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
-        w->now += PLAN_DAEMONS_END_S + PLAN_PATIENCE_S;
+        w->now += PLAN_DAEMONS_END_S + PLAN_REPORT_AFTER_S;
         assert_true(world_settle(w, false) >= 0);
         assert_true(w->nodes[0].labelled && w->nodes[0].joined && !w->nodes[0].leaving);
         assert_non_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
@@ -322,7 +322,7 @@ static void a_finalizer_is_removed_only_when_nothing_is_left(void **state) {
         world_create_cd(w, SPEC);
         world_settle(w, false);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        w->now += PLAN_PATIENCE_S;
+        w->now += PLAN_REPORT_AFTER_S;
         w->stale = true;
         for (int i = 0; i < 20; i++) { /* the template is deleted, because the deletionTimestamp is a fact */
                 struct plan *p = world_plan(w, a);
@@ -348,7 +348,7 @@ static void a_deletion_that_waits_for_labels_reports_why(void **state) {
         world_create_cd(w, SPEC);
         world_settle(w, false);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        w->now += PLAN_PATIENCE_S;
+        w->now += PLAN_REPORT_AFTER_S;
         w->label_error = "patch Node node-a: a webhook refuses it";
         world_view(w, a, &in);
         in.n_labelled = 1;
@@ -374,7 +374,7 @@ static void a_deletion_that_waits_for_a_template_names_the_finalizer(void **stat
                   "':'" UID_A "','" CD_LABEL_TARGET "':'" CD_TARGET_WORKLOAD "'},'finalizers':['" CD_FINALIZER
                   "','example.com/keep']}}");
         delete_cd(w);
-        w->now += PLAN_PATIENCE_S;
+        w->now += PLAN_REPORT_AFTER_S;
         assert_true(world_settle(w, false) >= 0);
         const struct cd_condition *c = world_condition(w, a, "Ready");
         assert_string_equal(c->status, "False");
@@ -403,7 +403,7 @@ static void a_refused_deletion_is_reported_at_once(void **state) {
         struct plan_input in;
         struct plan p;
         w->write_error = "delete ResourceClaimTemplate tpl: a webhook refuses it";
-        view_ending(w, PLAN_PATIENCE_S, a, &in);
+        view_ending(w, PLAN_REPORT_AFTER_S, a, &in);
         plan_make(&in, a, &p);
         const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
         assert_non_null(strstr(x->body.p, "DeletionWaiting"));
@@ -422,7 +422,7 @@ static void a_deletion_without_progress_names_what_is_left_after_a_minute(void *
         struct arena *a = arena_new(4096);
         struct plan_input in;
         struct plan p;
-        view_ending(w, PLAN_PATIENCE_S, a, &in);
+        view_ending(w, PLAN_REPORT_AFTER_S, a, &in);
         struct rct r = *in.rcts[0];
         const struct rct *rcts[] = { &r };
         in.rcts = rcts;
@@ -450,7 +450,7 @@ static void a_finalizer_that_cannot_be_removed_is_reported(void **state) {
         struct arena *a = arena_new(4096);
         struct plan_input in;
         struct plan p;
-        view_ending(w, PLAN_PATIENCE_S, a, &in);
+        view_ending(w, PLAN_REPORT_AFTER_S, a, &in);
         in.n_rcts = 0;
         in.write_error = "patch ComputeDomain cd: a webhook refuses it";
         plan_make(&in, a, &p);

@@ -541,7 +541,7 @@ static void the_leader_has_metrics_of_each_domain_until_it_is_deleted(void **sta
         scrape_until(w, "nvidia_dra_compute_domain_ready" OF_THE_DOMAIN "} 1", true);
         assert_true(has_line(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
         assert_true(has_line(w, "nvidia_dra_compute_domain_peers_missing" OF_THE_DOMAIN "} 0"));
-        assert_true(has_line(w, "nvidia_dra_compute_domain_untold 0"));
+        assert_true(has_line(w, "nvidia_dra_compute_domain_without_series 0"));
         assert_true(has_line(w, "nvidia_dra_compute_domain_info{status=\"Ready\"} 1"));
         /* One node has a GPU, and no plugin has published a ResourceSlice for it. */
         assert_true(has_line(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"missing\"} 1"));

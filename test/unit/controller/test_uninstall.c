@@ -26,7 +26,7 @@
         "\"imex.resource.nvidia.com/report\":\"{\\\"claimUID\\\":\\\"bbbbbbbb-0000-4000-8000-000000000001"   \
         "\\\",\\\"bootID\\\":\\\"cccccccc-0000-4000-8000-000000000001\\\",\\\"fabricUID\\\":\\\"\\\","       \
         "\\\"assignment\\\":\\\"" assignment "\\\",\\\"ready\\\":" ready                                     \
-        ",\\\"left\\\":\\\"\\\",\\\"seen\\\":3,\\\"recount\\\":0,\\\"served\\\":false,\\\"held\\\":"         \
+        ",\\\"left\\\":\\\"\\\",\\\"seen\\\":3,\\\"recount\\\":0,\\\"served\\\":false,\\\"waitsFor\\\":"     \
         "\\\"" held "\\\"}\""
 #define ASSIGNMENT "dddddddd-0000-4000-8000-000000000001.1/" DOMAIN "/0/3"
 /* Daemons: without a report; IMEX starts; without an assignment; IMEX is READY; and also a claim is prepared.

@@ -33,7 +33,7 @@ struct world {
         bool given_up;           /* the requester wants nothing any more */
         const char *impossible;  /* why the body cannot be rendered; NULL: it can */
         char name[600];          /* of the object; "": "n" */
-        unsigned gather_ms, interval_ms;
+        unsigned batch_ms, interval_ms;
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* time of the last answer; 0: none yet */
         uint64_t least_ms;    /* the shortest time from an answer to the next request */
@@ -104,7 +104,7 @@ static void on_key(void *u, const char *key) {
                                                         .name = "n",
                                                         .subresource = w->subresource,
                                                         .body = { body, (size_t)n },
-                                                        .gather_ms = w->gather_ms,
+                                                        .batch_ms = w->batch_ms,
                                                         .interval_ms = w->interval_ms });
         if (w->status_too)
                 writes_try(w->writes, &(struct writes_request){ .requester = key,
@@ -236,7 +236,7 @@ static void an_object_and_its_status_are_written_one_after_the_other(void **stat
 static void a_burst_is_one_write(void **state) {
         struct world *w = *state;
         uint64_t begin = uv_hrtime();
-        w->gather_ms = GATHER_MS;
+        w->batch_ms = GATHER_MS;
         for (int i = 1; i < 6; i++) {
                 want(w, i);
                 pass(w, 2);

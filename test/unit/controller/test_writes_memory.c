@@ -127,10 +127,10 @@ static void writes_tidy_forgets_finished_writes_of_idle_requesters(void **state)
         struct world *w = *state;
         written_by_all(w);
         look_after(w, 0); /* the last pass: the requesters want nothing */
-        writes_tidy(w->writes);
+        writes_expire(w->writes);
         assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
         run_for(&w->loop, LONG_MS);
-        writes_tidy(w->writes);
+        writes_expire(w->writes);
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 

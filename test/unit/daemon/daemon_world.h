@@ -6,7 +6,7 @@
 
 #include "program_world.h"
 
-#include "daemon/resident_run.h"
+#include "daemon/node_daemon_run.h"
 #include "imex/imex_state.h"
 
 #define FABRIC "ffffffff-0000-0000-0000-000000000000.1"
@@ -175,7 +175,7 @@ static inline int be_the_daemon(char **argv) {
                               *ctl = file_join(argv[2], "ctl"), *run = file_join(argv[2], "run"),
                               *shared = file_join(argv[2], "imexd"), *cdi = file_join(argv[2], "cdi"),
                               *patient = file_join(argv[2], "patient");
-        const struct resident_config c = {
+        const struct node_daemon_config c = {
                 .dir = shared,
                 .cdi_dir = cdi,
                 .claim_uid = CLAIM,
@@ -195,7 +195,7 @@ static inline int be_the_daemon(char **argv) {
         };
         struct err e;
 
-        if (resident_run(&c, &e) == 0)
+        if (node_daemon_run(&c, &e) == 0)
                 return 0;
         fprintf(stderr, "%s\n", e.msg);
         return 1;

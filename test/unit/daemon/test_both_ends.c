@@ -57,7 +57,7 @@ static uint64_t seed, history;
 static struct host nodes[NODES], cached[NODES]; /* cached: as in the controller's caches */
 static struct version versions[VERSIONS];
 static size_t n_versions;
-static bool went_back;
+static bool rolled_back;
 static unsigned serial;
 
 static unsigned below(unsigned n) {
@@ -101,7 +101,7 @@ static void restore(void) {
                         nodes[i].reported = false;
                 }
         memcpy(cached, nodes, sizeof cached);
-        went_back = true;
+        rolled_back = true;
         publish(&v.f);
 }
 
@@ -329,7 +329,7 @@ static bool control(void) {
                                              .epoch = f->epoch,
                                              .recount = f->recount,
                                              .object = "object",
-                                             .went_back = went_back,
+                                             .rolled_back = rolled_back,
                                              .nodes = list,
                                              .n_nodes = NODES,
                                              .domains = domains,
@@ -338,7 +338,7 @@ static bool control(void) {
         assignment_make(&in, a, &r);
         const char *broken = assignment_check(&in, &r, a);
         promise(!broken, broken);
-        went_back = false;
+        rolled_back = false;
         if (!r.changed)
                 return false;
         struct compute_domain_fabric next = *f;
@@ -370,7 +370,7 @@ static void promises(void) {
 static void begin(void) {
         memset(nodes, 0, sizeof nodes);
         n_versions = 0;
-        went_back = false;
+        rolled_back = false;
         serial = 0;
         for (int i = 0; i < NODES; i++) {
                 nodes[i].wanted = nodes[i].prepared = NONE;

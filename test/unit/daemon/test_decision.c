@@ -277,7 +277,7 @@ static void an_impossible_assignment_is_not_taken(void **state) {
                 if (i == 6)
                         w->domains[0].slots = 0;
                 if (i == 7)
-                        w->domains[0].slots = FABRIC_SLOTS_MOST + 1;
+                        w->domains[0].slots = FABRIC_SLOTS_MAX + 1;
                 if (decide(w) != DECISION_STAY)
                         fail_msg("case %d", i);
                 assert_non_null(strstr(w->d.why, "invalid"));
@@ -445,7 +445,7 @@ static void only_a_deletion_stops_imex_in_use(void **state) {
                         w->in.use = uses[j];
                         assert_step(w, i, DECISION_STAY);
                         assert_int_equal(w->d.memory.n_left, 0);
-                        assert_int_equal(*w->d.held != '\0', reasons[i].leaves);
+                        assert_int_equal(*w->d.waits_for != '\0', reasons[i].leaves);
                 }
 }
 
@@ -523,7 +523,7 @@ static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **s
         w->domains[0].n_assignments = 2;
         w->in.imex = DECISION_IMEX_RUNS; /* it was killed, and recovers */
         assert_int_equal(decide(w), DECISION_STAY);
-        assert_non_null(strstr(w->d.held, "imported its memory"));
+        assert_non_null(strstr(w->d.waits_for, "imported its memory"));
         w->in_a[1].state = FABRIC_RESERVED; /* processes on that node may still map the memory */
         assert_int_equal(decide(w), DECISION_STAY);
         w->domains[0].n_assignments = 1; /* no other node is in the domain */
@@ -550,7 +550,7 @@ static void a_terminated_daemon_serves_until_no_claim_is_prepared(void **state) 
         serve(w);
         w->in.terminating = true;
         assert_int_equal(decide(w), DECISION_STAY);
-        assert_string_equal(w->d.held, "a claim of it is prepared on this node");
+        assert_string_equal(w->d.waits_for, "a claim of it is prepared on this node");
         w->in_a[0].state = FABRIC_LEAVING;
         assert_int_equal(decide(w), DECISION_STAY);
         w->in.outdated = true; /* there would be no new container */
@@ -658,7 +658,7 @@ static void a_container_restarts_where_no_claim_is_harmed(void **state) {
         assert_int_equal(decide(w), DECISION_EXIT);
         w->in.imex = DECISION_IMEX_READY;
         assert_int_equal(decide(w), DECISION_STAY);
-        assert_string_equal(w->d.held, "");
+        assert_string_equal(w->d.waits_for, "");
         w->in.imex = DECISION_IMEX_FAILS;
         assert_int_equal(decide(w), DECISION_PAUSE);
         w->in.imex = DECISION_IMEX_RUNS;

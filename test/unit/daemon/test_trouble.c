@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "resident_world.h"
+#include "node_daemon_world.h"
 
 #define PEER_OF(node, index, epoch, boot)                                                                    \
         "{\"node\":\"" node "\",\"index\":" index ",\"epoch\":" epoch ",\"bootID\":\"" boot "\"," OURS       \

@@ -114,15 +114,15 @@ static void prepare_waits_until_the_gpus_are_known(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
-        gpu_driver_know(w.gpu, NULL, "NVML does not answer");
+        gpu_driver_set_devices(w.gpu, NULL, "NVML does not answer");
         prepare_claim(&op, "one");
         assert_string_equal(waiting()->msg, "n0: NVML does not answer");
         assert_true(w.wanted);
         w.holds = false; /* the answer is outdated already */
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         assert_int_equal(waiting()->waits_for, WAITS_FOR_DRIVER);
         w.holds = true;
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         until(&op, PREPARED);
         unprepared_claim("one");
 }
@@ -189,7 +189,7 @@ static void a_missing_device_node_or_library_is_named(void **state) {
         refused("one", "no device node '/dev/nvidia9'");
         gpus[0].minor = 0;
         w.devices.driver_version = "1.2";
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         refused("two",
                 "neither libcuda.so.1.2 nor libnvidia-ml.so.1.2 is in driver root '/run/nvidia/driver'");
         assert_false(is_there(ONE));
@@ -214,7 +214,7 @@ static void added_and_removed_driver_files_are_noticed_with_the_next_claim(void 
         w.ipc_sockets = true;
         claims_free(node.claims);
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         prepared_claim("one");
         assert_true(cdi_file_names(ONE, "/run/nvidia-persistenced/socket"));
         assert_true(cdi_file_names(ONE, "/usr/lib64/libnvidia-egl-gbm.so.1.1.2"));
@@ -246,7 +246,7 @@ static void sockets_of_the_host_are_given_only_on_request(void **state) {
         w.ipc_sockets = true;
         claims_free(node.claims);
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         prepared_claim("one");
         assert_true(cdi_file_names(ONE, "/run/nvidia-persistenced/socket"));
         assert_false(cdi_file_names(ONE, "nvidia-fabricmanager"));
@@ -294,7 +294,7 @@ static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         claims_free(node.claims);
         lose_checkpoint();
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_non_null(entry);
         assert_string_equal(entry->name, "one");
@@ -346,7 +346,7 @@ static void after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_agai
         claims_free(node.claims);
         node.boot = "22222222-2222-4222-8222-222222222222";
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
         assert_null(node.claims->journal.table.claims);
         assert_false(is_there(ONE));
         prepared_claim("two"); /* the GPU is free */

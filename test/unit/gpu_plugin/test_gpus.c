@@ -111,7 +111,7 @@ static void nvml_is_queried_once_while_nothing_changes(void **state) {
         conf("GPU_COUNT=2\n");
         start();
         assert_false(gpus_get(gpus)->known);
-        assert_string_equal(gpus_get(gpus)->reason, "DriverNotAskedYet");
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotQueried");
         assert_int_equal(gpus_devices(gpus)->n, 0);
         until_changed();
         assert_true(gpus_get(gpus)->known);

@@ -215,7 +215,7 @@ static int recall(const char *text, size_t n, const char *boot_id) {
         struct err e;
         health_free(health);
         health = health_new(&none);
-        return health_recall(health, (struct str){ text, n }, boot_id, &e);
+        return health_restore(health, (struct str){ text, n }, boot_id, &e);
 }
 
 /* Reads the state as the next process does. */

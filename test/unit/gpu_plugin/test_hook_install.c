@@ -90,7 +90,7 @@ static void unused_copies_of_the_hook_are_removed(void **state) {
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml", text);
         _cleanup_(freep) char *half = file_join(plugin, ".cdi-hook-0011223344556677.tmp.7.0");
         tree_put(plugin, ".cdi-hook-0011223344556677.tmp.7.0", "ha");
-        hook_sweep(plugin, three, cdi, KIND);
+        hook_remove_old(plugin, three, cdi, KIND);
         assert_int_equal(access(half, F_OK), -1);
         assert_int_equal(access(one, X_OK), 0);
         assert_int_equal(access(two, X_OK), -1);
@@ -104,11 +104,11 @@ static void copies_of_the_hook_stay_when_cdi_files_cannot_be_read(void **state) 
         _cleanup_(freep) char *one = installed(), *two = NULL;
         tree_put(dir, "image/cdi-hook", "two");
         two = installed();
-        hook_sweep(plugin, two, "/nowhere", KIND);
+        hook_remove_old(plugin, two, "/nowhere", KIND);
         assert_int_equal(access(one, X_OK), 0);
         /* A folder in place of a file cannot be read. */
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml/x", "");
-        hook_sweep(plugin, two, cdi, KIND);
+        hook_remove_old(plugin, two, cdi, KIND);
         assert_int_equal(access(one, X_OK), 0);
 }
 

@@ -303,7 +303,7 @@ static void a_device_plugin_with_the_same_gpus_and_its_end_are_reported(void **s
         buf_adds(&line, "}\n");
         fake_chunk(w->node_watch, buf_str(&line));
         UNTIL(w, w->events == 2);
-        assert_non_null(strstr(w->event, "DevicePluginGone"));
+        assert_non_null(strstr(w->event, "DevicePluginInactive"));
         buf_done(&line);
         world_end(w);
 }

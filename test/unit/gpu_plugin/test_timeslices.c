@@ -248,7 +248,7 @@ static void next_process(void) {
         claims_free(node.claims);
         smi("");
         start();
-        gpu_driver_know(w.gpu, &w.devices, "");
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
 }
 
 /* A plugin that was killed while it set a time slice has recorded this before. */

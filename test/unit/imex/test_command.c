@@ -33,7 +33,7 @@ static void the_reason_why_imex_cannot_be_queried_is_named(void **state) {
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=fd00::1", NULL },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-                const char *why = imex_command_out_of_reach(str_from(rows[i].config));
+                const char *why = imex_command_unreachable(str_from(rows[i].config));
                 if (!why != !rows[i].remedy || (why && !strstr(why, rows[i].remedy)))
                         fail_msg("row %zu: %s", i, why ? why : "reachable");
         }

@@ -187,7 +187,7 @@ static void test_process(void **unused) {
 #define CLAIMED "d0000000-0000-4000-8000-000000000003"
 
 static int look_for_grants(void *u, struct err *e) {
-        const struct imex_grants_place place = { dir, dir, "vendor-class_" };
+        const struct imex_grants_folder place = { dir, dir, "vendor-class_" };
 
         return imex_grants_use(&place, CLAIMED, e) == IMEX_USE_UNKNOWN ? -1 : 0;
 }

@@ -24,7 +24,7 @@
 /* As on a node: the folder of all domains, that of one domain, and the CDI folder. */
 static char root[] = "/tmp/test_imex_grants.XXXXXX";
 static char *dir, *cdi;
-static struct imex_grants_place place;
+static struct imex_grants_folder place;
 static int lock = -1; /* the plugin's; -1: the plugin is not alive */
 
 static char *in(const char *folder, const char *name) {
@@ -38,7 +38,7 @@ static int setup(void **state) {
                 return -1;
         dir = in(root, DOMAIN);
         cdi = in(root, "cdi");
-        place = (struct imex_grants_place){ root, cdi, "vendor-class_" };
+        place = (struct imex_grants_folder){ root, cdi, "vendor-class_" };
         return file_mkdirs(dir, 0755, &e) | file_mkdirs(cdi, 0755, &e);
 }
 

@@ -41,14 +41,14 @@ static struct imex_recovery_verdict judge(const char *before, const char *now, c
         struct imex_members b = members(x, before ? before : ""), n = members(y, now);
         struct imex_recovery_verdict v;
 
-        imex_recovery_judge(&(struct imex_recovery_facts){ .waited_ms = waited_ms,
-                                                           .informed_ms = informed_ms,
-                                                           .patience_ms = PATIENCE,
-                                                           .now = &n,
-                                                           .before = before ? &b : NULL,
-                                                           .seen = &seen_one,
-                                                           .n_seen = seen_one != NULL },
-                            &v);
+        imex_recovery_evaluate(&(struct imex_recovery_facts){ .waited_ms = waited_ms,
+                                                              .informed_ms = informed_ms,
+                                                              .limit_ms = PATIENCE,
+                                                              .now = &n,
+                                                              .before = before ? &b : NULL,
+                                                              .seen = &seen_one,
+                                                              .n_seen = seen_one != NULL },
+                               &v);
         return v;
 }
 
@@ -124,14 +124,14 @@ static void long_names_are_cut(void **state) {
         long_name[sizeof long_name - 1] = '\0';
         for (int i = 0; i < 5; i++)
                 peers[i] = (struct imex_peer){ .index = i + 1, .ip = "", .node = long_name, .boot_id = "" };
-        imex_recovery_judge(&(struct imex_recovery_facts){ .waited_ms = 1,
-                                                           .informed_ms = 1,
-                                                           .patience_ms = 1,
-                                                           .now = &(struct imex_members){ .own_index = 0,
-                                                                                          .infix = "",
-                                                                                          .peers = peers,
-                                                                                          .n_peers = 5 } },
-                            &v);
+        imex_recovery_evaluate(&(struct imex_recovery_facts){ .waited_ms = 1,
+                                                              .informed_ms = 1,
+                                                              .limit_ms = 1,
+                                                              .now = &(struct imex_members){ .own_index = 0,
+                                                                                             .infix = "",
+                                                                                             .peers = peers,
+                                                                                             .n_peers = 5 } },
+                               &v);
         assert_int_equal(v.n_awaited, 5);
         assert_non_null(strstr(v.awaited, " and 2 more"));
 }

@@ -205,7 +205,7 @@ static void a_group_without_a_known_version_is_retried(void **state) {
         get(w, 4);
         run_until(&w->loop, &w->done);
         assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_true(kube_away(&w->err));
+        assert_true(kube_unreachable(&w->err));
         assert_int_equal(w->requests, 4);
         w->serves = "v1";
         get(w, 0);
@@ -220,7 +220,7 @@ static void a_page_changes_no_version(void **state) {
         w->page = true;
         get(w, 3);
         run_until(&w->loop, &w->done);
-        assert_true(kube_away(&w->err));
+        assert_true(kube_unreachable(&w->err));
         assert_string_equal(kube_resource_api(w->client), "v1");
 }
 
@@ -286,7 +286,7 @@ static void an_absent_server_changes_nothing(void **state) {
                 run_for(&w->loop, 300);
                 get(w, 1);
                 run_until(&w->loop, &w->done);
-                assert_true(kube_away(&w->err));
+                assert_true(kube_unreachable(&w->err));
                 assert_string_equal(kube_resource_api(w->client), "v1");
                 assert_false(w->is_current || w->changed);
                 assert_int_equal(kube_informer_count(w->informer), 2);

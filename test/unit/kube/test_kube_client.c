@@ -337,7 +337,7 @@ static void test_errors_have_the_kind_of_their_cause(void **state) {
                 assert_int_equal(w->err.code, cases[i].status);
                 assert_string_equal(w->err.msg, "pods \"p\" and so on");
                 assert_int_equal(w->calls, calls + 1);
-                assert_false(kube_away(&w->err));
+                assert_false(kube_unreachable(&w->err));
         }
 }
 
@@ -365,7 +365,7 @@ static void test_pages_do_not_count_as_answers(void **state) {
                                                          .attempts = 1 });
                         assert_false(w->ok);
                         assert_int_equal(w->err.kind, ERR_RETRY);
-                        assert_true(kube_away(&w->err));
+                        assert_true(kube_unreachable(&w->err));
                 }
         }
         w->failures_first = 1;
@@ -464,7 +464,7 @@ static void test_a_success_must_be_the_requested_object(void **state) {
                                                  .attempts = 1 });
                 assert_int_equal(w->ok, cases[i].ok);
                 if (!w->ok)
-                        assert_true(w->err.kind == ERR_RETRY && kube_away(&w->err));
+                        assert_true(w->err.kind == ERR_RETRY && kube_unreachable(&w->err));
         }
 }
 

@@ -277,7 +277,7 @@ static void an_absent_server_has_no_room(void **state) {
         RUN_UNTIL(&w->loop, w->n_failed);
         assert_int_equal(kube_room(w->client), 0);
         run_for(&w->loop, 1000);
-        assert_true(kube_away(&w->err));
+        assert_true(kube_unreachable(&w->err));
         /* As many as may be in flight, at 0, 100, 300 and 700 ms, less 25 %. */
         assert_in_range(w->n_failed, 2, 5 * MADE_MAX);
         w->away = false;

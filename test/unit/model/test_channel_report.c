@@ -16,22 +16,24 @@ static int decode(const char *text, struct arena *a, struct channel_report *r, s
 }
 
 static void a_report_is_decoded_as_it_was_rendered(void **state) {
-        struct report_hold held[] = { { 7, UID_A }, { 2047, UID_B } };
-        struct report_fabric fabrics[] = { { CLIQUE, UID_A, 2048, held, 2 }, { "other.2", "", -1, held, 1 } };
+        struct channel_report_hold held[] = { { 7, UID_A }, { 2047, UID_B } };
+        struct channel_report_fabric fabrics[] = { { CLIQUE, UID_A, 2048, held, 2 },
+                                                   { "other.2", "", -1, held, 1 } };
         const struct channel_report r = { fabrics, 2 };
         struct arena *a = arena_new(1024);
         struct channel_report back;
         struct buf b = BUF_INIT(4096);
         struct err e;
         channel_report_render(&r, &b);
-        assert_string_equal(buf_str(&b), "{\"" CLIQUE "\":{\"uid\":\"" UID_A
-                                         "\",\"count\":2048,\"held\":{\"7\":\"" UID_A "\",\"2047\":\"" UID_B
-                                         "\"}},\"other.2\":{\"uid\":\"\",\"held\":{\"7\":\"" UID_A "\"}}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"" CLIQUE "\":{\"uid\":\"" UID_A
+                            "\",\"channelCount\":2048,\"held\":{\"7\":\"" UID_A "\",\"2047\":\"" UID_B
+                            "\"}},\"other.2\":{\"uid\":\"\",\"held\":{\"7\":\"" UID_A "\"}}}");
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_int_equal(back.n_fabrics, 2);
         assert_null(channel_report_of(&back, "third.3"));
         assert_int_equal(channel_report_of(&back, "other.2")->count, -1);
-        const struct report_fabric *f = channel_report_of(&back, CLIQUE);
+        const struct channel_report_fabric *f = channel_report_of(&back, CLIQUE);
         assert_int_equal(f->n_held, 2);
         assert_int_equal(f->held[1].id, 2047);
         assert_string_equal(f->held[1].owner, UID_B);
@@ -42,26 +44,27 @@ static void a_report_is_decoded_as_it_was_rendered(void **state) {
 }
 
 static void the_state_of_imex_and_devices_is_decoded_as_it_was_rendered(void **state) {
-        struct report_fabric fabrics[] = { { .clique_id = CLIQUE,
-                                             .uid = "",
-                                             .count = 2048,
-                                             .imex = "580.95.05",
-                                             .withheld = "HostIMEXNotUp" } };
+        struct channel_report_fabric fabrics[] = { { .clique_id = CLIQUE,
+                                                     .uid = "",
+                                                     .count = 2048,
+                                                     .imex = "580.95.05",
+                                                     .withheld = "HostIMEXNotUp" } };
         const struct channel_report r = { fabrics, 1 };
         struct arena *a = arena_new(1024);
         struct channel_report back;
         struct buf b = BUF_INIT(4096);
         struct err e;
         channel_report_render(&r, &b);
-        assert_string_equal(buf_str(&b), "{\"" CLIQUE "\":{\"uid\":\"\",\"count\":2048,\"imex\":"
-                                         "\"580.95.05\",\"withheld\":\"HostIMEXNotUp\",\"held\":{}}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"" CLIQUE "\":{\"uid\":\"\",\"channelCount\":2048,\"imexVersion\":"
+                            "\"580.95.05\",\"withheld\":\"HostIMEXNotUp\",\"held\":{}}}");
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_string_equal(back.fabrics[0].imex, "580.95.05");
         assert_string_equal(back.fabrics[0].withheld, "HostIMEXNotUp");
-        assert_true(channel_report_is_word("575.57.08~rc1"));
-        assert_false(channel_report_is_word(""));
-        assert_false(channel_report_is_word("two words"));
-        assert_false(channel_report_is_word("%s"));
+        assert_true(channel_report_is_token("575.57.08~rc1"));
+        assert_false(channel_report_is_token(""));
+        assert_false(channel_report_is_token("two words"));
+        assert_false(channel_report_is_token("%s"));
         buf_done(&b);
         arena_free(a);
 }
@@ -77,8 +80,9 @@ static void an_invalid_report_is_no_report(void **state) {
                 { "{\"c\":{}}", "c.uid: missing" },
                 { "{\"c\":{\"uid\":\"\"},\"c\":{\"uid\":\"\"}}", "c is listed twice" },
                 { "{\"c\":{\"uid\":\"x\"}}", "is not a UID" },
-                { "{\"c\":{\"uid\":\"\",\"count\":-2}}", "not a number of channels" },
-                { "{\"c\":{\"uid\":\"\",\"imex\":\"5 80\"}}", "c.imex: \"5 80\" is not a word" },
+                { "{\"c\":{\"uid\":\"\",\"channelCount\":-2}}", "not a number of channels" },
+                { "{\"c\":{\"uid\":\"\",\"imexVersion\":\"5 80\"}}",
+                  "c.imexVersion: \"5 80\" is not a word" },
                 { "{\"c\":{\"uid\":\"\",\"withheld\":\"\"}}", "c.withheld: \"\" is not a word" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"07\":\"" UID_A "\"}}}", "\"07\" is not a channel ID" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"\":\"" UID_A "\"}}}", "\"\" is not a channel ID" },

@@ -32,7 +32,7 @@ static void a_report_has_the_facts_that_were_written(void **state) {
                                          .seen = 9,
                                          .recount = 8,
                                          .served = true,
-                                         .held = "a pod on this node uses it",
+                                         .waits_for = "a pod on this node uses it",
                                          .imex_version = "580.95.05" };
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(4096);
@@ -42,7 +42,7 @@ static void a_report_has_the_facts_that_were_written(void **state) {
         assert_string_equal(buf_str(&b), "{" IDENTITY ",\"fabricUID\":\"" OBJECT "\",\"assignment\":\"" CLIQUE
                                          "/" DOMAIN "/2/9\",\"ready\":true,"
                                          "\"left\":\"3,7,9223372036854775807\",\"seen\":9,\"recount\":8,"
-                                         "\"served\":true,\"held\":\"a pod on this node uses it\","
+                                         "\"served\":true,\"waitsFor\":\"a pod on this node uses it\","
                                          "\"imexVersion\":\"580.95.05\"}");
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_string_equal(back.claim, CLAIM);
@@ -57,7 +57,7 @@ static void a_report_has_the_facts_that_were_written(void **state) {
         assert_memory_equal(back.left, left, sizeof left);
         assert_int_equal(back.seen, 9);
         assert_int_equal(back.recount, 8);
-        assert_string_equal(back.held, "a pod on this node uses it");
+        assert_string_equal(back.waits_for, "a pod on this node uses it");
         assert_string_equal(back.imex_version, "580.95.05");
         buf_done(&b);
         arena_free(a);
@@ -65,7 +65,7 @@ static void a_report_has_the_facts_that_were_written(void **state) {
 
 static void a_daemon_without_an_assignment_reports_only_its_identity(void **state) {
         const struct daemon_report r = {
-                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .held = "", .imex_version = ""
+                .claim = CLAIM, .boot_id = BOOT, .fabric = "", .waits_for = "", .imex_version = ""
         };
         struct arena *a = arena_new(1024);
         struct buf b = BUF_INIT(4096);
@@ -76,7 +76,7 @@ static void a_daemon_without_an_assignment_reports_only_its_identity(void **stat
         assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
         assert_false(back.has_assignment || back.ready || back.served);
         assert_string_equal(back.fabric, "");
-        assert_string_equal(back.held, "");
+        assert_string_equal(back.waits_for, "");
         assert_string_equal(back.imex_version, "");
         assert_int_equal(back.n_left + (size_t)back.seen + (size_t)back.recount, 0);
         buf_done(&b);
@@ -91,7 +91,7 @@ static void unknown_members_are_ignored_and_absent_ones_are_empty(void **state) 
         assert_int_equal(decode("{" IDENTITY ",\"later\":{\"x\":[1]},\"left\":\"\"}", a, &r, &e), 0);
         assert_string_equal(r.claim, CLAIM);
         assert_string_equal(r.fabric, "");
-        assert_string_equal(r.held, "");
+        assert_string_equal(r.waits_for, "");
         assert_false(r.has_assignment);
         assert_int_equal(r.n_left, 0);
         arena_free(a);
@@ -142,7 +142,7 @@ static int decode_long(size_t n_left, size_t n_held, struct daemon_report *r) {
         buf_addf(&b, "{" IDENTITY ",\"left\":\"");
         for (size_t i = 0; i < n_left; i++)
                 buf_addf(&b, "%s%zu", i ? "," : "", i);
-        buf_addf(&b, "\",\"held\":\"");
+        buf_addf(&b, "\",\"waitsFor\":\"");
         for (size_t i = 0; i < n_held; i++)
                 buf_addf(&b, "x");
         buf_addf(&b, "\"}");

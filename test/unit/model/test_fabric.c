@@ -29,9 +29,9 @@ static void the_standing_domain_has_a_constant_uid(void **state) {
 
 static void a_domain_belongs_to_a_computedomain_or_to_the_partition(void **state) {
         (void)state;
-        assert_true(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_FABRIC_KIND }));
-        assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_KIND }));
-        assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = NULL }));
+        assert_true(fabric_domain_is_standing(&(struct fabric_domain){ .owner.kind = CD_FABRIC_KIND }));
+        assert_false(fabric_domain_is_standing(&(struct fabric_domain){ .owner.kind = CD_KIND }));
+        assert_false(fabric_domain_is_standing(&(struct fabric_domain){ .owner.kind = NULL }));
 }
 
 static void an_assignment_is_active_unless_it_has_a_state(void **state) {

@@ -11,11 +11,11 @@
 #include "base/str.h"
 
 /* WAITING: HOST, and Prepare waits for the host's IMEX unless imex.waitForHost is set. */
-enum want { DRIVER, HOST, WAITING, ERROR };
+enum cd_request { DRIVER, HOST, WAITING, ERROR };
 
 static const struct {
         const char *gates, *mode, *isolation;
-        enum want want;
+        enum cd_request want;
         const char *named[2]; /* parts of the error */
 } cases[] = {
         { "", NULL, NULL, DRIVER, { 0 } },

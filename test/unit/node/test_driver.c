@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "faults.h"
-#include "node/judge.h"
+#include "node/prepare_verdict.h"
 #include "node/waits.h"
 
 static unsigned n_answered; /* calls of prepared() */
@@ -54,7 +54,7 @@ static void give_back(void *u) {
         assert_null(u);
 }
 
-static int take(void *u, const struct op *op, struct node_want *want, struct err *e) {
+static int take(void *u, const struct op *op, struct node_request *want, struct err *e) {
         (void)u;
         (void)op;
         return str_starts(want->result->device, "toy-") ? 0 : err_set(e, ERR_INVALID, 0, "that is no toy");
@@ -72,10 +72,11 @@ static void gather(void *u, struct op *op) {
         op_fetched(op);
 }
 
-static enum verdict is_free(void *u, struct op *op, struct node_want *want) {
+static enum verdict is_free(void *u, struct op *op, struct node_request *want) {
         (void)u;
-        return judge_holder(op, want) ? judge_say(op, VERDICT_WAIT, "another child plays with it")
-                                      : VERDICT_GO;
+        return prepare_verdict_holder(op, want)
+                       ? prepare_verdict_set(op, VERDICT_WAIT, "another child plays with it")
+                       : VERDICT_GO;
 }
 static node_step_fn *const steps[] = { is_free, NULL };
 
@@ -89,18 +90,18 @@ static void waited_for(void *u, unsigned what) {
         (void)what;
 }
 
-static int plan(void *u, const struct op *op, const struct node_want *want, struct arena *a,
+static int plan(void *u, const struct op *op, const struct node_request *want, struct arena *a,
                 struct node_effect *ret, struct err *e) {
         (void)u;
         (void)op;
         (void)want;
         (void)a;
         (void)e;
-        ret->thing = "box";
+        ret->resource = "box";
         return 0;
 }
 
-static void record(const struct node_want *want, struct node_device *ret) {
+static void record(const struct node_request *want, struct node_device *ret) {
         (void)want;
         ret->type = "toy";
 }
@@ -111,22 +112,22 @@ static const char *comment(const struct op *op, struct arena *a) {
         return "of toys";
 }
 
-static int set_up(const char *plugin_dir, const char *thing, bool again, struct err *e) {
-        _cleanup_(freep) char *path = file_join(plugin_dir, thing);
+static int set_up(const char *plugin_dir, const char *resource, bool again, struct err *e) {
+        _cleanup_(freep) char *path = file_join(plugin_dir, resource);
         (void)again;
         return file_mkdirs(path, 0755, e);
 }
 
-static int undo(const char *plugin_dir, const char *thing, struct err *e) {
-        _cleanup_(freep) char *path = file_join(plugin_dir, thing);
+static int undo(const char *plugin_dir, const char *resource, struct err *e) {
+        _cleanup_(freep) char *path = file_join(plugin_dir, resource);
         return rmdir(path) < 0 ? err_set(e, ERR_INTERNAL, 0, "rmdir") : 0;
 }
 
-static void undo_failed(const char *thing, const struct err *e) {
-        fail_msg("%s: %s", thing, e->msg);
+static void undo_failed(const char *resource, const struct err *e) {
+        fail_msg("%s: %s", resource, e->msg);
 }
 
-static void each_thing(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u) {
+static void each_resource(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u) {
         if (entry->n_devices)
                 fn(fn_u, "box");
 }
@@ -158,7 +159,7 @@ static size_t rebuild(const char *cdi_file, const char *uid, struct arena *a, st
         return 0;
 }
 
-static bool may_go(void *u, const struct checkpoint_claim *entry) {
+static bool may_collect(void *u, const struct checkpoint_claim *entry) {
         (void)u;
         (void)entry;
         return true;
@@ -175,24 +176,24 @@ static const struct node_driver toys = {
         .release = nothing,
         .take = take,
         .check = check,
-        .gather = gather,
+        .await_inputs = gather,
         .steps = steps,
         .waits = waits,
         .waited_for = waited_for,
-        .look_closer = nothing,
+        .investigate = nothing,
         .plan = plan,
         .record = record,
         .comment = comment,
         .set_up = set_up,
         .undo = undo,
         .undo_failed = undo_failed,
-        .each_thing = each_thing,
+        .each_resource = each_resource,
         .unprepare = unprepare,
         .prepared = prepared,
         .follow = follow,
         .rebuild = rebuild,
-        .may_go = may_go,
-        .sweep = follow,
+        .may_collect = may_collect,
+        .remove_unused = follow,
 };
 
 /* Claim "toy-N" has the device of that name. */
@@ -305,7 +306,7 @@ static void a_refused_claim_fails_at_once(void **state) {
 
 static struct node_driver with_files; /* the same driver with edits for each device */
 
-static int plan_env(void *u, const struct op *op, const struct node_want *want, struct arena *a,
+static int plan_env(void *u, const struct op *op, const struct node_request *want, struct arena *a,
                     struct node_effect *ret, struct err *e) {
         static const char *const env[] = { "TOY=1", NULL };
         ret->edits.env = env;
@@ -412,7 +413,7 @@ static void is_cancelled(struct op *op) {
         claims_cancelled(node.claims, op->dra, op);
 }
 static void is_late(struct op *op) {
-        op->patience = OP_LOOKED;
+        op->wait_stage = OP_WAIT_INVESTIGATED;
         waits_late(op);
 }
 

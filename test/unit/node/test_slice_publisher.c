@@ -291,7 +291,7 @@ static void an_annotation_of_a_slice_is_handled_once_and_removed(void **state) {
         struct buf b = BUF_INIT(16384);
         struct slice_content worded = ours;
         worded.annotation = (struct jd_pair){ WORD, "yes" };
-        slice_on_word(w->publisher, WORD, on_word, w);
+        slice_on_annotation(w->publisher, WORD, on_word, w);
         slice_set(w->publisher, &ours);
         until_written(w, 1);
         run_for(&w->loop, 500);

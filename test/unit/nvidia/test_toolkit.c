@@ -35,7 +35,7 @@ static int teardown(void **state) {
 
 static enum toolkit_answer look(void) {
         const struct driver_root roots[] = { { "/run/nvidia/driver", one }, { "/", two } };
-        return toolkit_look(roots, 2, why, sizeof why);
+        return toolkit_check(roots, 2, why, sizeof why);
 }
 
 static void a_toolkit_without_a_configuration_is_not_found(void **state) {

@@ -463,8 +463,8 @@ static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
                 { 7, { .uid = UID_B }, 1000 }, /* a node holds it, and its owner was deleted */
         };
         const char *members[] = { "node-1", "node-2" };
-        struct condition conditions[] = { { "ChannelsExhausted", "True", "NoneFree", "None is free.",
-                                            1000 } };
+        struct condition conditions[] = { { "ChannelsExhausted", "True", "AllChannelsAssigned",
+                                            "None is free.", 1000 } };
         struct compute_domain_fabric f = {
                 .o.meta.name = "3f7c1b2a-1111-2222-3333-444455556666.1",
                 .rack = "s0-011",

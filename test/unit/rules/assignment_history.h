@@ -81,7 +81,7 @@ struct history {
         struct arena *a;
         struct host nodes[NODES];
         struct stored now, backup;
-        bool has_backup, went_back;
+        bool has_backup, rolled_back;
         unsigned pods, boots;
         int liar; /* -1: none */
         uint64_t seed;
@@ -239,7 +239,7 @@ static void decide(struct history *h) {
                                              .epoch = o->epoch,
                                              .recount = o->recount,
                                              .object = "object",
-                                             .went_back = h->went_back,
+                                             .rolled_back = h->rolled_back,
                                              .nodes = nodes,
                                              .n_nodes = NODES,
                                              .domains = domains,
@@ -254,7 +254,7 @@ static void decide(struct history *h) {
         *o =
                 (struct object){ out.domains,    out.n_domains, out.removals,
                                  out.n_removals, out.epoch,     out.recount };
-        h->went_back = false;
+        h->rolled_back = false;
 }
 
 /* ---- the invariants ---- */
@@ -278,11 +278,11 @@ static void check(const struct history *h) {
 static void restore(struct history *h) {
         int64_t epoch = h->now.object.epoch;
         h->now = h->backup;
-        h->went_back = chance(50);
+        h->rolled_back = chance(50);
         for (int i = 0; i < NODES; i++)
-                h->went_back =
-                        h->went_back || (h->nodes[i].runs && (h->nodes[i].cut || !h->nodes[i].has_pod));
-        for (int i = 0; i < NODES && !h->went_back; i++) {
+                h->rolled_back =
+                        h->rolled_back || (h->nodes[i].runs && (h->nodes[i].cut || !h->nodes[i].has_pod));
+        for (int i = 0; i < NODES && !h->rolled_back; i++) {
                 struct host *n = &h->nodes[i];
                 if (n->runs && n->own.seen < epoch)
                         n->own.seen = epoch;

@@ -86,7 +86,7 @@ static void step(struct world *w) {
         w->in.n_removals = w->out.n_removals;
         w->in.epoch = w->out.epoch;
         w->in.recount = w->out.recount;
-        w->in.went_back = false;
+        w->in.rolled_back = false;
 }
 
 static const struct fabric_assignment *of(const struct world *w, const char *uid, const char *node) {

@@ -375,7 +375,7 @@ static void each_sign_of_a_restore_starts_a_recount(void **state) {
                         n->report.index = 3;
                 }
                 if (sign == 3)
-                        w->in.went_back = true;
+                        w->in.rolled_back = true;
                 if (sign == 4)
                         w->in.copy = true;
                 if (sign == 5) {
@@ -451,7 +451,7 @@ static void a_recount_waits_for_no_node_that_is_proven_gone(void **state) {
         struct world *w = *state;
         struct assignment_node *off = running(w);
         off->report = (struct assignment_report){ 0 };
-        w->in.went_back = true;
+        w->in.rolled_back = true;
         step(w);
         step(w);
         assert_int_equal(w->out.n_silent, 1);
@@ -463,7 +463,7 @@ static void a_recount_waits_for_no_node_that_is_proven_gone(void **state) {
 /* failure: a Node was deleted shortly before a recount -> the recount lasts while its IMEX may run [etcd] */
 static void a_recount_lasts_while_daemons_of_deleted_nodes_may_run(void **state) {
         struct world *w = *state;
-        w->in.went_back = w->in.settling = true;
+        w->in.rolled_back = w->in.settling = true;
         step(w);
         step(w);
         assert_int_not_equal(w->out.recount, 0);
@@ -491,11 +491,11 @@ static void a_new_object_assigns_nothing_while_a_vanished_node_may_run(void **st
 static void a_second_restore_starts_another_recount(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
-        w->in.went_back = true;
+        w->in.rolled_back = true;
         step(w);
         int64_t first = w->out.recount;
         n->report.recount = first;
-        w->in.went_back = true;
+        w->in.rolled_back = true;
         step(w);
         assert_true(w->out.recount > first);
         step(w);
@@ -616,7 +616,7 @@ static void the_last_epoch_is_not_assigned(void **state) {
 
 /* failure: a daemon's token reports an impossible index -> no index is blocked [tenants] */
 static void an_impossible_index_blocks_no_other(void **state) {
-        static const int64_t lies[] = { SLOTS, -1, FABRIC_SLOTS_MOST, INT64_MAX, INT64_MIN };
+        static const int64_t lies[] = { SLOTS, -1, FABRIC_SLOTS_MAX, INT64_MAX, INT64_MIN };
         for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
                 struct world *w = world_new();
                 struct assignment_node *n = add_node(w, "evil");
@@ -637,7 +637,7 @@ static void nodes_without_an_index_in_the_standing_domain_are_named(void **state
         struct world *w = *state;
         w->in.slots = 1;
         running(w);
-        w->domains[0].stands = true;
+        w->domains[0].is_standing = true;
         add_node(w, "n1")->wanted = "d";
         step(w);
         assert_int_equal(w->out.n_full, 1);

@@ -102,7 +102,7 @@ static void a_node_without_an_address_is_listed_without_one(void **state) {
 static void a_recount_waits_for_a_node_whose_report_does_not_count(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
-        w->in.went_back = true;
+        w->in.rolled_back = true;
         step(w);
         n->report.recount = w->out.recount;
         n->trust = ASSIGNMENT_TRUST_NONE;
@@ -312,7 +312,7 @@ static void a_domain_whose_owner_does_not_exist_ends_its_assignments(void **stat
 static void the_standing_domain_is_removed_with_its_last_node(void **state) {
         struct world *w = *state;
         struct assignment_node *n = running(w);
-        w->domains[0].stands = true;
+        w->domains[0].is_standing = true;
         n->wanted = NULL;
         n->released = true;
         leave(w, n);
@@ -324,7 +324,7 @@ static void only_nodes_that_could_take_an_index_are_named_when_none_is_free(void
         struct world *w = *state;
         w->in.slots = 1;
         running(w);
-        w->domains[0].stands = true;
+        w->domains[0].is_standing = true;
         add_node(w, "n1"); /* not wanted */
         struct assignment_node *n = add_node(w, "n2");
         n->wanted = "d";
@@ -384,7 +384,7 @@ static void without_a_free_epoch_no_recount_begins(void **state) {
         struct world *w = *state;
         add_node(w, "n0");
         w->in.epoch = INT64_MAX;
-        w->in.went_back = true;
+        w->in.rolled_back = true;
         step(w);
         assert_int_equal(w->out.recount, 0);
         assert_int_equal(w->out.epoch, INT64_MAX);

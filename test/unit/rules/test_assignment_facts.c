@@ -31,7 +31,7 @@ struct world {
         struct fabric_assignment assignment, more_assignments[2];
         struct node node;
         struct taint taint;
-        bool no_object, is_busy, has_node, node_gone, stale, stands, other_mode;
+        bool no_object, is_busy, has_node, node_missing, stale, is_standing, other_mode;
         const char *slice; /* NULL: there is none */
         struct daemon_pod pods[3];
         size_t n_pods;
@@ -39,7 +39,7 @@ struct world {
         size_t n_plugins;
         struct compute_domain cd;
         bool has_cd;
-        struct grant grants[2];
+        struct allocation grants[2];
         size_t n_grants;
         const char *removes;
         bool confirms; /* the API server answers "no" to each question */
@@ -53,7 +53,7 @@ static const struct node *get_node(void *u, const char *name) {
 }
 
 static bool is_node_gone(void *u, const char *name) {
-        return ((struct world *)u)->node_gone;
+        return ((struct world *)u)->node_missing;
 }
 
 static const char *get_slice(void *u, const char *node) {
@@ -153,7 +153,8 @@ static int setup(void **state) {
         w->has_node = w->has_cd = true;
         w->slice = CLIQUE;
         w->cd.o.meta = (struct kube_meta){ .ns = "ns", .name = "cd", .uid = DOMAIN, .rv = "1" };
-        w->grants[0] = (struct grant){ .claim_uid = "c", .ns = "ns", .domain_uid = DOMAIN, .node = "n1" };
+        w->grants[0] =
+                (struct allocation){ .claim_uid = "c", .ns = "ns", .domain_uid = DOMAIN, .node = "n1" };
         w->n_grants = w->n_plugins = 1;
         add_pod(w, "p1", 100, NULL);
         w->pods[0].report =
@@ -176,11 +177,11 @@ static const struct assignment_node *node_facts(struct world *w) {
                                              .object = w->no_object ? NULL : &w->object,
                                              .names = names,
                                              .n_names = 1,
-                                             .stands = w->stands,
+                                             .is_standing = w->is_standing,
                                              .stale = w->stale,
                                              .slots = 18,
                                              .node = get_node,
-                                             .node_gone = is_node_gone,
+                                             .node_missing = is_node_gone,
                                              .slice = get_slice,
                                              .fabric = get_fabric,
                                              .daemons = each_daemon,
@@ -321,7 +322,7 @@ static void a_powered_off_node_counts_as_dead_only_after_confirmation(void **sta
         assert_true(node_facts(w)->dead);
         w->has_node = false;
         assert_false(node_facts(w)->dead); /* not missing for a minute yet */
-        w->node_gone = true;
+        w->node_missing = true;
         assert_true(node_facts(w)->dead);
         w->stale = true;
         assert_false(node_facts(w)->dead);
@@ -362,7 +363,7 @@ static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void *
         assert_true(node_facts(w)->doubtful);
         w->has_node = false; /* for less than a minute */
         assert_false(node_facts(w)->doubtful);
-        w->node_gone = true;
+        w->node_missing = true;
         assert_true(node_facts(w)->doubtful);
 }
 
@@ -436,10 +437,10 @@ static void a_node_is_released_only_after_confirmation(void **state) {
         assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
         w->confirms = true;
         assert_true(node_facts(w)->released);
-        assert_false(w->facts.hold);
+        assert_false(w->facts.pause);
         w->stale = true;
         assert_false(node_facts(w)->released);
-        assert_true(w->facts.hold);
+        assert_true(w->facts.pause);
 }
 
 /* failure: a cache lacks a ComputeDomain -> it counts as deleted only after confirmation */
@@ -452,7 +453,7 @@ static void a_domain_is_deleted_only_after_confirmation(void **state) {
         w->confirms = true;
         node_facts(w);
         assert_true(w->facts.input.domains[0].gone);
-        assert_false(w->facts.hold);
+        assert_false(w->facts.pause);
         w->stale = true;
         node_facts(w);
         assert_false(w->facts.input.domains[0].gone);
@@ -462,7 +463,7 @@ static void a_node_is_in_the_standing_domain_until_it_is_cordoned_and_unused(voi
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
-        w->stands = w->other_mode = true; /* each ComputeDomain has only an assigned channel */
+        w->is_standing = w->other_mode = true; /* each ComputeDomain has only an assigned channel */
         w->object.n_domains = 0;
         w->pods[0].report = report_of(w, CLAIM, "");
         w->n_grants = 0;
@@ -494,10 +495,10 @@ static void without_a_standing_domain_its_nodes_are_released(void **state) {
         w->object.n_domains = 0; /* the object was lost */
         node_facts(w);
         assert_int_equal(w->facts.input.n_domains, 1);
-        assert_true(w->facts.input.domains[0].stands);
+        assert_true(w->facts.input.domains[0].is_standing);
         assert_false(w->facts.input.domains[0].gone);
         w->object.n_domains = 1;
-        w->stands = true;
+        w->is_standing = true;
         w->node.unschedulable = true;
         assert_false(node_facts(w)->released); /* without a slice the node stays as it is */
 }
@@ -700,7 +701,7 @@ an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
-        w->stands = w->other_mode = true;
+        w->is_standing = w->other_mode = true;
         w->n_grants = 0;
         assert_null(node_facts(w)->wanted);
         assert_false(w->facts.input.nodes[0].released);
@@ -716,7 +717,7 @@ static void a_node_without_a_slice_stays_in_the_standing_domain(void **state) {
         fabric_standing_uid(CLIQUE, standing);
         add_standing(w, NULL, 1);
         w->object.domains = w->more_domains;
-        w->stands = w->other_mode = true;
+        w->is_standing = w->other_mode = true;
         w->n_grants = 0;
         w->slice = NULL;
         assert_string_equal(node_facts(w)->wanted, standing);
@@ -740,22 +741,22 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         w->stale = true;
         node_facts(w);
         assert_int_equal(w->facts.input.n_domains, 3);
-        assert_true(w->facts.input.domains[0].stands && w->facts.input.domains[0].idle);
-        assert_false(w->facts.input.domains[1].stands || w->facts.input.domains[1].idle);
+        assert_true(w->facts.input.domains[0].is_standing && w->facts.input.domains[0].idle);
+        assert_false(w->facts.input.domains[1].is_standing || w->facts.input.domains[1].idle);
         assert_string_equal(w->facts.input.domains[2].owner.uid, DOMAIN_2);
         assert_false(w->facts.input.domains[2].gone);
         assert_null(w->facts.input.domains[2].owner.name);
-        assert_true(w->facts.hold);
+        assert_true(w->facts.pause);
         w->is_busy = true;
         w->n_grants = 1; /* no other end is paused */
         node_facts(w);
         assert_false(w->facts.input.domains[0].idle);
-        assert_true(w->facts.hold);
+        assert_true(w->facts.pause);
         /* An entry whose owner is a partition is a standing domain, even with the name of another
          * partition. */
         w->more_domains[0].owner.uid = "cccccccc-0000-8000-8000-000000000001";
         node_facts(w);
-        assert_true(w->facts.input.domains[0].stands);
+        assert_true(w->facts.input.domains[0].is_standing);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

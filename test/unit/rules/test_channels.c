@@ -28,7 +28,7 @@ struct small {
         const char *members[2];
         struct channels_node nodes[2];
         struct channels_owner owners[3];
-        struct report_hold held[2];
+        struct channel_report_hold held[2];
         struct channels_facts f;
         struct channels_decision d;
 };
@@ -132,7 +132,7 @@ static void the_check_finds_every_wrong_channel(void **state) {
 
         s->d.fabric.channels[0].id = 0;
         assert_broken(s, "has channel 0");
-        s->d.fabric.channels[0].id = FABRIC_CHANNELS_MOST;
+        s->d.fabric.channels[0].id = FABRIC_CHANNELS_MAX;
         assert_broken(s, "has channel ");
         s->d.fabric.channels[0].id = 1;
 
@@ -142,7 +142,7 @@ static void the_check_finds_every_wrong_channel(void **state) {
         assert_broken(s, "channel 3 of ComputeDomain " B " is assigned to " A);
         s->d.assigned[0].id = s->d.fabric.channels[0].id = 1;
 
-        s->held[0] = (struct report_hold){ 1, C };
+        s->held[0] = (struct channel_report_hold){ 1, C };
         s->nodes[1].held = s->held;
         s->nodes[1].n_held = 1;
         assert_broken(s, "channel 1 of ComputeDomain " C " is assigned to " A);
@@ -238,7 +238,7 @@ static void a_new_partition_gets_its_object_first_and_waits_for_no_node(void **s
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         assert_string_equal(s->d.fabric.table_of, OBJECT);
-        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
 }
 
 /* The node was cut off before somebody deleted the table that it knows, and its Pod and claims were
@@ -257,7 +257,7 @@ static void the_table_waits_for_a_silent_node_that_is_older_than_the_object(void
         s->nodes[1].stated--;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "node-2"));
         s->nodes[1].gone = true;
         s->f.now += CHANNELS_QUARANTINE_S;
         decide(s);
@@ -273,7 +273,7 @@ static void a_new_table_waits_although_all_nodes_have_reported_to_it(void **stat
         s->nodes[1].stated = NOW - 2 - CHANNELS_NEW_S;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "deleted Nodes"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "deleted Nodes"));
         s->f.remembers = true; /* the controller knows the entries of the previous object */
         decide(s);
         assert_int_equal(id_of(s, A), 1);
@@ -295,7 +295,8 @@ static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(
         s->nodes[0].stated--;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "may still run on deleted Nodes"));
+        assert_non_null(
+                strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "may still run on deleted Nodes"));
         assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - 1);
         s->f.remembers = true;
         decide(s);
@@ -304,7 +305,7 @@ static void a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute(
         s->f.now = s->old.o.meta.created + CHANNELS_QUARANTINE_S;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
 }
 
 /* The previous table lacked the channel that the Node's plugin prepared last, because the controller had read
@@ -318,18 +319,18 @@ static void a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_kno
         s->f.vanished_s = 17;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "at most a minute"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "at most a minute"));
         assert_int_equal(s->d.recheck_s, 17);
         s->f.vanished_s = 0;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
 }
 
 /* failure: a node holds a channel that the fabric object lacks -> the node counts [etcd] */
 static void a_held_channel_counts_more_than_the_fabric_object(void **state) {
         struct small *s = *state;
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[1].held = s->held;
         s->nodes[1].n_held = 1;
         want(&s->owners[0]);
@@ -346,7 +347,7 @@ static void an_old_report_takes_no_channel_from_its_owner(void **state) {
         give(s, 1, A, 0);
         want(&s->owners[0]);
         want(&s->owners[1]);
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[1].held = s->held;
         s->nodes[1].n_held = 1;
         decide(s);
@@ -383,11 +384,11 @@ static void an_entry_of_an_old_report_is_removed_while_its_owner_waits(void **st
 /* failure: two nodes report one channel after the list was lost -> the running plugin counts */
 static void the_report_of_a_running_plugin_counts_more(void **state) {
         struct small *s = *state;
-        struct report_hold now = { 1, A };
+        struct channel_report_hold now = { 1, A };
         want(&s->owners[0]);
         want(&s->owners[1]);
         s->old.table_of = C;
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
         s->nodes[0].settled = false;
@@ -405,11 +406,11 @@ static void the_report_of_a_running_plugin_counts_more(void **state) {
 /* failure: two running plugins report one channel -> the one that knows the fabric object counts */
 static void a_running_plugin_that_knows_the_object_counts_more(void **state) {
         struct small *s = *state;
-        struct report_hold now = { 1, A };
+        struct channel_report_hold now = { 1, A };
         want(&s->owners[0]);
         want(&s->owners[1]);
         s->old.table_of = C;
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
         s->nodes[0].uid = C; /* the previous object */
@@ -425,11 +426,11 @@ static void a_running_plugin_that_knows_the_object_counts_more(void **state) {
 /* failure: two equal reports name one channel -> neither counts */
 static void two_equal_reports_of_one_channel_do_not_count(void **state) {
         struct small *s = *state;
-        struct report_hold now = { 1, A };
+        struct channel_report_hold now = { 1, A };
         want(&s->owners[0]);
         want(&s->owners[1]);
         s->old.table_of = C;
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[0].held = s->held;
         s->nodes[1].held = &now;
         s->nodes[0].n_held = s->nodes[1].n_held = 1;
@@ -444,15 +445,15 @@ static void a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported
         struct condition lost;
         want(&s->owners[0]);
         want(&s->owners[1]);
-        s->held[0] = (struct report_hold){ 3, B };
+        s->held[0] = (struct channel_report_hold){ 3, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
         s->nodes[1].uid = A; /* of another object */
         decide(s);
         assert_int_equal(id_of(s, B), 3); /* confirmed at once */
         assert_int_equal(id_of(s, A), -1);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
-        assert_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-1,"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "node-2"));
+        assert_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "node-1,"));
         lost = s->d.fabric.conditions[0];
         s->nodes[1].uid = NULL;
         s->nodes[1].reported = false; /* still silent */
@@ -463,7 +464,7 @@ static void a_lost_list_of_channels_assigns_nothing_until_each_node_has_reported
         s->nodes[1].gone = true;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_string_equal(condition_text(s, FABRIC_TABLE_LOST), "");
+        assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
         /* A node that becomes silent later delays nothing. */
         s->old.n_conditions = 0;
         s->nodes[1].gone = false;
@@ -481,7 +482,7 @@ static void a_copy_does_not_count(void **state) {
         struct small *s = *state;
         give(s, 1, A, 0);
         want(&s->owners[0]);
-        s->held[0] = (struct report_hold){ 1, B };
+        s->held[0] = (struct channel_report_hold){ 1, B };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
         s->nodes[1].reported = false;
@@ -492,7 +493,7 @@ static void a_copy_does_not_count(void **state) {
         assert_int_equal(id_of(s, A), -1);
         assert_int_equal(id_of(s, B), 1);
         assert_string_equal(s->d.fabric.table_of, OBJECT);
-        assert_non_null(strstr(condition_text(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "node-2"));
 }
 
 /* failure: somebody deletes the fabric object -> the controller restores its channels from memory [etcd] */
@@ -534,9 +535,9 @@ static void a_release_of_another_controller_counts_from_when_it_was_seen(void **
         assert_int_equal(id_of(s, A), -1);
         /* The same applies to the first minute of a table with older Nodes. */
         s->nodes[0].stated = s->old.o.meta.created - CHANNELS_NEW_S - 1;
-        assert_int_equal(channels_untold_s(&s->f), 0);
+        assert_int_equal(channels_unreported_s(&s->f), 0);
         s->f.known_since = NOW - 1;
-        assert_int_equal(channels_untold_s(&s->f), CHANNELS_QUARANTINE_S - 1);
+        assert_int_equal(channels_unreported_s(&s->f), CHANNELS_QUARANTINE_S - 1);
 }
 
 /* From the deletion of the owner to the next owner, and what delays each step. */
@@ -571,7 +572,7 @@ static void a_channel_of_a_powered_off_or_force_deleted_node_waits_for_proof(voi
         s->nodes[1].alive_after = s->f.now;
         s->f.stale = true;
         decide(s);
-        assert_true(s->d.hold);
+        assert_true(s->d.pause);
         assert_int_equal(id_of(s, A), 1);
         s->f.stale = false;
         decide(s);
@@ -594,7 +595,7 @@ static void a_channel_that_a_node_holds_or_does_not_report_stays(void **state) {
         s->owners[0].lives = false;
         s->owners[0].confirmed = true;
         give(s, 1, A, NOW - 1000);
-        s->held[0] = (struct report_hold){ 1, A };
+        s->held[0] = (struct channel_report_hold){ 1, A };
         s->nodes[0].held = s->held;
         for (size_t i = 0; i < 3; i++) {
                 s->nodes[0].n_held = i == 0;
@@ -640,7 +641,7 @@ static void a_stale_cache_ends_nothing(void **state) {
         s->f.stale = true;
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, 0);
-        assert_true(s->d.hold);
+        assert_true(s->d.pause);
         s->owners[0].ends = true; /* it cannot be revoked */
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
@@ -653,25 +654,25 @@ static void a_stale_cache_ends_nothing(void **state) {
 /* failure: only a stale cache casts doubt on the channels -> they are checked again when it is current */
 static void a_doubt_from_a_stale_cache_is_checked_again(void **state) {
         struct small *s = *state;
-        struct condition lost = { .type = FABRIC_TABLE_LOST, .status = "True" };
+        struct condition lost = { .type = FABRIC_CHANNELS_INCOMPLETE, .status = "True" };
         s->old.conditions = &lost;
         s->old.n_conditions = 1;
         want(&s->owners[0]);
         s->f.stale = true;
         decide(s);
         assert_int_equal(id_of(s, A), -1);
-        assert_true(s->d.hold);
+        assert_true(s->d.pause);
         s->f.stale = false;
         decide(s);
         assert_int_equal(id_of(s, A), 1);
-        assert_false(s->d.hold);
+        assert_false(s->d.pause);
         s->old.n_conditions = 0;
         s->nodes[1].states = false;
         s->nodes[1].moved = true;
         s->f.stale = true;
         decide(s);
         assert_int_equal(s->d.fabric.nodes, 2);
-        assert_true(s->d.hold);
+        assert_true(s->d.pause);
 }
 
 /* failure: one namespace takes many channels -> it gets at most half, and a condition reports it [tenants] */
@@ -751,7 +752,7 @@ static void an_idle_channel_is_released_when_none_is_free(void **state) {
         s->nodes[0].count = s->nodes[1].count = 2;
         give(s, 1, A, 0);
         want(&s->owners[1]);
-        s->held[0] = (struct report_hold){ 1, A };
+        s->held[0] = (struct channel_report_hold){ 1, A };
         s->nodes[0].held = s->held;
         s->nodes[0].n_held = 1;
         decide(s);

@@ -275,7 +275,7 @@ static void fill_table(struct world *w, const struct table *t, struct compute_do
                 .channels = arena_alloc(a, (t->n + 1) * sizeof *f->channels),
                 .members = arena_alloc(a, (NODES + 1) * sizeof *f->members),
         };
-        *f->conditions = (struct condition){ FABRIC_TABLE_LOST, "True", "", "", 0 };
+        *f->conditions = (struct condition){ FABRIC_CHANNELS_INCOMPLETE, "True", "", "", 0 };
         for (size_t i = 0; i < t->n; i++)
                 f->channels[f->n_channels++] = (struct fabric_channel){
                         t->e[i].id, { CD_KIND, "ns", "name", uid_of(w, t->e[i].domain) }, t->e[i].releasing
@@ -289,7 +289,7 @@ static void keep_table(const struct compute_domain_fabric *f, struct table *t) {
         t->next = f->next;
         t->channel_count = f->channel_count;
         t->table_of = f->table_of ? generation_of(f->table_of) : 0;
-        t->is_lost = condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) != NULL;
+        t->is_lost = condition_find(f->conditions, f->n_conditions, FABRIC_CHANNELS_INCOMPLETE) != NULL;
         t->n = 0;
         assert_true(f->n_channels <= ENTRIES);
         for (size_t i = 0; i < f->n_channels; i++) {
@@ -304,7 +304,7 @@ static void keep_table(const struct compute_domain_fabric *f, struct table *t) {
 static void run_controller(struct world *w, struct controller *c) {
         struct arena *a = arena_new(8192);
         struct channels_node nodes[NODES];
-        struct report_hold held[NODES][HOLDS];
+        struct channel_report_hold held[NODES][HOLDS];
         struct channels_owner owners[DOMAINS + ENTRIES];
         struct compute_domain_fabric old = { 0 }, lost;
         struct channels_decision d;
@@ -329,7 +329,8 @@ static void run_controller(struct world *w, struct controller *c) {
                         .alive_after = c->alive_after[n],
                 };
                 for (size_t i = 0; i < r->n; i++)
-                        held[n][i] = (struct report_hold){ r->held[i].id, uid_of(w, r->held[i].domain) };
+                        held[n][i] =
+                                (struct channel_report_hold){ r->held[i].id, uid_of(w, r->held[i].domain) };
         }
         int64_t *since = arena_alloc(a, (old.n_channels + 1) * sizeof *since);
         for (size_t i = 0; i < old.n_channels; i++)

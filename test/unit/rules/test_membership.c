@@ -177,8 +177,8 @@ static void a_node_that_has_not_joined_reports_what_it_waits_for(void **state) {
         f.pod = NULL;
         assert_string_equal(one(a, f, &all).message, "no daemon Pod on the node yet");
         assert_true(all.no_daemon);
-        f.held = true;
-        assert_int_equal(one(a, f, &all).why, MEMBER_HELD);
+        f.occupied = true;
+        assert_int_equal(one(a, f, &all).why, MEMBER_OCCUPIED);
         f.clique = f.fabric = NULL;
         assert_string_equal(one(a, f, &all).message, "its ResourceSlice does not state a clique ID yet");
         assert_false(one(a, f, &all).listed);

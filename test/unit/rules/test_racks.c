@@ -84,7 +84,7 @@ static void the_check_finds_every_wrong_deletion(void **state) {
                             "it would be deleted before its rack has had no Node for a day");
         d.empty_since = 0;
         assert_non_null(racks_check(&f, &d));
-        d.step = RACKS_HOLD;
+        d.step = RACKS_PAUSE;
         assert_null(racks_check(&f, &d));
 }
 
@@ -152,13 +152,13 @@ static void a_stale_cache_never_deletes_a_rack(void **state) {
         struct compute_domain cd = domain("", DAY_AGO);
         assert_int_equal(
                 decided(&cd, (struct racks_facts){ .wanted = true, .confirmed = true, .stale = true }).step,
-                RACKS_HOLD);
+                RACKS_PAUSE);
         cd = domain("n0,n1", NULL);
         assert_int_equal(
                 decided(&cd,
                         (struct racks_facts){ .nodes = gone, .n_nodes = 2, .wanted = true, .stale = true })
                         .step,
-                RACKS_HOLD);
+                RACKS_PAUSE);
 }
 
 /* No other change queues the rack again. */
@@ -168,7 +168,7 @@ static void nodes_that_only_a_stale_cache_shows_are_checked_again(void **state) 
         struct compute_domain cd = domain("n0,n1", NULL);
         struct racks_facts f = { .nodes = gone, .n_nodes = 2, .wanted = true, .stale = true };
         struct racks_decision d = decided(&cd, f);
-        assert_int_equal(d.step, RACKS_HOLD);
+        assert_int_equal(d.step, RACKS_PAUSE);
         assert_string_equal(d.nodes, "n0,n1");
         f.stale = false;
         d = decided(&cd, f);

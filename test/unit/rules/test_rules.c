@@ -6,16 +6,16 @@
 /* ---- the labelling rule ---- */
 
 #define GRANT(domain, claim, at)                                                                             \
-        (struct grant) {                                                                                     \
+        (struct allocation) {                                                                                \
                 .domain_uid = (domain), .claim_uid = (claim), .created = (at)                                \
         }
 
 static void the_label_follows_the_oldest_claim(void **state) {
-        const struct grant a = GRANT("a", "1", 10), b = GRANT("b", "2", 20), b_older = GRANT("b", "3", 5),
-                           b_same = GRANT("b", "0", 10);
+        const struct allocation a = GRANT("a", "1", 10), b = GRANT("b", "2", 20),
+                                b_older = GRANT("b", "3", 5), b_same = GRANT("b", "0", 10);
         const struct {
                 const char *current;
-                struct grant claims[3];
+                struct allocation claims[3];
                 size_t n;
                 const char *want;
         } cases[] = {
@@ -44,7 +44,7 @@ static void a_label_is_justified_and_stable(void **state) {
         static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
                                                                                           "5" };
         for (int round = 0; round < 2000000; round++) {
-                struct grant claims[5];
+                struct allocation claims[5];
                 size_t n = fake_random(6);
                 for (size_t i = 0; i < n; i++)
                         claims[i] = GRANT(uids[fake_random(4)], claim_uids[i], (int64_t)fake_random(3));
@@ -324,7 +324,7 @@ static void a_slice_states_a_clique_id_unless_it_has_no_devices(void **state) {
 
 /* failure: a stale cache does not justify a label -> it is removed only after confirmation */
 static void a_label_is_removed_only_after_confirmation(void **state) {
-        enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_HOLD;
+        enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_PAUSE;
         assert_int_equal(rules_label_step(NULL, &(struct rules_label_facts){ .stale = true }),
                          w); /* the label is new */
         assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true }), hold);
@@ -342,7 +342,7 @@ static void a_label_is_removed_only_after_confirmation(void **state) {
 
 /* failure: a label would be wrong -> it is not written, and DecisionWrong reports it */
 static void the_check_finds_every_wrong_label(void **state) {
-        const struct grant a = { .claim_uid = "c", .domain_uid = UID_A };
+        const struct allocation a = { .claim_uid = "c", .domain_uid = UID_A };
         const struct rules_label_facts none = { 0 };
 
         assert_null(rules_label_check(NULL, UID_A, &a, 1, &none));

@@ -111,7 +111,7 @@ static void the_status_depends_on_the_nodes_and_problems(void **st) {
                   NULL,
                   "NotReady",
                   "DomainFull" },
-                { 0, { state("b", MEMBER_HELD, "why", false) }, 1, NULL, "NotReady", "NodeHeld" },
+                { 0, { state("b", MEMBER_OCCUPIED, "why", false) }, 1, NULL, "NotReady", "NodeOccupied" },
                 { 0,
                   { ready("a", 0), state("b", MEMBER_LEAVING, "why", false) },
                   2,
@@ -324,7 +324,7 @@ static void each_step_has_its_events(void **st) {
         struct member up = ready("a", 0), starting = state("a", MEMBER_STARTING, "why", true),
                       lost = state("a", MEMBER_LOST, "why", true),
                       failing = state("a", MEMBER_FAILING, "why", true),
-                      held = state("a", MEMBER_HELD, "why", false), moved = ready("a", 5);
+                      held = state("a", MEMBER_OCCUPIED, "why", false), moved = ready("a", 5);
         assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
         assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
         assert_string_equal(reasons(a, empty, &up, 1, NULL), "NodeJoined NodeReady");
@@ -334,7 +334,7 @@ static void each_step_has_its_events(void **st) {
         assert_string_equal(reasons(a, one, &lost, 1, NULL), "!NodeLost");
         assert_string_equal(reasons(a, one, &moved, 1, NULL), "!NodeMoved");
         assert_string_equal(reasons(a, one, NULL, 0, NULL), "NodeLeft");
-        assert_string_equal(reasons(a, empty, &held, 1, NULL), "!NodeHeld");
+        assert_string_equal(reasons(a, empty, &held, 1, NULL), "!NodeOccupied");
         assert_string_equal(reasons(a, empty, NULL, 0, "TemplateNameTaken"), "!TemplateNameTaken");
         arena_free(a);
 }

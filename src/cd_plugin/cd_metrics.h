@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cd_metrics: the metrics of this plugin: the common ones of src/node, and those of ComputeDomains. */
+#pragma once
+
+#include "cd_plugin/host_status.h"
+#include "node/node_metrics.h"
+#include "nvidia/toolkit.h"
+
+struct cd_metrics {
+        struct metrics *registry;
+        struct node_metrics_options options;
+        struct node_metrics node;
+        struct metric *offered, *not_offered, *host_state, *host_info, *host_nodes;
+        struct metric *toolkit;       /* NULL: channels are not assigned, so the toolkit is not watched */
+        struct host_imex_status host; /* the state in the series of host_info */
+};
+
+/* m must not move. */
+void cd_metrics_init(struct cd_metrics *m, const char *node);
+void cd_metrics_done(struct cd_metrics *m);
+/* Adds the metrics for isolation by channel. */
+void cd_metrics_own_channels(struct cd_metrics *m);
+
+/* reason "": devices are offered. */
+void cd_metrics_offered(struct cd_metrics *m, const char *reason);
+void cd_metrics_toolkit(struct cd_metrics *m, enum toolkit_answer answer);
+void cd_metrics_host(struct cd_metrics *m, const struct host_imex_status *s);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/allocations.h"
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/mem.h"
+
+/* The items with the same hash of one of their strings. */
+LIST_HEAD(slot, item);
+enum by { BY_DOMAIN, BY_NODE, N_BY };
+
+struct item {
+        LIST_ENTRY(item) links[N_BY];
+        const struct claim_record *c; /* holds a reference */
+};
+
+struct allocations {
+        struct slot *slots[N_BY];
+        size_t n_slots, n;
+        struct item *left; /* the item that ret_old points into */
+};
+
+enum { MIN_SLOTS = 16, SLOT_HOLDS = 2 /* items per slot, on average at most */ };
+
+static void make_slots(struct allocations *p, size_t n) {
+        p->n_slots = n;
+        for (enum by by = 0; by < N_BY; by++)
+                p->slots[by] = xnew_n(struct slot, n);
+}
+
+struct allocations *allocations_new(void) {
+        struct allocations *p = xnew(struct allocations);
+        make_slots(p, MIN_SLOTS);
+        return p;
+}
+
+static struct slot *allocations_slot_of(const struct allocations *p, enum by by, const char *key) {
+        return &p->slots[by][str_fnv64(key, strlen(key)) & (p->n_slots - 1)];
+}
+
+static void allocations_put(struct allocations *p, struct item *i) {
+        LIST_INSERT_HEAD(allocations_slot_of(p, BY_DOMAIN, i->c->domain_uid), i, links[BY_DOMAIN]);
+        LIST_INSERT_HEAD(allocations_slot_of(p, BY_NODE, i->c->node), i, links[BY_NODE]);
+}
+
+static void take_out(struct item *i) {
+        for (enum by by = 0; by < N_BY; by++)
+                LIST_REMOVE(i, links[by]);
+}
+
+static void allocations_grow(struct allocations *p) {
+        struct allocations was = *p;
+        make_slots(p, 2 * was.n_slots);
+        for (size_t k = 0; k < was.n_slots; k++)
+                for (struct item *i; (i = LIST_FIRST(&was.slots[BY_NODE][k]));) {
+                        take_out(i);
+                        allocations_put(p, i);
+                }
+        for (enum by by = 0; by < N_BY; by++)
+                free(was.slots[by]);
+}
+
+static void item_free(struct item *i) {
+        if (!i)
+                return;
+        kube_object_unref(&i->c->o);
+        free(i);
+}
+
+void allocations_free(struct allocations *p) {
+        if (!p)
+                return;
+        for (size_t k = 0; k < p->n_slots; k++)
+                for (struct item *i; (i = LIST_FIRST(&p->slots[BY_NODE][k]));) {
+                        take_out(i);
+                        item_free(i);
+                }
+        item_free(p->left);
+        for (enum by by = 0; by < N_BY; by++)
+                free(p->slots[by]);
+        free(p);
+}
+
+static const struct jd_field f_group[] = { JD_STR(struct claim_group, "apiVersion", api_version),
+                                           JD_STR(struct claim_group, "name", name),
+                                           JD_STR(struct claim_group, "uid", uid),
+                                           JD_STR(struct claim_group, "domain", domain_uid), JD_END };
+const struct jd_field claim_record_fields[] = {
+        JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct claim_record, "domain", domain_uid),
+        JD_STR(struct claim_record, "node", node),
+        JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
+        JD_END,
+};
+
+static const void *record_of(const struct claim *c, bool own_channels, struct arena *a) {
+        struct claim_record *r = arena_alloc(a, sizeof *r);
+        struct claim_group group;
+        struct claim_place place;
+        r->o.meta = c->o.meta;
+        if (claim_place(c, own_channels, a, &place)) {
+                r->domain_uid = place.domain_uid;
+                r->node = place.node;
+        }
+        if (claim_of_group(c, a, &group)) {
+                struct claim_group *copy = arena_alloc(a, sizeof *copy);
+                *copy = group;
+                r->group = copy;
+        }
+        return r;
+}
+
+const void *claim_record_of(void *claim, struct arena *a) {
+        return record_of(claim, false, a);
+}
+
+const void *claim_record_of_own(void *claim, struct arena *a) {
+        return record_of(claim, true, a);
+}
+
+static struct allocation grant_of(const struct claim_record *c) {
+        return (struct allocation){ .claim_uid = c->o.meta.uid,
+                                    .ns = str_or(c->o.meta.ns, ""),
+                                    .domain_uid = c->domain_uid,
+                                    .node = c->node,
+                                    .created = c->o.meta.created };
+}
+
+static bool allocations_counts(const struct claim_record *c) {
+        return c && c->o.meta.uid && c->domain_uid;
+}
+
+static struct item *allocations_find(const struct allocations *p, const struct claim_record *c) {
+        struct item *i = allocations_counts(c) ? LIST_FIRST(allocations_slot_of(p, BY_NODE, c->node)) : NULL;
+        while (i && !streq(i->c->o.meta.uid, c->o.meta.uid))
+                i = LIST_NEXT(i, links[BY_NODE]);
+        return i;
+}
+
+static bool allocations_same(const struct allocation *a, const struct allocation *b) {
+        return streq(a->domain_uid, b->domain_uid) && streq(a->node, b->node) &&
+               streq(a->claim_uid, b->claim_uid);
+}
+
+bool allocations_update(struct allocations *p, const struct claim_record *old, const struct claim_record *now,
+                        struct allocation *ret_old, struct allocation *ret_new) {
+        struct item *was = allocations_find(p, old);
+        *ret_old = *ret_new = (struct allocation){ 0 };
+        item_free(TAKE(p->left));
+        if (was) {
+                take_out(was);
+                p->n--;
+                *ret_old = grant_of(was->c);
+                p->left = was;
+        }
+        if (allocations_counts(now)) {
+                struct item *i = xnew(struct item);
+                i->c = (const struct claim_record *)kube_object_ref(&now->o);
+                if (p->n++ >= SLOT_HOLDS * p->n_slots)
+                        allocations_grow(p);
+                allocations_put(p, i);
+                *ret_new = grant_of(now);
+        }
+        return !allocations_same(ret_old, ret_new);
+}
+
+static void visit(const struct allocations *p, enum by by, const char *key, allocations_visit_fn *fn,
+                  void *u) {
+        const struct item *i;
+        LIST_FOREACH (i, allocations_slot_of(p, by, key), links[by]) {
+                struct allocation x = grant_of(i->c);
+                if (streq(by == BY_NODE ? x.node : x.domain_uid, key))
+                        fn(u, &x);
+        }
+}
+
+void allocations_of_domain(const struct allocations *p, const char *uid, allocations_visit_fn *fn, void *u) {
+        visit(p, BY_DOMAIN, uid, fn, u);
+}
+
+void allocations_on_node(const struct allocations *p, const char *node, allocations_visit_fn *fn, void *u) {
+        visit(p, BY_NODE, node, fn, u);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live_read: asks the API server whether an object that the caches do not show really does not exist, before
+ * the controller removes something because of it.
+ *
+ * A question is whether a list has an object with a certain key: a ComputeDomain with a UID, a claim that
+ * brings a node into a ComputeDomain, a Node that is not out of service, or a Node in a certain boot. Only a
+ * list that began after the question answers it. The list is read from etcd and not from a cache of the API
+ * server (it has no resourceVersion). Questions that arrive during a list share the next one. Objects that
+ * the list shows are given to `found`, so that the caches get them. A list that fails, or shows an object
+ * that cannot be decoded, answers nothing. It is retried with back-off as long as callers ask.
+ *
+ * An expired answer is dropped after at most twice its lifetime. So is a question that no caller repeats
+ * after a failure. Loop thread only. */
+#pragma once
+
+#include "kube/kube_client.h"
+#include "kube/work_queue.h"
+
+struct live_read;
+
+enum live_read_kind {
+        LIVE_READ_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
+        LIVE_READ_CLAIM,  /* key: live_read_on_node(); in the ComputeDomain's namespace; with any isolation */
+        LIVE_READ_NODE,   /* key: live_read_node() */
+};
+
+struct live_read_options {
+        struct kube_client *client;
+        struct work_queue *queue;
+        void (*found)(void *u, enum live_read_kind what, yyjson_val *object);
+        void *u;
+        unsigned valid_ms; /* how long an answer is valid; 0: 10 s */
+};
+
+struct live_read *live_read_new(const struct live_read_options *o);
+void live_read_free(struct live_read *c); /* cancels requests in flight */
+
+/* "<UID of the ComputeDomain>/<node>"; node "": any node. */
+void live_read_on_node(const char *domain_uid, const char *node, struct buf *out);
+/* "<node>/<boot ID>/<tag>": the Node in this boot. boot_id NULL: the Node in any boot, if it is not out of
+ * service. `tag`, a text without "/", separates answers that may not be shared. */
+void live_read_node(const char *node, const char *boot_id, const char *tag, struct buf *out);
+
+/* True: the API server has confirmed within the last valid_ms that the object does not exist. False: the
+ * question is sent, and `requester` is queued after any answer. ns NULL: all namespaces. */
+bool live_read_absent(struct live_read *c, enum live_read_kind what, const char *ns, const char *key,
+                      const char *requester);
+/* The same, but sends no question. */
+bool live_read_known(const struct live_read *c, enum live_read_kind what, const char *ns, const char *key);
+size_t live_read_count(const struct live_read *c); /* the number of questions and lists in memory */

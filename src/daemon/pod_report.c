@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/pod_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/states.h"
+#include "base/stderr.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "kube/kube_informer.h"
+#include "model/daemon_report.h"
+
+#define BODY_MAX ((size_t)64 * 1024)
+enum { STATE_MS = 3000, JOINED_MS = 500, PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, REPORT_MAX = 16384 };
+
+static void render_report(const struct pod_report_content *r, int64_t seen, bool with_left, struct buf *out) {
+        const struct decision_memory *m = &r->memory->decision;
+        struct daemon_report d = { .claim = r->claim,
+                                   .boot_id = r->boot_id,
+                                   .fabric = r->fabric_uid,
+                                   .has_assignment = m->now.domain != NULL,
+                                   .ready = m->ready,
+                                   .left = m->left,
+                                   .n_left = with_left ? m->n_left : 0,
+                                   .seen = seen,
+                                   .recount = m->recount,
+                                   .served = r->memory->served,
+                                   .waits_for = r->waits_for,
+                                   .imex_version = r->imex_version };
+
+        if (m->now.domain) {
+                snprintf(d.assignment.clique_id, sizeof d.assignment.clique_id, "%s", r->fabric);
+                snprintf(d.assignment.domain_uid, sizeof d.assignment.domain_uid, "%s", m->now.domain);
+                d.assignment.index = m->now.index;
+                d.assignment.epoch = m->now.epoch;
+        }
+        daemon_report_render(&d, out);
+}
+
+static void pod_report_text(struct jw *w, const char *key, const char *value) {
+        jw_str(w, key, *value ? value : NULL);
+}
+
+/* The ComputeDomain that the daemon serves, for other people's tools; "": none. The partition's standing
+ * domain has no label. */
+static const char *label_of(const struct pod_report_content *r) {
+        const char *domain = r->memory->decision.now.domain;
+        char standing[37];
+
+        fabric_standing_uid(r->fabric, standing);
+        return domain && !streq(domain, standing) ? domain : "";
+}
+
+/* Renders everything each time, so that no part of an earlier container's report stays. */
+static void pod_report_render(const struct pod_report_content *r, const char *report, struct buf *out) {
+        const struct imex_report *i = r->imex;
+        struct jw w = JW(out);
+
+        jw_obj(&w, NULL);
+        jw_obj(&w, "metadata");
+        jw_obj(&w, "labels");
+        pod_report_text(&w, CD_LABEL_CLIQUE, r->fabric);
+        pod_report_text(&w, CD_LABEL, label_of(r));
+        jw_end_obj(&w);
+        jw_obj(&w, "annotations");
+        jw_str(&w, IMEX_ANNOTATION_REPORT, report);
+        jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : IMEX_STATE_IDLE);
+        pod_report_text(&w, IMEX_ANNOTATION_REASON, r->reason);
+        jw_str(&w, IMEX_ANNOTATION_READY, i && i->ready && !*r->reason ? "true" : "false");
+        if (i)
+                jw_strf(&w, IMEX_ANNOTATION_INDEX, "%lld", (long long)i->index);
+        else
+                jw_null(&w, IMEX_ANNOTATION_INDEX);
+        if (i && i->node_id >= 0)
+                jw_strf(&w, IMEX_ANNOTATION_NODE_ID, "%lld", (long long)i->node_id);
+        else
+                jw_null(&w, IMEX_ANNOTATION_NODE_ID);
+        if (i)
+                jw_strf(&w, IMEX_ANNOTATION_PEERS, "%u/%u", i->peers_connected, i->peers_known);
+        else
+                jw_null(&w, IMEX_ANNOTATION_PEERS);
+        pod_report_text(&w, IMEX_ANNOTATION_AWAITED, i ? i->awaited : "");
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+}
+
+/* ---- messages ---- */
+
+struct message {
+        char *body;   /* the patch; NULL: there is none */
+        char *urgent; /* the report without `left`, and without `seen` unless the object is behind it */
+        int64_t *left;
+        size_t n_left;
+        bool in_domain, ready, failing;
+        int64_t recount;
+};
+
+static int64_t *copy_epochs(const int64_t *epochs, size_t n) {
+        int64_t *c = xnew_n(int64_t, n);
+
+        for (size_t i = 0; i < n; i++)
+                c[i] = epochs[i];
+        return c;
+}
+
+static void pod_report_drop(struct message *m) {
+        free(m->body);
+        free(m->urgent);
+        free(m->left);
+        *m = (struct message){ 0 };
+}
+
+static struct message message(const struct pod_report_content *r, int64_t seen, bool behind) {
+        const struct decision_memory *m = &r->memory->decision;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX), urgent = BUF_INIT(REPORT_MAX),
+                                       body = BUF_INIT(BODY_MAX);
+
+        render_report(r, seen, true, &text);
+        render_report(r, behind ? seen : 0, false, &urgent);
+        pod_report_render(r, buf_str(&text), &body);
+        BUG_ON(text.failed || urgent.failed || body.failed);
+        return (struct message){ .body = xstrdup(buf_str(&body)),
+                                 .urgent = xstrdup(buf_str(&urgent)),
+                                 .left = copy_epochs(m->left, m->n_left),
+                                 .n_left = m->n_left,
+                                 .in_domain = m->now.domain,
+                                 .ready = r->imex && r->imex->ready,
+                                 .failing = r->imex && r->imex->phase == IMEX_BACKOFF,
+                                 .recount = m->recount };
+}
+
+static struct message pod_report_copy(const struct message *m) {
+        struct message c = *m;
+
+        c.body = xstrdup(m->body);
+        c.urgent = xstrdup(m->urgent);
+        c.left = copy_epochs(m->left, m->n_left);
+        return c;
+}
+
+static bool pod_report_has_left(const struct message *m, int64_t epoch) {
+        for (size_t i = 0; i < m->n_left; i++)
+                if (m->left[i] == epoch)
+                        return true;
+        return false;
+}
+
+/* An index can be reused after its epoch was reported as left. The controller needs no report that an epoch
+ * is no longer listed. */
+static bool has_left_more(const struct message *sent, const struct message *wanted) {
+        for (size_t i = 0; i < wanted->n_left; i++)
+                if (!pod_report_has_left(sent, wanted->left[i]))
+                        return true;
+        return false;
+}
+
+/* How long a changed report may wait, so that several changes cost one write. The controller waits for every
+ * change, with two exceptions. A daemon that joins a domain soon has its IMEX READY and reports both. And
+ * `seen` changes with every node that joins, on all nodes of the partition: it is sent with the next report.
+ * The annotations for people can wait, too. */
+static unsigned patience(const struct message *sent, const struct message *wanted) {
+        if (!sent->body || sent->ready != wanted->ready || sent->failing != wanted->failing ||
+            sent->recount != wanted->recount || has_left_more(sent, wanted))
+                return 0;
+        if (streq(sent->urgent, wanted->urgent))
+                return STATE_MS;
+        return wanted->in_domain && !sent->in_domain ? JOINED_MS : 0;
+}
+
+/* ---- the Pod ---- */
+
+struct pod_report {
+        struct kube_client *client;
+        char *ns, *name;
+        struct kube_informer *informer;
+        struct message wanted, sent; /* sent: the server has it, or a patch with it is in flight */
+        int64_t seen;                /* the seen epoch in `wanted` */
+        struct kube_call *call;
+        struct loop_timer timer;
+        uint64_t due;      /* loop time of the timer */
+        unsigned pause_ms; /* while the server refuses us; 0: it does not */
+};
+
+struct own_pod {
+        struct kube_object o;
+        const char *text[10]; /* everything that render() writes; NULL: absent */
+};
+#define ANNOTATION(key, i) JD_STR(struct own_pod, "metadata>annotations>" key, text[i])
+#define LABEL(key, i) JD_STR(struct own_pod, "metadata>labels>" key, text[i])
+#define TEXTS                                                                                                \
+        LABEL(CD_LABEL, 0), LABEL(CD_LABEL_CLIQUE, 1), ANNOTATION(IMEX_ANNOTATION_REPORT, 2),                \
+                ANNOTATION(IMEX_ANNOTATION_STATE, 3), ANNOTATION(IMEX_ANNOTATION_REASON, 4),                 \
+                ANNOTATION(IMEX_ANNOTATION_READY, 5), ANNOTATION(IMEX_ANNOTATION_INDEX, 6),                  \
+                ANNOTATION(IMEX_ANNOTATION_NODE_ID, 7), ANNOTATION(IMEX_ANNOTATION_PEERS, 8),                \
+                ANNOTATION(IMEX_ANNOTATION_AWAITED, 9), JD_END
+static const struct jd_field f_texts[] = { TEXTS };
+static const struct jd_field f_pod[] = { JD_OBJ(struct own_pod, "metadata", o.meta, kube_f_meta), TEXTS };
+
+/* The server has other content than we sent: etcd was restored. */
+static bool is_rolled_back(const struct pod_report *r) {
+        const struct own_pod *pod = (const struct own_pod *)kube_informer_get(r->informer, r->ns, r->name);
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct own_pod sent = { 0 };
+        struct err e;
+        bool same = true;
+
+        if (!pod || !r->sent.body)
+                return false;
+        int decoded = jd_decode_text(f_texts, r->sent.body, strlen(r->sent.body), false, "", a, &sent, &e);
+        BUG_ON(decoded < 0);
+        for (size_t i = 0; i < ARRAY_LEN(sent.text); i++)
+                same = same && streq(pod->text[i], sent.text[i]);
+        return !same;
+}
+
+static bool pod_report_is_settled(const struct pod_report *r) {
+        return !r->wanted.body || (streq(r->wanted.body, r->sent.body) && !is_rolled_back(r));
+}
+
+/* The earlier time counts. While the server refuses us, only the pause counts. */
+static void pod_report_schedule(struct pod_report *r, unsigned ms) {
+        uint64_t due = loop_now_ms(kube_client_loop(r->client)) + ms;
+
+        if (r->call || (loop_timer_waits(&r->timer) && (r->pause_ms || r->due <= due)))
+                return;
+        r->due = due;
+        loop_timer_at(&r->timer, due);
+}
+
+static void send_later(struct pod_report *r) {
+        if (!pod_report_is_settled(r))
+                pod_report_schedule(r, is_rolled_back(r) ? 0 : patience(&r->sent, &r->wanted));
+}
+
+static void pod_report_fail(struct pod_report *r, const struct err *e) {
+        pod_report_drop(&r->sent); /* it is not known what the server has */
+        r->pause_ms = r->pause_ms ? r->pause_ms * 2 : PAUSE_FIRST_MS;
+        if (r->pause_ms > PAUSE_MAX_MS)
+                r->pause_ms = PAUSE_MAX_MS;
+        log_warn("cannot report on own Pod, will retry", kv_str("pod", r->name), kv_err(e),
+                 kv_int("pause_ms", r->pause_ms));
+        loop_timer_start(&r->timer, r->pause_ms);
+}
+
+static void on_sent(void *u, yyjson_val *obj, const struct err *e) {
+        struct pod_report *r = u;
+        struct err changed;
+
+        r->call = NULL;
+        kube_informer_answer(r->informer, obj);
+        if (!e && is_rolled_back(r)) {
+                err_set(&changed, ERR_RETRY, 0,
+                        "the API server has another report than the one that was sent");
+                e = &changed;
+        }
+        if (e) {
+                pod_report_fail(r, e);
+                return;
+        }
+        r->pause_ms = 0;
+        send_later(r);
+}
+
+static void pod_report_on_timer(void *u) {
+        struct pod_report *r = u;
+
+        if (r->call || pod_report_is_settled(r))
+                return;
+        pod_report_drop(&r->sent);
+        r->sent = pod_report_copy(&r->wanted);
+        r->call = kube_start(r->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                .res = &kube_pods,
+                                                                .ns = r->ns,
+                                                                .name = r->name,
+                                                                .body = str_from(r->sent.body),
+                                                                .metadata_only = true,
+                                                                .done = on_sent,
+                                                                .u = r });
+}
+
+static void on_pod(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct pod_report *r = u;
+
+        if (now)
+                send_later(r);
+}
+
+static void pod_report_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        const struct pod_report *r = u;
+
+        if (e)
+                log_warn("cannot watch own Pod: after a restore of etcd, the report is written again "
+                         "only with the next change",
+                         kv_str("pod", r->name), kv_err(e));
+}
+
+static struct kube_informer *pod_report_watch(struct pod_report *r) {
+        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", r->name);
+
+        return kube_informer_new(r->client, &(struct kube_informer_options){ .res = &kube_pods,
+                                                                             .ns = r->ns,
+                                                                             .field_selector = selector,
+                                                                             .fields = f_pod,
+                                                                             .size = sizeof(struct own_pod),
+                                                                             .metadata_only = true,
+                                                                             .first_from_cache = true,
+                                                                             .changed = on_pod,
+                                                                             .failing = pod_report_on_failing,
+                                                                             .u = r });
+}
+
+struct pod_report *pod_report_new(struct kube_client *c, const char *ns, const char *name) {
+        struct pod_report *r = xnew(struct pod_report);
+
+        r->client = c;
+        r->ns = xstrdup(ns);
+        r->name = xstrdup(name);
+        loop_timer_init(&r->timer, kube_client_loop(c), pod_report_on_timer, r);
+        r->informer = pod_report_watch(r);
+        return r;
+}
+
+void pod_report_free(struct pod_report *r) {
+        if (!r)
+                return;
+        kube_cancel(r->call);
+        kube_informer_free(r->informer);
+        loop_timer_done(&r->timer);
+        pod_report_drop(&r->wanted);
+        pod_report_drop(&r->sent);
+        free(r->ns);
+        free(r->name);
+        free(r);
+}
+
+void pod_report_set(struct pod_report *r, const struct pod_report_content *content, bool behind) {
+        int64_t seen = content->memory->decision.seen;
+        struct message m = message(content, behind ? seen : r->seen, behind);
+
+        if (!streq(m.body, r->wanted.body) || (behind && !streq(m.urgent, r->wanted.urgent))) {
+                pod_report_drop(&m);
+                pod_report_drop(&r->wanted);
+                r->seen = seen;
+                r->wanted = message(content, seen, behind);
+                send_later(r);
+        } else {
+                pod_report_drop(&m);
+        }
+}

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* resident_run: the process of the daemon: its loop, its signals, and orphaned child processes. */
-#pragma once
-
-#include "daemon/resident.h"
-
-/* Returns 0 after SIGTERM or SIGINT, or when the container has to start again. SIGUSR2 logs the state. -1: it
- * could not start. */
-int resident_run(const struct resident_config *c, struct err *e);

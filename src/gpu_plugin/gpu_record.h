@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_record: GPUs and MIG devices in the checkpoint, in the two dialects of the Go driver (gpu.nvidia.com).
+ * Pure; fuzzed.
+ *
+ * All releases of the Go driver (25.3 to 0.5.0) write "mpsControlDaemonID":"" if there is no such daemon.
+ * Only builds of its main branch between commit 75a2d69f and pull request 1326 (merged on 2026-08-11, before
+ * v0.5.0) leave the member out. Each reports the other's file as corrupt, because the checksum covers the
+ * file as its own types encode it. This module reads both. It writes the released dialect unless the other
+ * one is configured. */
+#pragma once
+
+#include "gpu_plugin/device.h"
+#include "node/checkpoint.h"
+
+/* The types of a node_device are those of device.h, and GPU_TYPE_VFIO, which only the Go driver writes.
+ * `info` of a node_device is {"uuid":...} for a GPU and a VFIO device, and for a MIG device
+ * {"parentMinor":...,"giId":...,"ciId":...,"migUUID":...,"parentUUID":...}. `group_info` is the member
+ * configState without an empty mpsControlDaemonID: {}, or the settings of the devices. */
+#define GPU_TYPE_VFIO "vfio"
+
+enum gpu_record_dialect { GPU_RECORD_RELEASED = 1, GPU_RECORD_MAIN };
+
+extern const struct device_codec gpu_record_codec;
+
+/* `info` of a device. If only its kind is known, `info` has empty members. In the arena. */
+const char *gpu_record_info(const struct gpu_device *d, struct arena *a);
+
+/* The recorded UUID of the device itself; NULL: the record has none. */
+const char *gpu_record_uuid(const struct node_device *d, struct arena *a);

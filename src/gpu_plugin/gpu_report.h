@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_report: reports the state of this node's GPUs in the log, in metrics, and as Events of the Node. */
+#pragma once
+
+#include "gpu_plugin/foreign.h"
+#include "gpu_plugin/gpu_metrics.h"
+#include "gpu_plugin/gpus.h"
+#include "gpu_plugin/health.h"
+#include "kube/event_recorder.h"
+#include "nvidia/toolkit.h"
+
+struct gpu_report {
+        struct event_recorder *events;
+        struct gpu_metrics *metrics;
+        const char *node;
+        /* The last report. */
+        char withheld[32]; /* the reason; "": none */
+        bool stale, unmonitored, device_plugin;
+        enum slice_taints taints;
+        size_t lost, foreign, persistence_off;
+        uint64_t offered, left_out; /* hashes of what is offered, and left out; 0: nothing */
+};
+
+/* To be called at each change. Reports each fact once. */
+void gpu_report_update(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d);
+/* A device reports an XID. The error of a program is only logged. */
+void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t xid, bool of_program);
+/* The watch of the GPUs has failed; NULL: it runs. */
+void gpu_report_watch(struct gpu_report *r, const struct err *e);
+/* The current taints of the devices. */
+void gpu_report_health(struct gpu_report *r, const struct health *h, const struct gpu_devices *d);
+/* Which taints the API server accepts. */
+void gpu_report_untainted(struct gpu_report *r, enum slice_taints taken);
+/* The API server rejects a device. */
+void gpu_report_refused(struct gpu_report *r, const char *device, const struct err *e);
+/* What the Go driver has set up for claims and this driver does not manage. To be called at the start and
+ * when the table has changed. */
+void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table);
+/* Whether the container toolkit gives GPUs to pods without a claim. To be called at each change. */
+void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const char *why);
+/* The GPUs that a device plugin gives to pods, as device_plugin reports them; "": there is no device plugin.
+ */
+void gpu_report_device_plugin(struct gpu_report *r, const char *offers);

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_wants: checks what a claim requests, as far as the claim alone shows it. Waiting does not fix an error
- * found here. Pure. For node_driver. */
-#pragma once
-
-#include "node/ops.h"
-
-int gpu_wants_take(void *u, const struct op *op, struct node_want *w, struct err *e);
-int gpu_wants_check(void *u, const struct op *op, struct err *e);

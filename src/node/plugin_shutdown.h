@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin_shutdown: the plugin has been asked to end. It stays while claims of workloads are prepared, but
+ * only if its Node no longer matches the selector of its Pods: then no other plugin will start there and
+ * unprepare them, and their pods would stay Terminating. NVIDIA's driver manager causes this: it changes the
+ * label first, and evicts the workload afterwards (NVIDIA/k8s-driver-manager). In every other case, such as
+ * an upgrade, the plugin ends at once. Loop thread only. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/loop.h"
+#include "kube/event_recorder.h"
+#include "kube/kube_client.h"
+#include "node/checkpoint.h"
+#include "node/node_selector.h"
+
+struct plugin_shutdown;
+
+struct plugin_shutdown_options {
+        uv_loop_t *loop;
+        struct kube_client *kube;
+        struct event_recorder *events;
+        const char *node, *driver;
+        const char *own_device; /* device of the driver's own pods, for which the plugin does not wait; NULL:
+                                   none */
+        const struct checkpoint *table;
+        const struct node_selector *selector; /* borrowed, like all of these */
+        void (*stays)(void *u);               /* once: the plugin stays */
+        void (*ends)(void *u);                /* once, as the last call: the plugin ends; it may free `l` */
+        void *u;
+};
+
+/* Is a claim prepared that a workload uses? */
+bool plugin_shutdown_is_used(const struct checkpoint *table, const char *own_device);
+/* The plugin ends if the API server does not answer within PLUGIN_SHUTDOWN_ASK_MS. */
+enum { PLUGIN_SHUTDOWN_ASK_MS = 10000 };
+struct plugin_shutdown *plugin_shutdown_new(const struct plugin_shutdown_options *o);
+void plugin_shutdown_claims(struct plugin_shutdown *l); /* the table has changed; NULL is allowed */
+void plugin_shutdown_free(struct plugin_shutdown *l);   /* NULL is allowed */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvidia/gpu_fabric.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum { CALL_OK = 0, CALL_NOT_SUPPORTED = 3 };
+enum { STATE_NOT_SUPPORTED = 0, STATE_NOT_STARTED = 1, STATE_IN_PROGRESS = 2, STATE_COMPLETED = 3 };
+
+#define ZERO_UUID "00000000-0000-0000-0000-000000000000"
+
+/* Display adapters of DGX machines are not compute GPUs and never attached to a fabric. */
+static bool is_display(const struct nvml_gpu *g) {
+        return streq(g->name, "DGX Display") || streq(g->name, "NVIDIA DGX Display");
+}
+
+/* Judges one GPU. GPU_FABRIC_CLIQUE means that its clique ID counts. */
+static enum gpu_fabric_kind gpu_fabric_evaluate(const struct nvml_gpu *g, char *reason, size_t n) {
+        const char *name = str_or(g->uuid, "unknown GPU");
+        if (g->fabric_call == CALL_NOT_SUPPORTED) {
+                snprintf(reason, n, "GPU %s has no fabric", name);
+                return GPU_FABRIC_NONE;
+        }
+        if (g->fabric_call != CALL_OK) {
+                snprintf(reason, n, "GPU %s: the fabric query failed with NVML error %lld", name,
+                         (long long)g->fabric_call);
+                return GPU_FABRIC_ERROR;
+        }
+        switch (g->fabric_state) {
+        case STATE_NOT_SUPPORTED:
+                snprintf(reason, n, "GPU %s has no fabric", name);
+                return GPU_FABRIC_NONE;
+        case STATE_NOT_STARTED:
+        case STATE_IN_PROGRESS:
+                snprintf(reason, n,
+                         "GPU %s: its fabric registration %s; see nvidia-fabricmanager on this node", name,
+                         g->fabric_state == STATE_NOT_STARTED ? "has not started" : "is in progress");
+                return GPU_FABRIC_REGISTERING;
+        case STATE_COMPLETED:
+                break;
+        default:
+                snprintf(reason, n, "GPU %s: unknown fabric state %lld", name, (long long)g->fabric_state);
+                return GPU_FABRIC_ERROR;
+        }
+        if (g->fabric_status != CALL_OK) {
+                snprintf(reason, n, "GPU %s: its fabric registration failed with NVML error %lld", name,
+                         (long long)g->fabric_status);
+                return GPU_FABRIC_ERROR;
+        }
+        if (!g->cluster_uuid || !*g->cluster_uuid || streq(g->cluster_uuid, ZERO_UUID)) {
+                snprintf(reason, n, "GPU %s is on NVLink, but not on a multi-node fabric", name);
+                return GPU_FABRIC_NONE;
+        }
+        return GPU_FABRIC_CLIQUE;
+}
+
+void gpu_fabric_from_facts(const struct nvml_facts *f, bool strict, struct gpu_fabric *ret) {
+        const struct nvml_gpu *first = NULL;
+        *ret = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE };
+        snprintf(ret->reason, sizeof ret->reason, "no GPU reports a fabric");
+        for (size_t i = 0; i < f->n_gpus; i++) {
+                const struct nvml_gpu *g = &f->gpus[i];
+                char reason[sizeof ret->reason] = "";
+                if (is_display(g))
+                        continue;
+                enum gpu_fabric_kind kind = gpu_fabric_evaluate(g, reason, sizeof reason);
+                if (kind == GPU_FABRIC_CLIQUE) {
+                        if (!first)
+                                first = g;
+                        if (streq(first->cluster_uuid, g->cluster_uuid) && first->clique_id == g->clique_id)
+                                continue;
+                        /* A node with two clique IDs has none that peers could rely on. */
+                        ret->kind = strict ? GPU_FABRIC_ERROR : GPU_FABRIC_NONE;
+                        ret->clique_id[0] = '\0';
+                        snprintf(ret->reason, sizeof ret->reason,
+                                 "GPUs %s and %s disagree: cliques %s.%lld and %s.%lld",
+                                 str_or(first->uuid, "?"), str_or(g->uuid, "?"), first->cluster_uuid,
+                                 (long long)first->clique_id, g->cluster_uuid, (long long)g->clique_id);
+                        return;
+                }
+                /* The worst GPU decides: an error counts more than a registration in progress. */
+                if (strict && (kind == GPU_FABRIC_ERROR ||
+                               (kind == GPU_FABRIC_REGISTERING && ret->kind != GPU_FABRIC_ERROR))) {
+                        ret->kind = kind;
+                        snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+                } else if (ret->kind == GPU_FABRIC_NONE) {
+                        snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+                }
+        }
+        if (first && ret->kind == GPU_FABRIC_NONE) {
+                ret->kind = GPU_FABRIC_CLIQUE;
+                ret->reason[0] = '\0';
+                snprintf(ret->clique_id, sizeof ret->clique_id, "%s.%lld", first->cluster_uuid,
+                         (long long)first->clique_id);
+        }
+}

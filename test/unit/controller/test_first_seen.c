@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/first_seen.h"
+
+enum { NOW = 1800000000, HOUR = 3600 };
+
+static int setup(void **state) {
+        *state = first_seen_new();
+        return 0;
+}
+
+static int teardown(void **state) {
+        first_seen_free(*state);
+        return 0;
+}
+
+/* failure: a Node is deleted -> its minute begins when the controller first sees that [force-deleted] */
+static void force_deletion_of_a_node_counts_from_its_first_observation(void **state) {
+        struct first_seen *g = *state;
+        assert_int_equal(first_seen_at(g, "n0", NOW), NOW);
+        assert_int_equal(first_seen_at(g, "n0", NOW + 59), NOW);
+        assert_int_equal(first_seen_at(g, "n1", NOW + 59), NOW + 59);
+        assert_int_equal(first_seen_at(g, "n0", NOW + 61), NOW);
+}
+
+/* failure: a Node is recreated and deleted again -> a new minute begins [force-deleted] */
+static void a_node_that_is_force_deleted_again_gets_a_new_minute(void **state) {
+        struct first_seen *g = *state;
+        first_seen_at(g, "n0", NOW);
+        first_seen_at(g, "n1", NOW);
+        first_seen_forget(g, "n0");
+        first_seen_forget(g, "n2");
+        assert_int_equal(first_seen_at(g, "n0", NOW + 61), NOW + 61);
+        assert_int_equal(first_seen_at(g, "n1", NOW + 61), NOW);
+}
+
+static void all_facts_are_a_minute_old_when_the_newest_is(void **state) {
+        struct first_seen *g = *state;
+        assert_int_equal(first_seen_left(g, 60, NOW), 0);
+        first_seen_at(g, "n0", NOW);
+        first_seen_at(g, "n1", NOW + 20);
+        assert_int_equal(first_seen_left(g, 60, NOW + 30), 50);
+        first_seen_forget(g, "n1");
+        assert_int_equal(first_seen_left(g, 60, NOW + 30), 30);
+        assert_int_equal(first_seen_left(g, 60, NOW + 60), 0);
+}
+
+static void a_fact_that_is_not_recorded_for_an_hour_is_forgotten(void **state) {
+        struct first_seen *g = *state;
+        first_seen_at(g, "old", NOW);
+        first_seen_at(g, "n0", NOW);
+        assert_int_equal(first_seen_at(g, "n0", NOW + HOUR), NOW);
+        assert_int_equal(first_seen_at(g, "old", NOW + HOUR), NOW);
+        assert_int_equal(first_seen_at(g, "n0", NOW + 2 * HOUR), NOW);
+        first_seen_at(g, "new", NOW + 2 * HOUR + 1); /* "old" is forgotten now, and "n0" is not */
+        assert_int_equal(first_seen_at(g, "n0", NOW + 2 * HOUR + 2), NOW);
+        assert_int_equal(first_seen_at(g, "old", NOW + 2 * HOUR + 2), NOW + 2 * HOUR + 2);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+                T(force_deletion_of_a_node_counts_from_its_first_observation),
+                T(a_node_that_is_force_deleted_again_gets_a_new_minute),
+                T(all_facts_are_a_minute_old_when_the_newest_is),
+                T(a_fact_that_is_not_recorded_for_an_hour_is_forgotten),
+        };
+        return cmocka_run_group_tests_name("since", tests, NULL, NULL);
+}

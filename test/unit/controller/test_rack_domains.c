@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which ComputeDomains of racks a leading controller creates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/names.h"
+#include "leading.h"
+#include "rules/racks.h"
+
+#define RACK "s0-011"
+#define A_NODE                                                                                               \
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"               \
+        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"
+#define A_CONTROL_PLANE                                                                                      \
+        ",{\"metadata\":{\"name\":\"cp\",\"uid\":\"cp\",\"resourceVersion\":\"1\"},\"status\":{}}"
+#define A_SLICE                                                                                              \
+        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"                  \
+        "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\","             \
+        "\"attributes\":{\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"              \
+        "\"rack\":{\"string\":\"" RACK "\"}}}]}}"
+#define A_NAMESPACE                                                                                          \
+        "{\"metadata\":{\"name\":\"team-a\",\"uid\":\"t\",\"resourceVersion\":\"1\",\"labels\":{"            \
+        "\"" CD_LABEL_RACK_DOMAINS "\":\"enabled\"}}}"
+
+struct world {
+        struct leading l;
+        size_t n_others;   /* existing ComputeDomains of other racks */
+        bool of_a_tenant;  /* these are in a namespace that does not want them */
+        const char *also;  /* another ComputeDomain; NULL: none */
+        unsigned n_made;   /* created in team-a */
+        char name[64];     /* of the last of these */
+        char event[4096];  /* the last one about team-a */
+        bool made_unwanted; /* one was made of a rack that no node states */
+};
+
+/* ComputeDomains of racks that no longer exist. */
+static void others(size_t n, const char *ns, struct buf *out) {
+        for (size_t i = 0; i < n; i++)
+                buf_addf(out,
+                         "%s{\"metadata\":{\"name\":\"r%zu\",\"namespace\":\"%s\",\"uid\":\"u%zu\","
+                         "\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
+                         "\"],\"labels\":{\"" CD_LABEL_RACK "\":\"r%zu\"},\"annotations\":{"
+                         "\"" CD_ANNOTATION_RACK_UID "\":\"u%zu\"}},\"spec\":{\"numNodes\":0,\"channel\":{"
+                         "\"resourceClaimTemplate\":{\"name\":\"imex-channel-r%zu\"}}}}",
+                         i ? "," : "", i, ns, i, i, i, i);
+}
+
+static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        if (fake_has(r->path, "/events")) {
+                if (strstr(r->body, "team-a"))
+                        snprintf(w->event, sizeof w->event, "%s", r->body);
+                fake_reply(c, 201, NULL, r->body);
+                return;
+        }
+        if (fake_has(r->path, "/computedomains") && streq(r->method, "POST") && !strstr(r->body, RACK))
+                w->made_unwanted = true;
+        if (fake_has(r->path, "/namespaces/team-a/computedomains") && streq(r->method, "POST")) {
+                const char *name = strstr(r->body, "\"name\":\"");
+                snprintf(w->name, sizeof w->name, "%.63s", name ? name + strlen("\"name\":\"") : "");
+                w->name[strcspn(w->name, "\"")] = '\0';
+                w->n_made++;
+        }
+        fake_refuse(c, 403, "not in this test");
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        static const struct {
+                const char *path, *kind, *items;
+        } lists[] = {
+                { "/nodes", "Node", A_NODE A_CONTROL_PLANE },
+                { "/namespaces?", "Namespace", A_NAMESPACE },
+                { "/resourceslices", "ResourceSlice", A_SLICE },
+                { "/resourceclaimtemplates", "ResourceClaimTemplate", "" },
+                { "/resourceclaims", "ResourceClaim", "" },
+                { "/computedomaincliques", "ComputeDomainClique", "" },
+                { "/v1beta1/computedomainfabrics", "ComputeDomainFabric", "" },
+                { "/daemonsets", "DaemonSet", "" },
+                { "/pods", "Pod", "" },
+                { "/computedomains", "ComputeDomain", NULL },
+        };
+        struct world *w = u;
+        if (!streq(r->method, "GET")) {
+                on_write(w, c, r);
+                return;
+        }
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+                if (!fake_has(r->path, lists[i].path))
+                        continue;
+                _cleanup_(buf_done) struct buf b = BUF_INIT(2 << 20);
+                buf_addf(&b, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
+                if (lists[i].items)
+                        buf_addf(&b, "%s", lists[i].items);
+                else
+                        others(w->n_others, w->of_a_tenant ? "team-b" : "driver", &b);
+                if (!lists[i].items && w->also)
+                        buf_addf(&b, "%s%s", w->n_others ? "," : "", w->also);
+                buf_addf(&b, "]}");
+                fake_list(c, r, lists[i].kind, buf_str(&b));
+                return;
+        }
+        fake_reply(c, 503, NULL, "the test has no such object");
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "", NULL);
+        w->l.config.racks = true;
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        leading_done(&w->l);
+        free(w);
+        return 0;
+}
+
+static void start(struct world *w, size_t n_others) {
+        w->n_others = n_others;
+        leading_start(&w->l);
+}
+
+static void a_labelled_namespace_gets_a_computedomain_of_an_existing_rack(void **state) {
+        struct world *w = *state;
+        start(w, 2);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->event, "");
+}
+
+static void the_number_of_rack_computedomains_is_limited_and_an_event_reports_it(void **state) {
+        struct world *w = *state;
+        start(w, RACKS_MAX);
+        RUN_UNTIL(&w->l.loop, *w->event || w->n_made);
+        assert_non_null(strstr(w->event, "TooManyRackDomains"));
+        assert_non_null(strstr(w->event, "no ComputeDomain is created here for rack " RACK
+                                         ", because 2000 ComputeDomains of"));
+        assert_int_equal(w->n_made, 0);
+}
+
+#define ONE(ns, name, uid, rack, nodes)                                                                      \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                       \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK    \
+        "\":\"" rack "\"},\"annotations\":{\"" CD_ANNOTATION_RACK_UID "\":\"" uid                            \
+        "\",\"" CD_ANNOTATION_RACK_NODES "\":\"" nodes                                                       \
+        "\"}},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-"     \
+        "" name "\"}}}}"
+
+/* No ResourceSlice has these racks, and the Node in the list has no ResourceSlice. */
+/* failure: a tenant's ComputeDomain states a rack -> no ComputeDomain is created in other namespaces
+ * [tenants] */
+static void a_tenants_computedomain_creates_none_in_other_namespaces(void **state) {
+        struct world *w = *state;
+        w->also = ONE("team-b", "evil", "e", "no-such-rack", "cp") "," ONE("team-a", "evil", "f",
+                                                                           "no-such-rack-either", "cp");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        run_for(&w->l.loop, 500);
+        assert_false(w->made_unwanted);
+}
+
+/* failure: a tenant's ComputeDomain states the nodes and name of a rack -> the rack keeps its name [tenants]
+ * */
+static void a_tenants_computedomain_does_not_name_a_rack(void **state) {
+        struct world *w = *state;
+        w->also = ONE("team-b", "evil", "e", RACK, "n1");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->name, RACK);
+}
+
+static void a_computedomain_in_the_drivers_namespace_names_a_rack(void **state) {
+        struct world *w = *state;
+        w->also = ONE("driver", "other", "o", RACK, "n1");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->name, "other");
+}
+
+/* failure: tenants create thousands of rack ComputeDomains -> they do not count for the limit [tenants] */
+static void computedomains_of_tenants_do_not_count_for_the_limit(void **state) {
+        struct world *w = *state;
+        w->of_a_tenant = true;
+        start(w, RACKS_MAX);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->event, "");
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
+                T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
+                T(a_tenants_computedomain_creates_none_in_other_namespaces),
+                T(a_tenants_computedomain_does_not_name_a_rack),
+                T(a_computedomain_in_the_drivers_namespace_names_a_rack),
+                T(computedomains_of_tenants_do_not_count_for_the_limit),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
