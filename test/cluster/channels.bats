@@ -91,6 +91,7 @@ own() { echo ", isolation: Channel"; }
 }
 
 # failure: the checkpoint is lost under channel-1 and channel-10 -> every pod keeps its channel
+# bats test_tags=long
 @test "the plugin restarts, and loses its checkpoint, under channel-1 and channel-10: every pod keeps its channel, and all of them can end" {
 	domain train
 	several many train 1 11
@@ -220,6 +221,7 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 
 # failure: the fabric object is deleted under pods -> they keep their channels, and no other ComputeDomain
 #   gets them [etcd]
+# bats test_tags=long
 @test "the fabric object is deleted under pods: every pod keeps its channel, and a new ComputeDomain gets another one" {
 	domain one
 	domain two

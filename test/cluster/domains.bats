@@ -63,6 +63,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 
 # failure: ComputeDomains follow each other on the same nodes -> no nvidia-imex meets a node list of another
 #   one
+# bats test_tags=long
 @test "three ComputeDomains follow each other on the same two nodes, and no nvidia-imex meets a node list of another one" {
 	local d since
 	since=$(date -u +%FT%TZ)
@@ -112,6 +113,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	[[ -z $(imex_pid 0) && $(daemon_identity 0) == "$before" ]]
 }
 
+# bats test_tags=long
 @test "another controller becomes the leader, and no IMEX is disturbed" {
 	domain over
 	worker a over 0

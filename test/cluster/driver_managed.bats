@@ -284,7 +284,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 
 # A kubelet without kubernetes/kubernetes#140212 does this, and so does one with it.
 # failure: a pod of a shared claim ends early -> the other pods keep the channel
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "a pod of a shared claim that fails before its claims are checked does not take the channel from running pods" {
 	local daemon imex uid
 	domain team
@@ -339,6 +339,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 }
 
 # failure: the kubelet is restarted under a pod -> the pod, its channel and IMEX continue
+# bats test_tags=long
 @test "the kubelet is restarted under a running workload" {
 	domain d
 	worker a d 1
@@ -416,6 +417,7 @@ plugins_at_work() {
 # The last test, because only the next installation resets it.
 # failure: two plugins run on each node during an update -> claims are prepared and unprepared meanwhile
 #   [upgrade]
+# bats test_tags=long
 @test "two plugin processes on each node during an update: claims are prepared and unprepared in the meantime" {
 	domain d
 	worker a d 0

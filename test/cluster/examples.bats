@@ -66,6 +66,7 @@ says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 	[[ $(k -n "$ns" logs -l job=training | grep -c 'has a channel') == 4 ]]
 }
 
+# bats test_tags=long
 @test "a Deployment is rolled out, and once more, with one channel per node" {
 	run_example deployment
 	k -n "$ns" rollout status deployment/serving --timeout=60s

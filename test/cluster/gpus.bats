@@ -201,7 +201,7 @@ with() { printf "$claim_of_template" "$1"; }
 
 free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
 # failure: a GPU pod ends -> its GPU is free, and no CDI file or checkpoint entry is left
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "claim lifecycle: pods that end release their GPUs, five times on each of four nodes, and leave nothing" {
 	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
 	local i k
@@ -266,6 +266,7 @@ not_prepared() { [[ $(gpu_checkpoint 0) != *"$1"* ]]; }
 gpus_container() { k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[?(@.name=="gpus")].restartCount} {.status.containerStatuses[?(@.name=="gpus")].ready}'; }
 started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") == *' true' ]]; }
 # failure: the GPU plugin is killed under pods -> they keep their GPUs, and can end
+# bats test_tags=long
 @test "the plugin is killed under running pods: they keep their GPUs, it restarts, and all pods can end" {
 	gpu_template one
 	gpu_pod a "$(with one)" '' 0

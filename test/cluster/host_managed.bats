@@ -119,6 +119,7 @@ restart_plugin() {
 	eventually 60 condition_is train HostIMEXHealthy True
 }
 
+# bats test_tags=long
 @test "host IMEX is down when the plugin starts: the slice is published, a pod with a channel runs, DOWN is reported, and nothing starts IMEX" {
 	"$cluster/host-imex" 1 stop
 	# The Event of the plugin that saw IMEX stop must not count as the Event of the plugin that starts now.
@@ -270,6 +271,7 @@ END
 	"$cluster/node" 0 mknod "$chardev" c 240 0
 }
 
+# bats test_tags=long
 @test "the major number is missing in /proc/devices when the plugin starts: the plugin continues, publishes no device, reports why, and publishes it when it appears" {
 	local devices=/run/nvidia/driver/proc/devices name pod
 	# The file is changed in place, because it is mounted in the pod.

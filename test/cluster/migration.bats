@@ -123,6 +123,7 @@ assigned_nowhere() { domains_gone && daemons_idle $nodes; }
 # refuses POD: a pod that is created after the change is not prepared, and an Event reports why.
 refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 
+# bats test_tags=long
 @test "driver-managed ComputeDomains when the gate changes: they report it, get no new pods, and can be deleted completely" {
 	in_mode false
 	domain old
