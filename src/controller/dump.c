@@ -42,7 +42,7 @@ static bool dump_domain(void *u, const struct kube_object *o) {
 }
 
 void controller_dump(const struct controller *c) {
-        if (!c->started) {
+        if (!c->started || !c->cds) { /* it still looks at the CustomResourceDefinitions */
                 log_info("controller", kv_bool("started", false));
                 return;
         }
