@@ -325,7 +325,7 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 }
 
 # The same if the driver runs IMEX: one IMEX domain for the whole partition. More tests: long/standing.bats.
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "two tenants of a partition have two channels if the daemons run IMEX, and a second pod starts no IMEX" {
 	"$cluster/host-imex" all stop
 	load standing
@@ -354,6 +354,7 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 
 # The last test, because it turns off the isolation: a plugin without it gets such claims.
 # failure: a plugin runs without channel isolation -> it refuses claims for an assigned channel
+# bats test_tags=long
 @test "a plugin without channel isolation refuses claims for an assigned channel" {
 	with_own_channels domain
 	eventually 60 no_daemons # the installation before this one has removed them

@@ -315,7 +315,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 }
 
 # failure: two ComputeDomains want one node -> Events report why the second waits until the first has left
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "two ComputeDomains want one node: Events report why the second one waits" {
 	since 34 "a claim with admin access is behind a gate before 1.34"
 	domain first

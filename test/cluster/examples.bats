@@ -130,6 +130,7 @@ without_racks() {
 }
 
 # The last test, because it installs the driver in another way. More tests: long/racks.bats.
+# bats test_tags=long
 @test "a rack has a ComputeDomain, and pods with its claim template run on that rack only, although the other one has room" {
 	"$cluster/clique" 2 2
 	"$cluster/clique" 3 2
