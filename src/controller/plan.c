@@ -171,6 +171,11 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
 
 /* ---- a ComputeDomain that does not end ---- */
 
+static struct verdict_input verdict_input(const struct plan_input *in,
+                                          const struct verdict_problem *problem) {
+        return (struct verdict_input){ in->cd, *problem, in->conditions, in->now };
+}
+
 static void want_status(struct work *w, const struct membership *all, const struct verdict *v) {
         const struct plan_input *in = w->in;
         int64_t deleted = in->cd->o.meta.deleted;
@@ -182,7 +187,8 @@ static void want_status(struct work *w, const struct membership *all, const stru
         struct verdict wrong;
         w->out->broken = verdict_check(v, w->a);
         if (w->out->broken) {
-                verdict_make_wrong(in->cd, w->out->broken, in->conditions, in->now, w->a, &wrong);
+                struct verdict_input decided = verdict_input(in, &(struct verdict_problem){ 0 });
+                verdict_make_wrong(&decided, w->out->broken, w->a, &wrong);
                 v = &wrong;
         }
         if (!v->changed)
@@ -200,7 +206,8 @@ static void want_status(struct work *w, const struct membership *all, const stru
 static void want_daemons_status(struct work *w, const struct membership *all,
                                 const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make(w->in->cd, all, problem, w->in->conditions, w->in->now, w->a, &v);
+        struct verdict_input in = verdict_input(w->in, problem);
+        verdict_make(&in, all, w->a, &v);
         w->out->counts = node_counts_daemons(all, v.peers_missing);
         w->out->counted = true;
         want_status(w, all, &v);
@@ -208,9 +215,10 @@ static void want_daemons_status(struct work *w, const struct membership *all,
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
-                          w->in->channels, w->in->n_channels, problem, w->in->conditions, w->in->now, w->a,
-                          &v);
+        struct verdict_input in = verdict_input(w->in, problem);
+        struct verdict_hosts hosts = { w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
+                                       w->in->channels, w->in->n_channels };
+        verdict_make_host(&in, &hosts, w->a, &v);
         w->out->counts = node_counts_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;
         want_status(w, &(struct membership){ 0 }, &v);
@@ -400,7 +408,8 @@ static void plan_living(struct work *w) {
                  * the templates that show it may be deleted. */
                 if (!cd->mode)
                         record_mode(w, formed_in);
-                verdict_make_other(cd, in->mode, formed_in, in->conditions, in->now, w->a, &v);
+                struct verdict_input input = verdict_input(in, &problem);
+                verdict_make_other(&input, in->mode, formed_in, w->a, &v);
                 want_status(w, &(struct membership){ 0 }, &v);
                 return;
         }

@@ -357,8 +357,8 @@ static const char *assignment_assign(struct work *w) {
                                                       .index = w->old->assignments[i].index };
         for (size_t i = 0; i < n_coming; i++)
                 members[n_members++] = coming[i]->name;
-        rules_indices(held, n_held, before, n_before, members, n_members, w->slots, w->arena, indices, &freed,
-                      &n_freed);
+        struct rules_indices_input in = { held, n_held, before, n_before, members, n_members, w->slots };
+        rules_indices(&in, w->arena, indices, &freed, &n_freed);
         for (size_t i = 0; i < n_kept && may_assign; i++) {
                 struct entry *e = &w->entries[i];
                 const struct assignment_node *n = assignment_find_node(w->in, e->a.node);

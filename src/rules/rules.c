@@ -182,34 +182,33 @@ static int64_t take_free(struct known *k, struct search *s, const int64_t *freed
         return -1;
 }
 
-void rules_indices(const struct rules_index *held, size_t n_held, const int64_t *freed, size_t n_freed,
-                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct rules_index *ret_indices, const int64_t **ret_freed, size_t *ret_n_freed) {
+void rules_indices(const struct rules_indices_input *in, struct arena *a, struct rules_index *ret_indices,
+                   const int64_t **ret_freed, size_t *ret_n_freed) {
         /* An index that is freed in this step is appended to the list, so it is reused last. */
-        int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
+        int64_t *list = arena_alloc(a, (in->n_freed + in->n_held + 1) * sizeof *list);
         size_t n_list = 0, n = 0;
         struct known k = { .a = a };
         struct search search = { 0 };
-        know_held(&k, held, n_held);
-        for (size_t i = 0; i < n_freed; i++) {
-                struct index_known *x = know_index(&k, freed[i]);
+        know_held(&k, in->held, in->n_held);
+        for (size_t i = 0; i < in->n_freed; i++) {
+                struct index_known *x = know_index(&k, in->freed[i]);
                 if (!x->freed && x->first_held == NOWHERE)
-                        list[n_list++] = freed[i];
+                        list[n_list++] = in->freed[i];
                 x->freed = x->freed || x->first_held == NOWHERE;
         }
-        for (size_t i = 0; i < n_members; i++)
-                ret_indices[i] =
-                        (struct rules_index){ .node = members[i], .index = rules_keep(&k, held, members[i]) };
-        for (size_t i = 0; i < n_held; i++) {
-                struct index_known *x = find_index(&k, held[i].index);
-                if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)
+        for (size_t i = 0; i < in->n_members; i++)
+                ret_indices[i] = (struct rules_index){ .node = in->members[i],
+                                                       .index = rules_keep(&k, in->held, in->members[i]) };
+        for (size_t i = 0; i < in->n_held; i++) {
+                struct index_known *x = find_index(&k, in->held[i].index);
+                if (know_node(&k, in->held[i].node)->member || x->index < 0 || x->taken || x->freed)
                         continue;
                 x->freed = true;
                 list[n_list++] = x->index;
         }
-        for (size_t i = 0; i < n_members; i++)
+        for (size_t i = 0; i < in->n_members; i++)
                 if (ret_indices[i].index < 0)
-                        ret_indices[i].index = take_free(&k, &search, list, n_list, max_nodes);
+                        ret_indices[i].index = take_free(&k, &search, list, n_list, in->max_nodes);
         for (size_t i = 0; i < n_list; i++)
                 if (!find_index(&k, list[i])->taken)
                         list[n++] = list[i];

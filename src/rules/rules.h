@@ -73,14 +73,20 @@ struct rules_index {
         const char *node;
         int64_t index;
 };
-/* The index rule. `held` are the present indices. `freed` are the indices that were used before, the longest
- * free first. `members` are the nodes that need an index, without duplicates. Fills ret_indices (n_members
- * elements in the same order), where -1 means that no index is free, and *ret_freed with the new list of
- * freed indices (arena). A node that holds an index keeps it. If two nodes hold the same index, the first in
- * `held` keeps it. */
-void rules_indices(const struct rules_index *held, size_t n_held, const int64_t *freed, size_t n_freed,
-                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct rules_index *ret_indices, const int64_t **ret_freed, size_t *ret_n_freed);
+struct rules_indices_input {
+        const struct rules_index *held; /* the present indices */
+        size_t n_held;
+        const int64_t *freed; /* the indices that were used before, the longest free first */
+        size_t n_freed;
+        const char *const *members; /* the nodes that need an index, without duplicates */
+        size_t n_members;
+        int64_t max_nodes; /* indices are below it */
+};
+/* The index rule. Fills ret_indices (n_members elements in the order of `members`), where -1 means that no
+ * index is free, and *ret_freed with the new list of freed indices (arena). A node that holds an index keeps
+ * it. If two nodes hold the same index, the first in `held` keeps it. */
+void rules_indices(const struct rules_indices_input *in, struct arena *a, struct rules_index *ret_indices,
+                   const int64_t **ret_freed, size_t *ret_n_freed);
 
 /* Parses and renders the comma-separated list of freed indices in an object. Items that are no number are
  * skipped. NULL: none. The results are in the arena. */

@@ -243,8 +243,8 @@ static bool verdict_same_conditions(const struct compute_domain *cd, const struc
 }
 
 /* Derives the rest of the verdict from the conditions and the object. */
-static void conclude(const struct compute_domain *cd, const struct listed *l, bool conditions, int64_t now,
-                     struct verdict *v) {
+static void conclude(const struct verdict_input *in, const struct listed *l, struct verdict *v) {
+        const struct compute_domain *cd = in->cd;
         v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
         for (size_t i = 0; i < v->n_conditions; i++) {
                 struct cd_condition *c = &v->conditions[i];
@@ -252,10 +252,10 @@ static void conclude(const struct compute_domain *cd, const struct listed *l, bo
                 c->observed_generation = cd->o.meta.generation;
                 c->last_transition = was && streq(was->status, c->status) && was->last_transition
                                              ? was->last_transition
-                                             : now;
+                                             : in->now;
         }
         v->changed = !streq(cd->status, v->status) || !same_nodes(cd, l, v) ||
-                     (conditions && !verdict_same_conditions(cd, v));
+                     (in->conditions && !verdict_same_conditions(cd, v));
 }
 
 /* Limits the nodes to those that a status may list. Nodes that are already listed stay, so when a node
@@ -278,9 +278,9 @@ static void cut(const struct listed *l, struct verdict *v) {
         v->n_nodes = kept;
 }
 
-void verdict_make(const struct compute_domain *cd, const struct membership *all,
-                  const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+void verdict_make(const struct verdict_input *in, const struct membership *all, struct arena *a,
                   struct verdict *ret) {
+        const struct compute_domain *cd = in->cd;
         struct listed l = sort_listed(cd->nodes, cd->n_nodes, a);
         *ret = (struct verdict){ .nodes = arena_alloc(a, (all->n_members + 1) * sizeof *ret->nodes),
                                  .has_nodes = !all->go || all->n_cliques,
@@ -300,22 +300,21 @@ void verdict_make(const struct compute_domain *cd, const struct membership *all,
                 ret->nodes_wanted = cd->num_nodes;
         if (ret->nodes_wanted < ret->nodes_ready)
                 ret->nodes_wanted = ret->nodes_ready;
-        condition_ready(cd, all, problem, a, ret);
+        condition_ready(cd, all, &in->problem, a, ret);
         if (!all->go)
                 condition_peers(all, a, ret);
-        else if (!problem->reason)
+        else if (!in->problem.reason)
                 add_go(all, a, ret);
-        conclude(cd, &l, conditions, now, ret);
+        conclude(in, &l, ret);
 }
 
-void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       bool of_daemons, const struct own_channel *channels, size_t n_channels,
-                       const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+void verdict_make_host(const struct verdict_input *in, const struct verdict_hosts *hosts, struct arena *a,
                        struct verdict *ret) {
+        const struct verdict_problem *problem = &in->problem;
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY, problem->reason ? "False" : "True", .reason = REASON_ADMITTED,
-                .message = of_daemons
+                .message = hosts->of_daemons
                                    ? "Admitted, and the claim template for its pods exists. This does not "
                                      "include the state of IMEX, which the daemons run for all ComputeDomains"
                                    : "Admitted, and the claim template for its pods exists. This does not "
@@ -325,14 +324,15 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
                 ret->conditions[0].reason = problem->reason;
                 ret->conditions[0].message = problem->message;
         }
-        host_health(hosts, n_hosts, of_daemons, a, &ret->conditions[1]);
-        if (channels)
-                channel_condition(channels, n_channels, a, &ret->conditions[ret->n_conditions++]);
-        conclude(cd, NULL, conditions, now, ret);
+        host_health(hosts->list, hosts->n, hosts->of_daemons, a, &ret->conditions[1]);
+        if (hosts->channels)
+                channel_condition(hosts->channels, hosts->n_channels, a,
+                                  &ret->conditions[ret->n_conditions++]);
+        conclude(in, NULL, ret);
 }
 
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, const char *formed_in,
-                        bool conditions, int64_t now, struct arena *a, struct verdict *ret) {
+void verdict_make_other(const struct verdict_input *in, const struct imex_mode *mode, const char *formed_in,
+                        struct arena *a, struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY,
@@ -343,18 +343,18 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                            "this ComputeDomain. Delete it when its pods have ended, and create it again",
                            formed_in, mode->name, mode->chosen_by),
         };
-        conclude(cd, NULL, conditions, now, ret);
+        conclude(in, NULL, ret);
 }
 
-void verdict_make_wrong(const struct compute_domain *cd, const char *why, bool conditions, int64_t now,
-                        struct arena *a, struct verdict *ret) {
+void verdict_make_wrong(const struct verdict_input *in, const char *why, struct arena *a,
+                        struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY, "False", REASON_DECISION_WRONG,
                 message_of(a, "The controller does not write its next status, because it would be wrong: %s",
                            why)
         };
-        conclude(cd, NULL, conditions, now, ret);
+        conclude(in, NULL, ret);
 }
 
 static void verdict_add(struct verdict_event *list, size_t *n, bool warning, const char *reason,

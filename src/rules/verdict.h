@@ -42,26 +42,39 @@ struct verdict {
         bool changed; /* it differs from the status of the object */
 };
 
-/* For a ComputeDomain with its own IMEX domain. `now` is in seconds since 1970, for transition times. With
- * `conditions` false, the API server has the Go driver's schema and drops the fields that it lacks, so
- * differences there do not count. */
-void verdict_make(const struct compute_domain *cd, const struct membership *all,
-                  const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+/* What every verdict needs. */
+struct verdict_input {
+        const struct compute_domain *cd;
+        struct verdict_problem problem; /* verdict_make() and verdict_make_host() read it */
+        bool conditions; /* false: the API server has the Go driver's schema and drops the fields that it
+                            lacks, so differences there do not count */
+        int64_t now;     /* in seconds since 1970, for transition times */
+};
+
+/* For a ComputeDomain with its own IMEX domain. */
+void verdict_make(const struct verdict_input *in, const struct membership *all, struct arena *a,
                   struct verdict *ret);
+
+/* The hosts, and the channels of the ComputeDomain. */
+struct verdict_hosts {
+        const struct host *list;
+        size_t n;
+        bool of_daemons;                    /* daemons run the standing domain */
+        const struct own_channel *channels; /* the assigned channels; NULL: all ComputeDomains share one */
+        size_t n_channels;
+};
 
 /* For a ComputeDomain that uses the IMEX of its hosts, or the standing domain (`of_daemons`). Ready means
  * only that it was admitted and that its claim template exists. A separate condition shows the state of IMEX,
- * and delays nothing. `channels`: its assigned channels; NULL if all ComputeDomains share one. */
-void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       bool of_daemons, const struct own_channel *channels, size_t n_channels,
-                       const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+ * and delays nothing. */
+void verdict_make_host(const struct verdict_input *in, const struct verdict_hosts *hosts, struct arena *a,
                        struct verdict *ret);
 
 /* For a ComputeDomain that was formed in another mode (`formed_in`) than the mode in which the controller
  * runs now (`mode`). It is not ready. The nodes in its status stay as they are, because no controller updates
  * them any more. */
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, const char *formed_in,
-                        bool conditions, int64_t now, struct arena *a, struct verdict *ret);
+void verdict_make_other(const struct verdict_input *in, const struct imex_mode *mode, const char *formed_in,
+                        struct arena *a, struct verdict *ret);
 
 /* What must hold of every status that is written: Ready agrees with the condition Ready; no node is listed
  * twice, and the list is not too long; no more nodes are ready than
@@ -70,8 +83,8 @@ const char *verdict_check(const struct verdict *v, struct arena *a);
 
 /* In place of a verdict that failed its check: not ready, with the reason DecisionWrong and the message
  * `why`. What the status reports about nodes stays. */
-void verdict_make_wrong(const struct compute_domain *cd, const char *why, bool conditions, int64_t now,
-                        struct arena *a, struct verdict *ret);
+void verdict_make_wrong(const struct verdict_input *in, const char *why, struct arena *a,
+                        struct verdict *ret);
 
 struct verdict_event {
         bool warning;

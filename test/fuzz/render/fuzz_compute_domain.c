@@ -23,7 +23,7 @@ static void judge(const struct compute_domain *cd, const struct clique *c, struc
         struct verdict_event *events;
         struct buf b = BUF_INIT(8 << 20);
         membership_make_go(&facts, a, &m);
-        verdict_make(cd, &m, &(struct verdict_problem){ 0 }, true, 1, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1 }, &m, a, &v);
         (void)verdict_events(cd, &m, &v, a, &events);
         objects_status(cd, &v, &b);
         must_be_json(&b);

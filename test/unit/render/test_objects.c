@@ -447,7 +447,7 @@ static void an_empty_status_has_no_nodes(void **state) {
         struct buf b = BUF_INIT(4096);
         const struct compute_domain *cd = fake_cd_json(
                 a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         objects_status(cd, &v, &b);
         assert_string_equal(at(a, &b, "status.nodes"), "null");
         assert_string_equal(at(a, &b, "status.status"), "\"Ready\"");

@@ -224,7 +224,7 @@ static void the_status_follows_the_members(void **state) {
         struct verdict v;
         struct member_facts f = joined(a, true);
         one(a, f, &all);
-        verdict_make(&cd, &all, &none, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ &cd, none, true, 1000 }, &all, a, &v);
         assert_string_equal(v.status, "Ready");
         assert_string_equal(v.conditions[0].message, "The only node is ready");
         assert_string_equal(v.conditions[1].reason, "AllConnected");
@@ -232,7 +232,7 @@ static void the_status_follows_the_members(void **state) {
         f.pod = NULL;
         f.joined = false;
         one(a, f, &all);
-        verdict_make(&cd, &all, &none, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ &cd, none, true, 1000 }, &all, a, &v);
         assert_non_null(
                 strstr(v.conditions[0].message,
                        "kubectl describe daemonset -A -l app.kubernetes.io/component=compute-domain-daemon"));
@@ -267,14 +267,14 @@ static void the_nodes_of_the_go_driver_are_the_entries_of_its_cliques(void **sta
         assert_int_equal(all.members[0].why, MEMBER_READY);
         assert_int_equal(all.members[2].why, MEMBER_STARTING);
         assert_non_null(strstr(all.go, "run on: n0, n1, n2, n3, n4 and 2 more. "));
-        verdict_make(&cd, &all, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ &cd, { 0 }, true, 1000 }, &all, a, &v);
         assert_string_equal(v.status, "NotReady");
         assert_string_equal(v.conditions[0].reason, "FormedByGoDriver");
         assert_int_equal(v.n_conditions, 1);
         assert_int_equal(v.n_nodes, 3);
         assert_int_equal(v.nodes_ready, 2);
         assert_true(v.has_nodes);
-        verdict_make(&cd, &all, &(struct verdict_problem){ "WriteFailed", "why" }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ &cd, { "WriteFailed", "why" }, true, 1000 }, &all, a, &v);
         assert_string_equal(v.conditions[0].reason, "WriteFailed");
         arena_free(a);
 }
@@ -288,7 +288,7 @@ static void without_cliques_the_go_daemons_write_status_nodes(void **state) {
         struct verdict v;
         membership_make_go(&f, a, &all);
         assert_non_null(strstr(all.go, "run on: no node. "));
-        verdict_make(&cd, &all, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ &cd, { 0 }, true, 1000 }, &all, a, &v);
         assert_string_equal(v.status, "Ready");
         assert_false(v.has_nodes);
         arena_free(a);

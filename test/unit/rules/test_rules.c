@@ -124,40 +124,51 @@ static void indices_are_kept_and_the_longest_free_is_reused(void **state) {
         const int64_t *freed;
         size_t n_freed;
         /* lowest first */
-        rules_indices(NULL, 0, NULL, 0, (const char *const[]){ "x", "y" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices(
+                &(struct rules_indices_input){ NULL, 0, NULL, 0, (const char *const[]){ "x", "y" }, 2, 18 },
+                a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 0);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
         /* nodes keep their index, and used indices come last */
-        rules_indices((const struct rules_index[]){ { .node = "x", .index = 0 },
-                                                    { .node = "y", .index = 1 },
-                                                    { .node = "z", .index = 2 } },
-                      3, NULL, 0, (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices(
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "x", .index = 0 },
+                                                                             { .node = "y", .index = 1 },
+                                                                             { .node = "z", .index = 2 } },
+                                               3, NULL, 0, (const char *const[]){ "z", "w" }, 2, 18 },
+                a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 2);
         assert_int_equal(out[1].index, 3);
         assert_int_equal(n_freed, 2);
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
         /* of the used indices, the one that has been free for longest */
-        rules_indices((const struct rules_index[]){ { .node = "z", .index = 2 } }, 1,
-                      (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed,
-                      &n_freed);
+        rules_indices(
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "z", .index = 2 } }, 1,
+                                               (const int64_t[]){ 1, 0 }, 2,
+                                               (const char *const[]){ "z", "w" }, 2, 3 },
+                a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 1);
         assert_int_equal(freed[0], 0);
         /* full */
         rules_indices(
-                (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 1 } }, 2,
-                NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "x", .index = 0 },
+                                                                             { .node = "y", .index = 1 } },
+                                               2, NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2 },
+                a, out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
         /* two nodes hold the same index: the first keeps it */
         rules_indices(
-                (const struct rules_index[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 0 } }, 2,
-                NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "x", .index = 0 },
+                                                                             { .node = "y", .index = 0 } },
+                                               2, NULL, 0, (const char *const[]){ "y", "x" }, 2, 18 },
+                a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* invalid indices are ignored */
-        rules_indices(NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4, (const char *const[]){ "x", "y" }, 2, 2,
+        rules_indices(&(struct rules_indices_input){ NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4,
+                                                     (const char *const[]){ "x", "y" }, 2, 2 },
                       a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 1);
         assert_int_equal(out[1].index, 0);
@@ -206,8 +217,9 @@ static void indices_stay_unique_while_nodes_join_and_leave(void **state) {
                         const char *members[NAMES];
                         const int64_t *new_freed;
                         size_t n = random_members(members), n_new_freed;
-                        rules_indices(held, n_held, freed, n_freed, members, n, MAX_NODES, a, out, &new_freed,
-                                      &n_new_freed);
+                        rules_indices(&(struct rules_indices_input){ held, n_held, freed, n_freed, members, n,
+                                                                     MAX_NODES },
+                                      a, out, &new_freed, &n_new_freed);
                         check_step(held, n_held, out, n, n);
                         assert_true(n_new_freed <= MAX_NODES); /* the list cannot grow without bounds */
                         n_held = 0;
@@ -232,7 +244,8 @@ static void a_freed_index_is_reused_last(void **state) {
                 struct rules_index out[1];
                 const char *member = i % 2 ? "a" : "b";
                 const int64_t *f;
-                rules_indices(held, 1, freed, n_freed, &member, 1, MAX_NODES, a, out, &f, &n_freed);
+                rules_indices(&(struct rules_indices_input){ held, 1, freed, n_freed, &member, 1, MAX_NODES },
+                              a, out, &f, &n_freed);
                 memcpy(freed, f, n_freed * sizeof *freed);
                 held[0] = out[0];
                 seen[i] = out[0].index;
@@ -258,8 +271,9 @@ static void indices_of_ten_thousand_nodes_are_assigned_within_seconds(void **sta
         }
         for (int turn = 0; turn < 4; turn++) {
                 size_t from = turn % 2 ? MANY / 2 : 0;
-                rules_indices(held, n_held, freed, n_freed, members + from, MANY - from, MANY, a, out, &freed,
-                              &n_freed);
+                rules_indices(&(struct rules_indices_input){ held, n_held, freed, n_freed, members + from,
+                                                             MANY - from, MANY },
+                              a, out, &freed, &n_freed);
                 for (size_t i = from; i < MANY; i++)
                         assert_int_equal(out[i - from].index, i);
                 assert_int_equal(n_freed, from);

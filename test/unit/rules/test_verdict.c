@@ -37,7 +37,7 @@ static struct verdict judge(struct arena *a, const struct compute_domain *cd, st
         struct verdict v;
         for (size_t i = 0; i < n; i++)
                 c.n_listed += m[i].listed;
-        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, p, true, 1000 }, &f, a, &v);
         assert_null(verdict_check(&v, a));
         return v;
 }
@@ -64,7 +64,8 @@ static void the_check_finds_every_wrong_status(void **st) {
                 v.nodes[i].node = arena_printf(a, "%zu", i);
         assert_string_equal(verdict_check(&v, a), "1001 nodes are listed");
 
-        verdict_make_wrong(&cd, "node a is listed twice", true, 1000, a, &wrong);
+        verdict_make_wrong(&(struct verdict_input){ .cd = &cd, .conditions = true, .now = 1000 },
+                           "node a is listed twice", a, &wrong);
         assert_null(verdict_check(&wrong, a));
         assert_string_equal(wrong.status, "NotReady");
         assert_string_equal(wrong.conditions[0].reason, "DecisionWrong");
@@ -231,17 +232,17 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         size_t bytes;
         for (size_t i = 0; i < NODES; i++)
                 m[i] = ready(message_of(a, "node-%05zu-%0200d", i, 0), (int64_t)i % 18);
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         assert_int_equal(v.n_nodes, VERDICT_NODES);
         assert_int_equal(v.nodes_ready, NODES);
         assert_int_equal(v.nodes_wanted, NODES);
         cd = written(a, cd, &v, &bytes);
         assert_in_range(bytes, 1, 1 << 19);
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         assert_false(v.changed);
         f.members++; /* the first one leaves */
         f.n_members--;
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         assert_true(v.changed);
         assert_int_equal(v.n_nodes, VERDICT_NODES);
         assert_string_equal(v.nodes[0].node, m[1].entry.node);
@@ -249,7 +250,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         cd = written(a, cd, &v, &bytes);
         f.members--; /* and returns: it waits for a place, and no node is replaced */
         f.n_members++;
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         assert_string_equal(v.nodes[0].node, m[1].entry.node);
         arena_free(a);
 }
@@ -291,9 +292,9 @@ static void an_old_schema_causes_no_endless_writes(void **st) {
         struct verdict v;
         const struct compute_domain *cd =
                 fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0);
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, false, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, false, 1000 }, &f, a, &v);
         assert_false(v.changed);
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         assert_true(v.changed);
         arena_free(a);
 }
@@ -305,7 +306,7 @@ static const char *reasons(struct arena *a, const struct compute_domain *cd, str
         struct verdict v;
         struct verdict_event *events;
         struct buf b = BUF_INIT(4096);
-        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, p, true, 1000 }, &f, a, &v);
         size_t count = verdict_events(cd, &f, &v, a, &events);
         for (size_t i = 0; i < count; i++)
                 buf_addf(&b, "%s%s%s", b.n ? " " : "", events[i].warning ? "!" : "", events[i].reason);
@@ -345,7 +346,7 @@ static const char *text_of(struct arena *a, const struct compute_domain *cd, str
         struct verdict v;
         struct verdict_event *events;
         const char *text = NULL;
-        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        verdict_make(&(struct verdict_input){ cd, { 0 }, true, 1000 }, &f, a, &v);
         size_t count = verdict_events(cd, &f, &v, a, &events);
         for (size_t i = 0; i < count; i++) {
                 if (!streq(events[i].reason, reason))
