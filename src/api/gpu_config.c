@@ -206,7 +206,7 @@ static int gpu_config_find_kind(const char *name, enum gpu_config_kind *ret) {
 
 static int gpu_config_decode_wire(struct str json, struct arena *a, struct wire *w,
                                   enum gpu_config_kind *ret_kind, struct err *e) {
-        if (jd_decode_text(f_head, json.p, json.n, false, "", a, w, e) < 0)
+        if (jd_decode_text(f_head, json, "", a, w, e) < 0)
                 return -1;
         if (!streq(w->api_version, CD_API_VERSION))
                 return err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\" is not " CD_API_VERSION,
@@ -216,7 +216,7 @@ static int gpu_config_decode_wire(struct str json, struct arena *a, struct wire 
                                "kind \"%.100s\" is not one of the driver " GPU_DRIVER
                                ": want GpuConfig, MigDeviceConfig or VfioDeviceConfig",
                                str_or(w->kind, ""));
-        return jd_decode_text(tables[*ret_kind], json.p, json.n, true, "", a, w, e);
+        return jd_decode_strict(tables[*ret_kind], json, a, w, e);
 }
 
 int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_config *ret, struct err *e) {

@@ -61,7 +61,7 @@ static int opaque_find_kind(const char *name, enum opaque_kind *ret) {
 static int decode_strict(struct str json, struct arena *a, struct opaque_config *ret, struct err *e) {
         struct wire w = { 0 };
         enum opaque_kind kind;
-        if (jd_decode_text(f_head, json.p, json.n, false, "", a, &w, e) < 0)
+        if (jd_decode_text(f_head, json, "", a, &w, e) < 0)
                 return -1;
         if (!streq(w.api_version, CD_API_VERSION))
                 return err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\" is not " CD_API_VERSION,
@@ -69,7 +69,7 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
         if (opaque_find_kind(w.kind, &kind) < 0)
                 return err_set(e, ERR_INVALID, 0, "kind \"%.100s\" is not one of the driver %s",
                                str_or(w.kind, ""), CD_DRIVER);
-        if (jd_decode_text(fields_of[kind], json.p, json.n, true, "", a, &w, e) < 0)
+        if (jd_decode_strict(fields_of[kind], json, a, &w, e) < 0)
                 return -1;
         if (!w.domain_id || !*w.domain_id)
                 return err_set(e, ERR_INVALID, 0, "domainID is empty: want the UID of a ComputeDomain");

@@ -37,8 +37,15 @@ static int json_bad(const struct where *w, struct err *e, const char *what) {
         return -1;
 }
 
-static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
-                      struct arena *a, void *out, struct err *e);
+/* The same for all values of a document. */
+struct decoding {
+        bool strict;
+        struct arena *a;
+        struct err *e;
+};
+
+static int decode_obj(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
+                      const struct where *w, void *out);
 
 static bool digits(const char *s, size_t n, int *ret) {
         *ret = 0;
@@ -123,16 +130,16 @@ static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, str
         return 0;
 }
 
-static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w,
-                       struct arena *a, char *out, struct err *e) {
+static int decode_list(const struct decoding *d, const struct jd_field *f, yyjson_val *v,
+                       const struct where *w, char *out) {
         size_t i, max;
         yyjson_val *item;
         if (!yyjson_is_arr(v))
-                return json_bad(w, e, "not a list");
-        char *list = arena_alloc(a, yyjson_arr_size(v) * f->size);
+                return json_bad(w, d->e, "not a list");
+        char *list = arena_alloc(d->a, yyjson_arr_size(v) * f->size);
         yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
-                if (decode_obj(f->sub, item, strict, &at, a, list + i * f->size, e) < 0)
+                if (decode_obj(d, f->sub, item, &at, list + i * f->size) < 0)
                         return -1;
         }
         *(void **)(void *)(out + f->off) = list;
@@ -140,8 +147,10 @@ static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, con
         return 0;
 }
 
-static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w,
-                        struct arena *a, char *out, struct err *e) {
+static int decode_value(const struct decoding *d, const struct jd_field *f, yyjson_val *v,
+                        const struct where *w, char *out) {
+        struct arena *a = d->a;
+        struct err *e = d->e;
         void *to = out + f->off;
         size_t *count = (size_t *)(void *)(out + f->count_off);
         switch (f->type) {
@@ -165,12 +174,12 @@ static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, co
                         return json_bad(w, e, "not a time");
                 return 0;
         case JD_T_OBJ:
-                return decode_obj(f->sub, v, strict, w, a, to, e);
+                return decode_obj(d, f->sub, v, w, to);
         case JD_T_OPTOBJ:
                 *(void **)to = arena_alloc(a, f->size);
-                return decode_obj(f->sub, v, strict, w, a, *(void **)to, e);
+                return decode_obj(d, f->sub, v, w, *(void **)to);
         case JD_T_LIST:
-                return decode_list(f, v, strict, w, a, out, e);
+                return decode_list(d, f, v, w, out);
         case JD_T_STRS:
                 return decode_strs(v, w, a, to, count, e);
         case JD_T_MAP:
@@ -212,36 +221,36 @@ static int check_strict(const struct jd_field *fields, yyjson_val *v, const stru
         return 0;
 }
 
-static int decode_member(const struct jd_field *f, const char *path, yyjson_val *v, bool strict,
-                         const struct where *w, struct arena *a, void *out, struct err *e) {
+static int decode_member(const struct decoding *d, const struct jd_field *f, const char *path, yyjson_val *v,
+                         const struct where *w, void *out) {
         struct where at = { w, path, strcspn(path, ">") };
         yyjson_val *m = yyjson_obj_getn(v, path, at.i);
         bool last = !path[at.i];
         if (!m || yyjson_is_null(m))
-                return last && f->required ? json_bad(&at, e, "missing") : 0;
+                return last && f->required ? json_bad(&at, d->e, "missing") : 0;
         if (last)
-                return decode_value(f, m, strict, &at, a, out, e);
+                return decode_value(d, f, m, &at, out);
         if (!yyjson_is_obj(m))
-                return json_bad(&at, e, "not an object");
-        return decode_member(f, path + at.i + 1, m, strict, &at, a, out, e);
+                return json_bad(&at, d->e, "not an object");
+        return decode_member(d, f, path + at.i + 1, m, &at, out);
 }
 
-static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
-                      struct arena *a, void *out, struct err *e) {
+static int decode_obj(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
+                      const struct where *w, void *out) {
         if (!yyjson_is_obj(v))
-                return json_bad(w, e, "not an object");
-        if (strict && check_strict(fields, v, w, e) < 0)
+                return json_bad(w, d->e, "not an object");
+        if (d->strict && check_strict(fields, v, w, d->e) < 0)
                 return -1;
         for (const struct jd_field *f = fields; f->name; f++)
-                if (decode_member(f, f->name, v, strict, w, a, out, e) < 0)
+                if (decode_member(d, f, f->name, v, w, out) < 0)
                         return -1;
         return 0;
 }
 
-int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
-              void *out, struct err *e) {
+int jd_decode(const struct jd_field *fields, yyjson_val *v, const char *where, struct arena *a, void *out,
+              struct err *e) {
         struct where root = { NULL, where, strlen(where) };
-        return decode_obj(fields, v, strict, &root, a, out, e);
+        return decode_obj(&(struct decoding){ .a = a, .e = e }, fields, v, &root, out);
 }
 
 static const char *copy_str(const char *s, const char *before, struct arena *a) {
@@ -259,15 +268,20 @@ static const struct jd_field f_pair[] = {
         JD_END,
 };
 
-/* `end`: the number of zeroed elements after the last one. If it is not 0, an empty list is not NULL
- * either. */
-static void json_copy_list(const struct jd_field *f, const struct jd_field *sub, size_t size, size_t end,
-                           const char *from, struct arena *a, char *to) {
+struct elements {
+        const struct jd_field *fields;
+        size_t size;
+        size_t end; /* zeroed elements after the last one; if it is not 0, an empty list is not NULL either */
+};
+
+static void json_copy_list(const struct jd_field *f, struct elements of, const char *from, struct arena *a,
+                           char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
         size_t n = *(const size_t *)(const void *)(from + f->count_off);
-        char *copy = list && n + end ? arena_alloc(a, (n + end) * size) : NULL;
+        char *copy = list && n + of.end ? arena_alloc(a, (n + of.end) * of.size) : NULL;
         for (size_t i = 0; i < n; i++)
-                copy_obj(sub, list + i * size, i ? copy + (i - 1) * size : NULL, a, copy + i * size);
+                copy_obj(of.fields, list + i * of.size, i ? copy + (i - 1) * of.size : NULL, a,
+                         copy + i * of.size);
         *(void **)(void *)(to + f->off) = copy;
         *(size_t *)(void *)(to + f->count_off) = n;
 }
@@ -300,13 +314,13 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
                 return;
         case JD_T_LIST:
-                json_copy_list(f, f->sub, f->size, 0, from, a, to);
+                json_copy_list(f, (struct elements){ f->sub, f->size, 0 }, from, a, to);
                 return;
         case JD_T_STRS:
-                json_copy_list(f, f_text, sizeof(char *), 1, from, a, to);
+                json_copy_list(f, (struct elements){ f_text, sizeof(char *), 1 }, from, a, to);
                 return;
         case JD_T_MAP:
-                json_copy_list(f, f_pair, sizeof(struct jd_pair), 0, from, a, to);
+                json_copy_list(f, (struct elements){ f_pair, sizeof(struct jd_pair), 0 }, from, a, to);
                 return;
         case JD_T_RAW: {
                 const struct str *raw = at;
@@ -363,17 +377,28 @@ yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e) {
         return doc;
 }
 
-int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
-                   struct arena *a, void *out, struct err *e) {
-        if (too_deep(text, n))
-                return err_set(e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where, *where ? ": " : "",
-                               JD_MAX_DEPTH);
-        yyjson_doc *doc = json_parse((struct str){ text, n }, YYJSON_READ_NOFLAG, e);
+static int decode_text(const struct decoding *d, const struct jd_field *fields, struct str text,
+                       const char *where, void *out) {
+        if (too_deep(text.p, text.n))
+                return err_set(d->e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where,
+                               *where ? ": " : "", JD_MAX_DEPTH);
+        yyjson_doc *doc = json_parse(text, YYJSON_READ_NOFLAG, d->e);
         if (!doc)
-                return *where ? err_wrap(e, "%s", where) : -1;
-        int r = jd_decode(fields, yyjson_doc_get_root(doc), strict, where, a, out, e);
+                return *where ? err_wrap(d->e, "%s", where) : -1;
+        struct where root = { NULL, where, strlen(where) };
+        int r = decode_obj(d, fields, yyjson_doc_get_root(doc), &root, out);
         yyjson_doc_free(doc);
         return r;
+}
+
+int jd_decode_text(const struct jd_field *fields, struct str text, const char *where, struct arena *a,
+                   void *out, struct err *e) {
+        return decode_text(&(struct decoding){ .a = a, .e = e }, fields, text, where, out);
+}
+
+int jd_decode_strict(const struct jd_field *fields, struct str text, struct arena *a, void *out,
+                     struct err *e) {
+        return decode_text(&(struct decoding){ true, a, e }, fields, text, "", out);
 }
 
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {

@@ -3,8 +3,8 @@
  *
  * Reading: a type is a struct and a table beside it. The table is the decoder, and the user sees its error:
  * "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the arena,
- * so the document can be freed at once. Members that the table does not name are ignored, or rejected when
- * strict is set.
+ * so the document can be freed at once. Members that the table does not name are ignored, or rejected by
+ * jd_decode_strict().
  *
  *     struct result { const char *request, *driver; };
  *     static const struct jd_field f_result[] = {
@@ -74,14 +74,18 @@ yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
 
 /* Fills *out (zeroed by the caller) from an object. `where` is the path in front of errors, "" for the
  * root. */
-int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
-              void *out, struct err *e);
+int jd_decode(const struct jd_field *fields, yyjson_val *v, const char *where, struct arena *a, void *out,
+              struct err *e);
 
-/* Parses text, then jd_decode()s it. ERR_INVALID with the position: it is not JSON, nests deeper than 64, or,
- * in strict mode, has a key twice. In strict mode, the error for an unknown field is: strict decoding error:
- * unknown field "a.x". */
-int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
-                   struct arena *a, void *out, struct err *e);
+/* Parses text, then jd_decode()s it. ERR_INVALID with the position: it is not JSON, or nests deeper than
+ * 64. */
+int jd_decode_text(const struct jd_field *fields, struct str text, const char *where, struct arena *a,
+                   void *out, struct err *e);
+
+/* As jd_decode_text() at the root. ERR_INVALID also if a member is not in the table (strict decoding error:
+ * unknown field "a.x") or a key occurs twice. */
+int jd_decode_strict(const struct jd_field *fields, struct str text, struct arena *a, void *out,
+                     struct err *e);
 
 /* Copies only the members that the table names into *to (zeroed by the caller), and everything that they
  * point to into the arena. In a list, a string that equals the one of the previous element is stored once. */

@@ -29,7 +29,7 @@ void folders_each(const struct checkpoint_claim *entry, node_resource_fn *fn, vo
         _cleanup_(freep) char *text =
                 xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}",
                           (int)entry->status.n, entry->status.p);
-        if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &e) == 0) {
+        if (jd_decode_text(claim_fields, str_from(text), "", a, &claim, &e) == 0) {
                 for (size_t i = 0; i < claim.n_results; i++) {
                         struct opaque_config config;
                         if (claim_result_is_daemon(&claim.results[i]) &&

@@ -36,7 +36,7 @@ static void go_clique_take(struct go_clique *g, yyjson_val *obj) {
         struct arena *a = arena_new(1024);
         struct clique *c = arena_alloc(a, sizeof *c);
         struct err e;
-        if (jd_decode(clique_fields, obj, false, "", a, c, &e) == 0) {
+        if (jd_decode(clique_fields, obj, "", a, c, &e) == 0) {
                 go_clique_keep(g, a, c);
                 return;
         }

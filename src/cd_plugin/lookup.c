@@ -57,7 +57,7 @@ static void lookup_add(struct lookup *l, yyjson_val *item) {
         const char *mode =
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
         /* No claim can be for a domain that cannot be read. */
-        if (jd_decode(kube_f_meta, m, false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
+        if (jd_decode(kube_f_meta, m, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
         struct lookup_domain *d = arena_alloc(l->list->arena, sizeof *d);
         *d = (struct lookup_domain){

@@ -138,7 +138,7 @@ static int load_resources(struct config *c, const char *text, struct err *e) {
         } r = { 0 };
         static const struct jd_field fields[] = { JD_RAW(struct resources, "requests", requests),
                                                   JD_RAW(struct resources, "limits", limits), JD_END };
-        if (*text && jd_decode_text(fields, text, strlen(text), true, "", c->arena, &r, e) < 0)
+        if (*text && jd_decode_strict(fields, str_from(text), c->arena, &r, e) < 0)
                 return err_wrap(e, "--cd-daemon-resources (CD_DAEMON_RESOURCES)");
         c->requests = r.requests;
         c->limits = r.limits;
@@ -165,7 +165,7 @@ static int load_metadata(struct config *c, const char *text, struct err *e) {
                                                   JD_MAP(struct config, "annotations", annotations), JD_END };
         if (!*text)
                 return 0;
-        if (jd_decode_text(fields, text, strlen(text), true, "", c->arena, c, e) < 0 ||
+        if (jd_decode_strict(fields, str_from(text), c->arena, c, e) < 0 ||
             check_keys(c->labels, c->n_labels, "label", e) < 0 ||
             check_keys(c->annotations, c->n_annotations, "annotation", e) < 0)
                 return err_wrap(e, "--cd-daemon-metadata (CD_DAEMON_METADATA)");

@@ -78,7 +78,7 @@ static void leases_take(struct leases *l, yyjson_val *object) {
         struct arena *a = arena_new(256);
         struct node_lease lease = { 0 };
         struct err e;
-        if (jd_decode(f_lease, object, false, "", a, &lease, &e) == 0 && lease.node) {
+        if (jd_decode(f_lease, object, "", a, &lease, &e) == 0 && lease.node) {
                 size_t n = strlen(lease.node) + 1;
                 struct entry *x = xcalloc(1, sizeof *x + n);
                 x->renewed = lease.renewed;

@@ -324,7 +324,7 @@ static void live_read_check_claim(struct scope *s, yyjson_val *object) {
         struct claim claim = { 0 };
         struct claim_place place;
         struct err e;
-        if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
+        if (jd_decode(claim_fields, object, "", a, &claim, &e) < 0) {
                 cannot_read(s, object, &e);
                 return;
         }
@@ -341,7 +341,7 @@ static void live_read_check_node(struct scope *s, yyjson_val *object) {
         struct node node = { 0 };
         struct question *q, *next;
         struct err e;
-        if (jd_decode(node_fields, object, false, "", a, &node, &e) < 0) {
+        if (jd_decode(node_fields, object, "", a, &node, &e) < 0) {
                 cannot_read(s, object, &e);
                 return;
         }

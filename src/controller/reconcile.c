@@ -270,7 +270,7 @@ static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
         d->asking = NULL;
         arena_free(TAKE(d->holder_arena));
         d->holder = NULL;
-        if (!e && jd_decode(rct_fields, obj, false, "", a, r, &bad) == 0) {
+        if (!e && jd_decode(rct_fields, obj, "", a, r, &bad) == 0) {
                 d->holder_arena = a;
                 d->holder = r;
                 if (streq(r->domain_uid, d->uid)) /* its own template, which the watch has not shown yet */

@@ -122,7 +122,7 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
         struct memory_doc d = { 0 };
         int64_t *left;
 
-        if (jd_decode_text(f_memory, text.p, text.n, false, "", a, &d, e) < 0)
+        if (jd_decode_text(f_memory, text, "", a, &d, e) < 0)
                 return -1;
         if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
                 return err_set(e, ERR_NOT_FOUND, 0, "the memory belongs to another boot or partition");

@@ -210,7 +210,7 @@ static bool is_rolled_back(const struct pod_report *r) {
 
         if (!pod || !r->sent.body)
                 return false;
-        int decoded = jd_decode_text(f_texts, r->sent.body, strlen(r->sent.body), false, "", a, &sent, &e);
+        int decoded = jd_decode_text(f_texts, str_from(r->sent.body), "", a, &sent, &e);
         BUG_ON(decoded < 0);
         for (size_t i = 0; i < ARRAY_LEN(sent.text); i++)
                 same = same && streq(pod->text[i], sent.text[i]);

@@ -229,7 +229,7 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
                 json_parse((struct str){ p, (size_t)(end + 1 - p) }, YYJSON_READ_NUMBER_AS_RAW, &ignored);
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
                 struct recorded t = { 0 };
-                if (jd_decode(f_recorded, v, false, "", a, &t, &ignored) == 0 && gpu_plan_is_name(t.name))
+                if (jd_decode(f_recorded, v, "", a, &t, &ignored) == 0 && gpu_plan_is_name(t.name))
                         gpu_plan_add_device(devices, n, t.name, flat_info(t.info, a),
                                             str_eq(t.config, STR(GPU_WORK_SLICED)), a);
         }

@@ -155,7 +155,7 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
         struct err ignored;
         size_t n = 0;
         all.on[GATE_TIME_SLICING_SETTINGS] = all.on[GATE_MPS_SUPPORT] = true; /* perhaps on then */
-        if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &ignored) < 0)
+        if (jd_decode_text(claim_fields, str_from(text), "", a, &claim, &ignored) < 0)
                 return 0;
         struct timeslice_gpu *gpus = arena_alloc(a, (claim.n_results + 1) * sizeof *gpus);
         for (size_t i = 0; i < claim.n_results; i++) {

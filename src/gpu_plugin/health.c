@@ -220,7 +220,7 @@ void health_render(const struct health *h, const char *boot_id, struct buf *out)
 int health_restore(struct health *h, struct str text, const char *boot_id, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct kept k = { 0 };
-        if (jd_decode_text(f_kept, text.p, text.n, false, "", a, &k, e) < 0)
+        if (jd_decode_text(f_kept, text, "", a, &k, e) < 0)
                 return -1;
         if (!streq(k.boot_id, boot_id))
                 return 0;

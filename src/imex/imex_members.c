@@ -97,7 +97,7 @@ int imex_members_parse(struct str text, const char *identity, struct arena *a, s
                        struct err *e) {
         struct members_doc d = { 0 };
 
-        if (jd_decode_text(f_members, text.p, text.n, false, "", a, &d, e) < 0)
+        if (jd_decode_text(f_members, text, "", a, &d, e) < 0)
                 return -1;
         if (!streq(d.identity, identity))
                 return err_set(e, ERR_NOT_FOUND, 0, "the members belong to another daemon");

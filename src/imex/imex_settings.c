@@ -71,7 +71,7 @@ int imex_settings_parse(const char *text, struct arena *a, struct imex_settings 
         buf_addf(&wrapped, "{\"config\":%s}", text);
         if (wrapped.failed)
                 return err_set(e, ERR_INVALID, 0, "the settings are longer than 128 KiB");
-        if (jd_decode_text(fields, buf_str(&wrapped), wrapped.n, true, "", a, &parsed, e) < 0)
+        if (jd_decode_strict(fields, (struct str){ buf_str(&wrapped), wrapped.n }, a, &parsed, e) < 0)
                 return -1;
         for (size_t i = 0; i < parsed.n_pairs; i++) {
                 if (imex_settings_check(&parsed.pairs[i], e) < 0)

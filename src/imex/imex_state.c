@@ -112,7 +112,7 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
         struct state_doc d = { 0 };
         struct imex_state s = { 0 };
 
-        if (jd_decode_text(f_state, text.p, text.n, false, "", a, &d, e) < 0)
+        if (jd_decode_text(f_state, text, "", a, &d, e) < 0)
                 return -1;
         s.index = d.index;
         s.generation = d.generation;

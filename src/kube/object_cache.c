@@ -262,7 +262,7 @@ static struct entry *object_cache_decode(struct object_cache *c, yyjson_val *obj
         _cleanup_(arena_freep) struct arena *whole = arena_new(4096), *measured = arena_new(4096);
         struct kube_object *o = arena_alloc(whole, size);
 
-        if (jd_decode(c->o.fields, object, false, "", whole, o, e) < 0) {
+        if (jd_decode(c->o.fields, object, "", whole, o, e) < 0) {
                 err_wrap(e, "%s", id->key);
                 return NULL;
         }

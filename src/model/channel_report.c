@@ -99,7 +99,7 @@ int channel_report_decode(struct str text, struct arena *a, struct channel_repor
                 }
                 struct channel_report_fabric *f = &ret->fabrics[ret->n_fabrics++];
                 *f = (struct channel_report_fabric){ .clique_id = clique_id };
-                r = jd_decode(f_fabric, yyjson_obj_iter_get_val(key), false, f->clique_id, a, &w, e);
+                r = jd_decode(f_fabric, yyjson_obj_iter_get_val(key), f->clique_id, a, &w, e);
                 if (r == 0)
                         r = decode_fabric(&w, a, f, e);
         }

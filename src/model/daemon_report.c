@@ -45,7 +45,7 @@ static int decode_left(const char *text, struct arena *a, struct daemon_report *
 int daemon_report_decode(struct str text, struct arena *a, struct daemon_report *ret, struct err *e) {
         struct wire w = { 0 };
         *ret = (struct daemon_report){ 0 };
-        if (jd_decode_text(f_report, text.p, text.n, false, "", a, &w, e) < 0)
+        if (jd_decode_text(f_report, text, "", a, &w, e) < 0)
                 return -1;
         if (!str_is_uuid(w.claim))
                 return err_set(e, ERR_INVALID, 0, "claimUID: \"%.60s\" is not a UID", w.claim);

@@ -173,7 +173,7 @@ static int parse_state(const char *word, enum checkpoint_state *ret) {
 static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, struct err *e) {
         struct stored_claim s = { 0 };
         yyjson_val *status = yyjson_obj_get(v, "status"), *prepared = yyjson_obj_get(v, "preparedDevices");
-        if (jd_decode(f_claim, v, false, "", claim->arena, &s, e) < 0 ||
+        if (jd_decode(f_claim, v, "", claim->arena, &s, e) < 0 ||
             claim->codec->decode(v, claim->arena, &claim->devices, &claim->n_devices, e) < 0)
                 return -1;
         claim->state = CHECKPOINT_COMPLETED;

@@ -60,11 +60,11 @@ int device_record_groups(yyjson_val *entry, const struct jd_field *group, size_t
                 yyjson_val *v;
                 char *list = arena_alloc(a, (yyjson_arr_size(entry) + 1) * size);
                 yyjson_arr_foreach (entry, i, max, v) {
-                        if (jd_decode(group, v, false, "", a, list + i * size, e) < 0)
+                        if (jd_decode(group, v, "", a, list + i * size, e) < 0)
                                 return -1;
                 }
                 g = (struct groups){ list, yyjson_arr_size(entry) };
-        } else if (jd_decode(in_entry, entry, false, "", a, &g, e) < 0) {
+        } else if (jd_decode(in_entry, entry, "", a, &g, e) < 0) {
                 return -1;
         }
         *ret = g.list;

@@ -11,7 +11,7 @@ static int fetch_take(struct op *op, yyjson_val *obj, struct err *e) {
         const struct node_driver *driver = op->c->o.driver;
         struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct claim *c = &op->claim;
-        if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
+        if (jd_decode(claim_fields, obj, "", op->arena, c, e) < 0)
                 return err_wrap(e, "ResourceClaim");
         if (!streq(c->o.meta.uid, op->uid))
                 return err_set(e, ERR_INVALID, 0,

@@ -23,7 +23,7 @@ static const struct jd_field fields[] = {
 
 int node_selector_parse(const char *text, struct arena *a, struct node_selector *ret, struct err *e) {
         *ret = (struct node_selector){ 0 };
-        return jd_decode_text(fields, text, strlen(text), false, "node selector", a, ret, e);
+        return jd_decode_text(fields, str_from(text), "node selector", a, ret, e);
 }
 
 /* `value` NULL: the Node has no such label. */

@@ -132,7 +132,7 @@ static void look_for_dropped(struct slice_publisher *p, yyjson_val *obj) {
         struct err ignored;
         without.taints = SLICE_TAINTS_NONE;
         if (p->want.taints != SLICE_TAINTS_NONE &&
-            jd_decode(own_slice_fields, obj, false, "", a, &s, &ignored) == 0 &&
+            jd_decode(own_slice_fields, obj, "", a, &s, &ignored) == 0 &&
             !slice_part_matches(&s, p->node, &p->want, &p->writing) &&
             slice_part_matches(&s, p->node, &without, &p->writing))
                 publish_with(p, SLICE_TAINTS_NONE);

@@ -150,7 +150,7 @@ bool inventory_failed(const struct inventory_failure *f) {
 
 int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e) {
         struct inventory v = { 0 };
-        if (jd_decode_text(f_inventory, json.p, json.n, false, "", a, &v, e) < 0 ||
+        if (jd_decode_text(f_inventory, json, "", a, &v, e) < 0 ||
             check_text(v.driver_version, "the driver's version", e) < 0)
                 return err_wrap(e, "NVML: unreadable answer");
         if (v.n_gpus > INVENTORY_GPUS_MAX)

@@ -24,7 +24,7 @@ static const struct jd_field f_watched[] = {
 
 int nvml_watched_decode(struct str json, struct arena *a, struct nvml_watched *ret, struct err *e) {
         struct nvml_watched w = { 0 };
-        if (jd_decode_text(f_watched, json.p, json.n, false, "", a, &w, e) < 0)
+        if (jd_decode_text(f_watched, json, "", a, &w, e) < 0)
                 return -1;
         if (w.n_gpus > GPUS_MAX)
                 return err_set(e, ERR_INVALID, 0, "more than %d GPUs", GPUS_MAX);

@@ -64,7 +64,7 @@ static void read_spec(const struct world *w, struct arena *a, struct spec *ret) 
         if (file_read(path, CDI_MAX, &text, NULL, &e) < 0)
                 fail_msg("%s", e.msg);
         const char *json = strchr(text, '\n') + 1; /* after the comment */
-        if (jd_decode_text(f_spec, json, strlen(json), false, "", a, ret, &e) < 0)
+        if (jd_decode_text(f_spec, str_from(json), "", a, ret, &e) < 0)
                 fail_msg("%s", e.msg);
         assert_int_equal(ret->n_devices, 1);
         assert_true(ret->edits.n_hooks > 0 && ret->edits.n_mounts > 0);

@@ -95,7 +95,7 @@ static void round_of(const struct gpu_devices *d, struct buf *text, struct buf *
         buf_clear(body);
         slice_render("v1", "", "", NULL, &want, text);
         slice_render("v1", "n0", "4ad6c81c-1b2c-4f6a-9f0e-2b9a3b6f3a11", &there, &want, body);
-        if (jd_decode_text(own_slice_fields, buf_str(body), body->n, false, "", a, &answer, &e) < 0)
+        if (jd_decode_text(own_slice_fields, (struct str){ buf_str(body), body->n }, "", a, &answer, &e) < 0)
                 fail_msg("%s", e.msg);
         assert_true(slice_matches(&answer, "n0", &want));
         arena_free(a);

@@ -110,7 +110,7 @@ static const void **all(struct world *w, struct arena *a, const struct kube_reso
                 if (!o->json || o->res != res)
                         continue;
                 void *decoded = arena_alloc(a, size);
-                if (jd_decode_text(fields, o->json, strlen(o->json), false, "", a, decoded, &e) < 0)
+                if (jd_decode_text(fields, str_from(o->json), "", a, decoded, &e) < 0)
                         fail_msg("%s", e.msg);
                 list[(*ret_n)++] = decoded;
         }

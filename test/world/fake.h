@@ -30,7 +30,7 @@ fake_decode(struct arena *a, const struct jd_field *fields, size_t size, const c
         for (size_t i = 0; i < b.n; i++)
                 if (b.p[i] == '\'')
                         b.p[i] = '"';
-        if (jd_decode_text(fields, buf_str(&b), b.n, false, "", a, out, &e) < 0)
+        if (jd_decode_text(fields, (struct str){ buf_str(&b), b.n }, "", a, out, &e) < 0)
                 fail_msg("%s: %s", e.msg, buf_str(&b));
         buf_done(&b);
         return out;

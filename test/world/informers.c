@@ -43,7 +43,7 @@ static struct kube_object *decode(const struct kube_informer *i, yyjson_val *obj
         struct arena *a = arena_new(1024);
         struct kube_object *o = arena_alloc(a, i->o.size);
         struct err e;
-        assert_int_equal(jd_decode(i->o.fields, obj, false, "", a, o, &e), 0);
+        assert_int_equal(jd_decode(i->o.fields, obj, "", a, o, &e), 0);
         o->arena = a;
         return o;
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct claim_place place;
         struct opaque_config cfg;
         struct err e;
-        if (jd_decode_text(claim_fields, (const char *)data, n, false, "", a, &c, &e) == 0) {
+        if (jd_decode_text(claim_fields, (struct str){ (const char *)data, n }, "", a, &c, &e) == 0) {
                 bool justified = false;
                 for (size_t i = 0; i < c.n_results; i++) {
                         bool good = claim_config_for(&c, &c.results[i], true, a, &cfg, &e) == 0;

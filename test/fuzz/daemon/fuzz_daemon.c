@@ -58,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         BUG_ON(m.decision.now.domain && (!str_is_uuid(m.decision.now.domain) || m.decision.now.index < 0));
         memory_copy(&m, a, &copy);
-        if (jd_decode_text(compute_domain_fabric_fields, (const char *)data, n, false, "", a, &f, &e) == 0)
+        if (jd_decode_text(compute_domain_fabric_fields, (struct str){ (const char *)data, n }, "", a, &f,
+                           &e) == 0)
                 decide(&copy.decision, &f, n, a);
         decide(&copy.decision, NULL, n, a);
         if (assignment_id_parse(text, &s)) {

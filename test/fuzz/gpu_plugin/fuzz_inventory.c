@@ -53,7 +53,8 @@ static void check_slice(const struct gpu_devices *d) {
                 struct err e;
                 slice_render(versions[v], "n0", "uid", &written, &want, &text);
                 BUG_ON(text.failed);
-                BUG_ON(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, &back, &e) < 0);
+                BUG_ON(jd_decode_text(own_slice_fields, (struct str){ text.p, text.n }, "", a, &back, &e) <
+                       0);
                 BUG_ON(!slice_matches(&back, "n0", &want));
                 buf_done(&text);
         }

@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                 }
                 buf_done(&b);
         }
-        if (jd_decode_text(compute_domain_fabric_fields, (const char *)data, n, false, "", a, &f, &e) == 0)
+        if (jd_decode_text(compute_domain_fabric_fields, (struct str){ (const char *)data, n }, "", a, &f,
+                           &e) == 0)
                 (void)fabric_channel_of(&f, "x");
         arena_free(a);
         return 0;

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct claim claim = { 0 };
         struct err e;
         yyjson_doc *doc = n ? yyjson_read((const char *)data, n, 0) : NULL;
-        if (doc && jd_decode(claim_fields, yyjson_doc_get_root(doc), false, "", a, &claim, &e) == 0) {
+        if (doc && jd_decode(claim_fields, yyjson_doc_get_root(doc), "", a, &claim, &e) == 0) {
                 for (size_t i = 0; i < claim.n_results * 2; i++) {
                         struct opaque_config config;
                         if (claim_config_for(&claim, &claim.results[i / 2], i % 2, a, &config, &e) == 0 &&

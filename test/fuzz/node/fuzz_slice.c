@@ -33,7 +33,8 @@ static void write_over(const struct own_slice *there, enum slice_taints taken, s
                 struct err e;
                 slice_render(versions[v], "n0", "uid", there, &want, &text);
                 BUG_ON(text.failed);
-                BUG_ON(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, &back, &e) < 0);
+                BUG_ON(jd_decode_text(own_slice_fields, (struct str){ text.p, text.n }, "", a, &back, &e) <
+                       0);
                 BUG_ON(!slice_matches(&back, "n0", &want) || slice_has_annotation(&back, want.word));
                 buf_done(&text);
         }
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct own_slice s = { 0 };
         struct err e;
         /* Caches contain no object without a name and a version. */
-        if (jd_decode_text(own_slice_fields, (const char *)data, n, false, "", a, &s, &e) == 0 &&
+        if (jd_decode_text(own_slice_fields, (struct str){ (const char *)data, n }, "", a, &s, &e) == 0 &&
             s.o.meta.name && s.o.meta.rv) {
                 BUG_ON(slice_outranks(&s, &s));
                 write_over(&s, SLICE_TAINTS_ALL, a);

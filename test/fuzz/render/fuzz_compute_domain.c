@@ -37,8 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct compute_domain cd = { 0 };
         struct clique c = { 0 };
         struct err e;
-        if (jd_decode_text(compute_domain_fields, (const char *)data, n, false, "", a, &cd, &e) == 0 &&
-            jd_decode_text(clique_fields, (const char *)data, n, false, "", a, &c, &e) == 0)
+        if (jd_decode_text(compute_domain_fields, (struct str){ (const char *)data, n }, "", a, &cd, &e) ==
+                    0 &&
+            jd_decode_text(clique_fields, (struct str){ (const char *)data, n }, "", a, &c, &e) == 0)
                 judge(&cd, &c, a);
         arena_free(a);
         return 0;

@@ -31,7 +31,7 @@ static struct claim *decode(struct arena *a, const char *text) {
         for (char *p = json; *p; p++)
                 if (*p == '\'')
                         *p = '"';
-        if (jd_decode_text(claim_fields, json, strlen(json), false, "", a, c, &e) < 0)
+        if (jd_decode_text(claim_fields, str_from(json), "", a, c, &e) < 0)
                 fail_msg("%s", e.msg);
         return c;
 }

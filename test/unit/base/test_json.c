@@ -47,7 +47,8 @@ static const struct jd_field f_doc[] = {
 
 static int decode(const char *text, bool strict, struct arena *a, struct doc *d, struct err *e) {
         memset(d, 0, sizeof *d);
-        return jd_decode_text(f_doc, text, strlen(text), strict, "", a, d, e);
+        return strict ? jd_decode_strict(f_doc, str_from(text), a, d, e)
+                      : jd_decode_text(f_doc, str_from(text), "", a, d, e);
 }
 
 static void assert_fails(const char *text, bool strict, const char *message) {
@@ -155,7 +156,7 @@ static void a_path_skips_missing_members(void **state) {
                 struct err e;
                 for (char *p = text; *p; p++)
                         *p = *p == '\'' ? '"' : *p;
-                int r = jd_decode_text(fields, text, strlen(text), false, "", a, &d, &e);
+                int r = jd_decode_text(fields, str_from(text), "", a, &d, &e);
                 assert_int_equal(r, cases[i].error ? -1 : 0);
                 if (r < 0)
                         assert_string_equal(e.msg, cases[i].error);

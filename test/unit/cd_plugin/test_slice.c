@@ -160,7 +160,7 @@ static void decode(const char *version, const struct slice_content *want, struct
         buf_adds(&text, "\"name\":\"s-1\",\"uid\":\"u\",\"resourceVersion\":\"7\",");
         buf_adds(&text, at);
         *ret = (struct own_slice){ 0 };
-        assert_int_equal(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, ret, &e), 0);
+        assert_int_equal(jd_decode_text(own_slice_fields, (struct str){ text.p, text.n }, "", a, ret, &e), 0);
         buf_done(&b);
         buf_done(&text);
 }

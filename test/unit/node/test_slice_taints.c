@@ -43,7 +43,7 @@ static const char *rendered(const char *version, const struct own_slice *old) {
 static struct own_slice decoded(const char *text) {
         struct own_slice s = { 0 };
         struct err e;
-        if (jd_decode_text(own_slice_fields, text, strlen(text), false, "", arena, &s, &e) < 0)
+        if (jd_decode_text(own_slice_fields, str_from(text), "", arena, &s, &e) < 0)
                 fail_msg("%s", e.msg);
         return s;
 }

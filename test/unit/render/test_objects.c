@@ -184,7 +184,7 @@ static bool matches_with(const struct buf *b, const char *text, const char *by) 
                 xasprintf("%.*s\"uid\":\"r\",\"resourceVersion\":\"1\",%.*s%s%s", (int)(meta - all), all,
                           (int)(found - meta), meta, by, found + strlen(text));
         yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
-        assert_int_equal(jd_decode(rct_fields, yyjson_doc_get_root(doc), false, "", a, &r, &e), 0);
+        assert_int_equal(jd_decode(rct_fields, yyjson_doc_get_root(doc), "", a, &r, &e), 0);
         bool matches = objects_daemon_rct_matches(&r);
         yyjson_doc_free(doc);
         return matches;
@@ -337,7 +337,7 @@ static void a_claim_template_for_an_assigned_channel_requests_isolation(void **s
         yyjson_mut_obj_add_str(copy, yyjson_mut_obj_get(yyjson_mut_doc_get_root(copy), "metadata"),
                                "resourceVersion", "1");
         char *text = yyjson_mut_write(copy, 0, NULL);
-        assert_int_equal(jd_decode_text(rct_fields, text, strlen(text), false, "", a, r, &e), 0);
+        assert_int_equal(jd_decode_text(rct_fields, str_from(text), "", a, r, &e), 0);
         assert_true(objects_rct_matches(r, UID_A, &own));
         assert_false(objects_rct_matches(r, UID_A, &CHANNEL("Single")));
         free(text);
@@ -492,9 +492,9 @@ static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
         assert_non_null(meta);
         buf_addf(&text, "%.*s\"uid\":\"u\",\"resourceVersion\":\"1\",%s", (int)(meta - buf_str(&b)),
                  buf_str(&b), meta);
-        assert_int_equal(
-                jd_decode_text(compute_domain_fabric_fields, buf_str(&text), text.n, false, "", a, &back, &e),
-                0);
+        assert_int_equal(jd_decode_text(compute_domain_fabric_fields, (struct str){ buf_str(&text), text.n },
+                                        "", a, &back, &e),
+                         0);
         buf_clear(&text);
         assert_int_equal(back.n_channels, 2);
         assert_string_equal(back.channels[1].owner.uid, UID_B);
@@ -541,8 +541,8 @@ static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
         const char *head = "{\"metadata\":{";
         struct buf named = BUF_INIT(1 << 16);
         buf_addf(&named, "%s\"name\":\"x\",%s", head, buf_str(&daemons) + strlen(head));
-        assert_int_equal(jd_decode_text(compute_domain_fabric_fields, buf_str(&named), named.n, false, "", a,
-                                        &back, &e),
+        assert_int_equal(jd_decode_text(compute_domain_fabric_fields,
+                                        (struct str){ buf_str(&named), named.n }, "", a, &back, &e),
                          0);
         buf_done(&named);
         assert_int_equal(back.epoch, 3);

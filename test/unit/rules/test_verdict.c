@@ -210,8 +210,8 @@ static const struct compute_domain *written(struct arena *a, const struct comput
                  strstr(buf_str(&b), "\"status\":{"));
         const struct compute_domain *out = arena_alloc(a, sizeof *out);
         struct err e;
-        if (jd_decode_text(compute_domain_fields, buf_str(&all), all.n, false, "", a, (void *)(uintptr_t)out,
-                           &e) < 0)
+        if (jd_decode_text(compute_domain_fields, (struct str){ buf_str(&all), all.n }, "", a,
+                           (void *)(uintptr_t)out, &e) < 0)
                 fail_msg("%s", e.msg);
         buf_done(&b);
         buf_done(&all);
