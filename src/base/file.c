@@ -84,25 +84,30 @@ static int sync_folder(const char *dir, struct err *e) {
         return 0;
 }
 
-static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool durable, struct stat *ret,
-                struct err *e) {
-        _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+struct content {
+        const void *data;
+        size_t n;
+        mode_t mode;
+        bool durable; /* a file that was replaced survives a crash of the machine */
+};
+
+static int fill(const char *tmp, const struct content *c, struct stat *ret, struct err *e) {
+        _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, c->mode);
         if (fd < 0)
                 return err_errno(e, errno, "create '%s'", tmp);
         /* The requested mode, independent of the umask. */
-        if (fchmod(fd, mode) < 0)
+        if (fchmod(fd, c->mode) < 0)
                 return err_errno(e, errno, "chmod '%s'", tmp);
-        if (file_write_all(fd, tmp, data, n, e) < 0)
+        if (file_write_all(fd, tmp, c->data, c->n, e) < 0)
                 return -1;
-        if (durable && fsync(fd) < 0)
+        if (c->durable && fsync(fd) < 0)
                 return err_errno(e, errno, "sync '%s'", tmp);
         if (ret && fstat(fd, ret) < 0)
                 return err_errno(e, errno, "stat '%s'", tmp);
         return 0;
 }
 
-static int file_replace_with(const char *path, const void *data, size_t n, mode_t mode, bool durable,
-                             struct stat *ret, struct err *e) {
+static int file_replace_with(const char *path, const struct content *c, struct stat *ret, struct err *e) {
         static atomic_uint serial;
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *dir =
@@ -110,7 +115,7 @@ static int file_replace_with(const char *path, const void *data, size_t n, mode_
         _cleanup_(freep) char *tmp = xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path,
                                                (int)getpid(), atomic_fetch_add(&serial, 1));
         (void)unlink(tmp); /* left by an earlier process with our PID */
-        if (fill(tmp, data, n, mode, durable, ret, e) < 0) {
+        if (fill(tmp, c, ret, e) < 0) {
                 unlink(tmp);
                 return -1;
         }
@@ -119,20 +124,20 @@ static int file_replace_with(const char *path, const void *data, size_t n, mode_
                 unlink(tmp);
                 return err_errno(e, saved, "rename '%s' to '%s'", tmp, path);
         }
-        return durable ? sync_folder(dir, e) : 0;
+        return c->durable ? sync_folder(dir, e) : 0;
 }
 
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return file_replace_with(path, data, n, mode, true, NULL, e);
+        return file_replace_with(path, &(struct content){ data, n, mode, true }, NULL, e);
 }
 
 int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
                        struct err *e) {
-        return file_replace_with(path, data, n, mode, true, ret, e);
+        return file_replace_with(path, &(struct content){ data, n, mode, true }, ret, e);
 }
 
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return file_replace_with(path, data, n, mode, false, NULL, e);
+        return file_replace_with(path, &(struct content){ data, n, mode, false }, NULL, e);
 }
 
 int file_remove(const char *path, struct err *e) {

@@ -309,17 +309,18 @@ static int port_of(int fd) {
         return ntohs(((const struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
 }
 
-int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_limits *limits,
-                    http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
+int http_server_new(uv_loop_t *loop, const struct http_server_options *o, struct http_server **ret,
+                    struct err *e) {
+        const struct http_limits *limits = o->limits ?: &http_limits_default;
         BUG_ON(limits->connections >= CROWD_MAX);
-        int fd = listen_on(endpoint, e);
+        int fd = listen_on(o->endpoint, e);
         if (fd < 0)
                 return -1;
         struct http_server *s = xnew(struct http_server);
         s->loop = loop;
         s->limits = limits;
-        s->fn = fn;
-        s->u = u;
+        s->fn = o->fn;
+        s->u = o->u;
         s->port = port_of(fd);
         TAILQ_INIT(&s->conns);
         s->daemon =
@@ -337,7 +338,7 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_lim
                 else
                         close(fd);
                 free(s);
-                return err_errno(e, -r, "listen on '%s': start the HTTP server", endpoint);
+                return err_errno(e, -r, "listen on '%s': start the HTTP server", o->endpoint);
         }
         loop_timer_init(&s->timer, loop, http_server_on_timer, s);
         loop_fd_start(&s->poll, UV_READABLE);

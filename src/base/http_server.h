@@ -29,8 +29,14 @@ struct http_limits {
 };
 extern const struct http_limits http_limits_default;
 
-/* `endpoint` is in Go style: ":8080", "127.0.0.1:8080", "[::]:8080". *limits must outlive the server. */
-int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_limits *limits,
-                    http_handler_fn *fn, void *u, struct http_server **ret, struct err *e);
+struct http_server_options {
+        const char *endpoint; /* in Go style: ":8080", "127.0.0.1:8080", "[::]:8080" */
+        http_handler_fn *fn;  /* called with u */
+        void *u;
+        const struct http_limits *limits; /* must outlive the server; NULL: http_limits_default */
+};
+
+int http_server_new(uv_loop_t *loop, const struct http_server_options *o, struct http_server **ret,
+                    struct err *e);
 void http_server_free(struct http_server *s);
 int http_server_port(const struct http_server *s); /* the port bound, for ":0" */

@@ -100,23 +100,38 @@ static struct series *find_series(struct metric *m, const char *const *values, b
         return s;
 }
 
-struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
-                          const char *const *labels, const double *buckets, size_t n_buckets) {
-        struct metric *f = xnew(struct metric);
-        f->type = t;
-        f->name = name;
-        f->help = help;
-        f->buckets = buckets;
-        f->n_buckets = n_buckets;
+static void metrics_add(struct metrics *m, struct metric *f, const char *const *labels) {
         for (; labels && labels[f->n_labels]; f->n_labels++) {
                 BUG_ON(f->n_labels == MAX_LABELS);
                 f->label[f->n_labels] = labels[f->n_labels];
         }
-        for (size_t i = 1; i < n_buckets; i++)
-                BUG_ON(buckets[i - 1] >= buckets[i]);
         STAILQ_INSERT_TAIL(&m->metrics, f, link);
         if (!f->n_labels) /* a metric without labels has one series, which is shown from the start */
                 (void)find_series(f, NULL, true);
+}
+
+struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
+                          const char *const *labels) {
+        BUG_ON(t == METRIC_HISTOGRAM);
+        struct metric *f = xnew(struct metric);
+        f->type = t;
+        f->name = name;
+        f->help = help;
+        metrics_add(m, f, labels);
+        return f;
+}
+
+struct metric *metric_add_histogram(struct metrics *m, const char *name, const char *help,
+                                    const char *const *labels, const double *buckets, size_t n_buckets) {
+        struct metric *f = xnew(struct metric);
+        f->type = METRIC_HISTOGRAM;
+        f->name = name;
+        f->help = help;
+        f->buckets = buckets;
+        f->n_buckets = n_buckets;
+        for (size_t i = 1; i < n_buckets; i++)
+                BUG_ON(buckets[i - 1] >= buckets[i]);
+        metrics_add(m, f, labels);
         return f;
 }
 

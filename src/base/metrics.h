@@ -18,10 +18,13 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* `labels` are at most 4 label names, NULL-terminated, or NULL. `buckets` are for histograms only, ascending.
- * All strings are static. */
+/* A counter or a gauge. `labels` are at most 4 label names, NULL-terminated, or NULL. All strings are
+ * static. */
 struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
-                          const char *const *labels, const double *buckets, size_t n_buckets);
+                          const char *const *labels);
+/* `buckets` are ascending, and static. */
+struct metric *metric_add_histogram(struct metrics *m, const char *name, const char *help,
+                                    const char *const *labels, const double *buckets, size_t n_buckets);
 /* `values` are the label values in the order of the names, NULL-terminated; copied. metric_touch() creates
  * the series with nothing counted yet: a rate over a series that appears late misses its first event. */
 void metric_touch(struct metric *m, const char *const *values);

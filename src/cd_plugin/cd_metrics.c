@@ -20,24 +20,22 @@ void cd_metrics_init(struct cd_metrics *m, const char *node) {
                              .pending = "nvidia_dra_compute_domain_claims_pending",
                              .total = "nvidia_dra_compute_domain_claim_seconds",
                              .failures = "nvidia_dra_compute_domain_claim_failures_total" },
-                .offered =
-                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
-                                   "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
+                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
+                                      "1 while this node offers its devices to the scheduler.", NULL),
                 .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
-                                          "1 for the reason why this node withholds its devices.", by_reason,
-                                          NULL, 0),
+                                          "1 for the reason why this node withholds its devices.", by_reason),
                 .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
                                          "1 for the state of the host's own nvidia-imex: UP, DEGRADED, DOWN, "
                                          "UNKNOWN. With driver-managed IMEX, UP and DEGRADED are a conflict.",
-                                         by_state, NULL, 0),
+                                         by_state),
                 .host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
                                         "1 for the status and the version of the host's own nvidia-imex, and "
                                         "the status of its IMEX domain.",
-                                        by_host, NULL, 0),
+                                        by_host),
                 .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
                                          "Nodes of the IMEX domain of the host's own nvidia-imex: listed, "
                                          "and those of them that are ready.",
-                                         by_state, NULL, 0),
+                                         by_state),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_set(m->offered, 0, NULL);
@@ -66,7 +64,7 @@ void cd_metrics_own_channels(struct cd_metrics *m) {
                                 "1 for what the NVIDIA container toolkit of this node does with requests for "
                                 "IMEX channels: ignores_requests, gives_channels, not_found. Only with "
                                 "imex.isolation=channel.",
-                                by_state, NULL, 0);
+                                by_state);
 }
 
 void cd_metrics_toolkit(struct cd_metrics *m, enum toolkit_answer answer) {

@@ -209,8 +209,11 @@ static int controller_main_begin(struct program *p, struct err *e) {
         if (r < 0)
                 return -1;
         if (*p->config.http_endpoint &&
-            http_server_new(&p->loop, p->config.http_endpoint, &http_limits_default, controller_main_on_http,
-                            p, &p->http, e) < 0)
+            http_server_new(&p->loop,
+                            &(struct http_server_options){ .endpoint = p->config.http_endpoint,
+                                                           .fn = controller_main_on_http,
+                                                           .u = p },
+                            &p->http, e) < 0)
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         gates_log_ineffective(&p->config.gates);

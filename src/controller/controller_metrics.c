@@ -12,9 +12,9 @@ static const double seconds[] = { 0.0001, 0.0005, 0.002, 0.01, 0.05, 0.25, 1 };
 
 static struct metric *controller_metrics_register(struct controller *c, enum metric_type t, const char *name,
                                                   const char *help, const char *const *labels) {
-        bool histogram = t == METRIC_HISTOGRAM;
-        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL,
-                          histogram ? ARRAY_LEN(seconds) : 0);
+        return t == METRIC_HISTOGRAM
+                       ? metric_add_histogram(c->metrics, name, help, labels, seconds, ARRAY_LEN(seconds))
+                       : metric_add(c->metrics, t, name, help, labels);
 }
 
 /* The labels of a ComputeDomain are not "namespace" and "name", because Prometheus adds its own label

@@ -22,40 +22,39 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                              .pending = "nvidia_dra_gpu_claims_pending",
                              .total = "nvidia_dra_gpu_claim_seconds",
                              .failures = "nvidia_dra_gpu_claim_failures_total" },
-                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_offered",
-                                      "GPUs and MIG devices that this node offers to the scheduler.", by_type,
-                                      NULL, 0),
+                .offered =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_offered",
+                                   "GPUs and MIG devices that this node offers to the scheduler.", by_type),
                 .withheld = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_withheld",
-                                       "1 for the reason why this node withholds its devices.", by_reason,
-                                       NULL, 0),
+                                       "1 for the reason why this node withholds its devices.", by_reason),
                 .failures = metric_add(r, METRIC_COUNTER, "nvidia_dra_gpu_nvml_failures_total",
                                        "Processes that query NVML for the plugin and have failed: hung, "
                                        "crashed.",
-                                       by_kind, NULL, 0),
+                                       by_kind),
                 .stale = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_inventory_stale",
                                     "1 while NVML does not answer, and the offered devices may be "
                                     "outdated.",
-                                    NULL, NULL, 0),
+                                    NULL),
                 .tainted =
                         metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_tainted",
                                    "Devices of this node with a taint because of their health: xid (effect "
                                    "NoSchedule, or None for errors of programs), gpu-lost, unmonitored.",
-                                   by_taint, NULL, 0),
+                                   by_taint),
                 .device_plugin =
                         metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_device_plugin_active",
                                    "1 while a device plugin also allocates the GPUs of this node, so "
                                    "that a GPU may be allocated twice.",
-                                   NULL, NULL, 0),
+                                   NULL),
                 .foreign = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_foreign_devices",
                                       "Devices that the Go driver has prepared and this driver does not "
                                       "restore: mps (control daemons), vfio, mig.",
-                                      by_kind, NULL, 0),
+                                      by_kind),
                 .persistence_off = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_persistence_mode_off",
-                                              "GPUs of this node without persistence mode.", NULL, NULL, 0),
+                                              "GPUs of this node without persistence mode.", NULL),
                 .toolkit = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_toolkit_gives_gpus",
                                       "1 while the NVIDIA container toolkit gives all GPUs of this node to "
                                       "pods without a claim.",
-                                      NULL, NULL, 0),
+                                      NULL),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));

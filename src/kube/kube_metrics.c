@@ -30,18 +30,19 @@ void kube_metrics_init(struct kube_metrics *m, struct metrics *r) {
                                        "status of the answer, or error without an answer. A subresource "
                                        "follows its resource (computedomains/status); the resource apis "
                                        "is the request for the served API versions.",
-                                       by_code, NULL, 0),
-                .seconds = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_kube_request_duration_seconds",
-                                      "Time from sending a request until its answer, except watches.",
-                                      by_verb, buckets, ARRAY_LEN(buckets)),
+                                       by_code),
+                .seconds =
+                        metric_add_histogram(r, "nvidia_dra_kube_request_duration_seconds",
+                                             "Time from sending a request until its answer, except watches.",
+                                             by_verb, buckets, ARRAY_LEN(buckets)),
                 .waiting =
                         metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_waiting",
                                    "Requests that wait for their turn, or for their next attempt, by lane: "
                                    "urgent (Leases), read, write, bulk (writes of the controller).",
-                                   by_lane, NULL, 0),
+                                   by_lane),
                 .in_flight = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_in_flight",
                                         "Requests that were sent and are not answered yet, except watches.",
-                                        by_lane, NULL, 0),
+                                        by_lane),
         };
 }
 

@@ -214,8 +214,11 @@ static int node_main_start(struct node_main *m, struct err *e) {
             file_mkdirs(f->cdi_root, 0750, e) < 0 || start_client(m, e) < 0)
                 return -1;
         m->events = event_recorder_new(m->kube, m->program, f->node);
-        if (*f->http_endpoint && http_server_new(&m->loop, f->http_endpoint, &http_limits_default,
-                                                 node_main_on_http, m, &m->http, e) < 0)
+        if (*f->http_endpoint &&
+            http_server_new(&m->loop,
+                            &(struct http_server_options){
+                                    .endpoint = f->http_endpoint, .fn = node_main_on_http, .u = m },
+                            &m->http, e) < 0)
                 return -1;
         m->slices = slice_publisher_new(m->kube, m->driver->name, f->node);
         const struct claims_options c = {

@@ -19,36 +19,35 @@ void node_metrics_init(struct node_metrics *m, struct metrics *r, const struct n
         *m = (struct node_metrics){
                 .o = o,
                 .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total",
-                                       "Successful attempts to prepare or unprepare a claim.", by_operation,
-                                       NULL, 0),
-                .duration =
-                        metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
-                                   "Time of a successful attempt, inside the node lock and without waiting.",
-                                   by_operation, request_buckets, ARRAY_LEN(request_buckets)),
+                                       "Successful attempts to prepare or unprepare a claim.", by_operation),
+                .duration = metric_add_histogram(
+                        r, "nvidia_dra_request_duration_seconds",
+                        "Time of a successful attempt, inside the node lock and without waiting.",
+                        by_operation, request_buckets, ARRAY_LEN(request_buckets)),
                 .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight",
-                                       "Attempts that run inside the node lock.", by_operation, NULL, 0),
+                                       "Attempts that run inside the node lock.", by_operation),
                 .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices",
-                                       "Devices of prepared claims.", by_type, NULL, 0),
+                                       "Devices of prepared claims.", by_type),
                 .prepare_errors =
                         metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
                                    "Failed attempts to prepare a claim. A claim that waits counts at each "
                                    "attempt, so do not alert on this metric alone.",
-                                   by_error, NULL, 0),
+                                   by_error),
                 .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
-                                               "Failed attempts to unprepare a claim.", by_error, NULL, 0),
-                .inside =
-                        metric_add(r, METRIC_HISTOGRAM, o->inside,
-                                   "Time to prepare a claim, without reading the claim and without waiting.",
-                                   NULL, inside_buckets, ARRAY_LEN(inside_buckets)),
+                                               "Failed attempts to unprepare a claim.", by_error),
+                .inside = metric_add_histogram(
+                        r, o->inside,
+                        "Time to prepare a claim, without reading the claim and without waiting.", NULL,
+                        inside_buckets, ARRAY_LEN(inside_buckets)),
                 .pending = metric_add(r, METRIC_GAUGE, o->pending, "Claims for which the kubelet waits.",
-                                      by_operation, NULL, 0),
-                .total = metric_add(r, METRIC_HISTOGRAM, o->total,
-                                    "Time until a claim was prepared or unprepared, including all waiting.",
-                                    by_operation, total_buckets, ARRAY_LEN(total_buckets)),
+                                      by_operation),
+                .total = metric_add_histogram(
+                        r, o->total, "Time until a claim was prepared or unprepared, including all waiting.",
+                        by_operation, total_buckets, ARRAY_LEN(total_buckets)),
                 .failures = metric_add(r, METRIC_COUNTER, o->failures,
                                        "Claims for which the plugin returned an error to the kubelet, or "
                                        "which the kubelet gave up.",
-                                       by_operation, NULL, 0),
+                                       by_operation),
         };
         /* All series exist from the first scrape on. */
         for (int prepare = 0; prepare < 2; prepare++) {

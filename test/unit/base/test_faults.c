@@ -136,7 +136,8 @@ static int on_request(void *u, const char *request, struct buf *out, const char 
 
 static int serve(void *u, struct err *e) {
         struct http_server *s;
-        int r = http_server_new(&loop, u, &http_limits_default, on_request, NULL, &s, e);
+        int r = http_server_new(&loop, &(struct http_server_options){ .endpoint = u, .fn = on_request }, &s,
+                                e);
         if (r == 0)
                 http_server_free(s);
         uv_run(&loop, UV_RUN_DEFAULT);
@@ -182,7 +183,9 @@ static void request_that_cannot_be_polled_fails_and_the_next_one_works(void **st
         struct http_client *client;
         struct err e;
         assert_int_equal(
-                http_server_new(&loop, "127.0.0.1:0", &http_limits_default, on_request, NULL, &server, &e),
+                http_server_new(&loop,
+                                &(struct http_server_options){ .endpoint = "127.0.0.1:0", .fn = on_request },
+                                &server, &e),
                 0);
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", http_server_port(server));
         assert_int_equal(

@@ -115,7 +115,10 @@ static struct http_server *begin(uv_loop_t *loop, unsigned *calls) {
         struct http_server *s;
         struct err e;
         uv_loop_init(loop);
-        if (http_server_new(loop, "127.0.0.1:0", &http_limits_default, handler, calls, &s, &e) < 0)
+        if (http_server_new(
+                    loop,
+                    &(struct http_server_options){ .endpoint = "127.0.0.1:0", .fn = handler, .u = calls }, &s,
+                    &e) < 0)
                 fail_msg("%s", e.msg);
         assert_true(http_server_port(s) > 0);
         return s;
@@ -281,7 +284,10 @@ static int begin_limited(uv_loop_t *loop, unsigned *calls, const struct http_lim
                          struct http_server **ret) {
         struct err e;
         uv_loop_init(loop);
-        if (http_server_new(loop, "127.0.0.1:0", limits, handler, calls, ret, &e) < 0)
+        if (http_server_new(loop,
+                            &(struct http_server_options){
+                                    .endpoint = "127.0.0.1:0", .fn = handler, .u = calls, .limits = limits },
+                            ret, &e) < 0)
                 fail_msg("%s", e.msg);
         return http_server_port(*ret);
 }
@@ -408,23 +414,35 @@ static void test_endpoints(void **state) {
         struct err e;
         uv_loop_init(&loop);
         for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-                if (http_server_new(&loop, good[i], &http_limits_default, handler, &calls, &s, &e) < 0)
+                if (http_server_new(
+                            &loop,
+                            &(struct http_server_options){ .endpoint = good[i], .fn = handler, .u = &calls },
+                            &s, &e) < 0)
                         fail_msg("%s", e.msg);
                 _cleanup_(freep) char *ok = get(&loop, http_server_port(s), "/healthz");
                 assert_non_null(strstr(ok, "200 OK"));
                 http_server_free(s);
         }
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-                assert_int_equal(
-                        http_server_new(&loop, bad[i], &http_limits_default, handler, &calls, &s, &e), -1);
+                assert_int_equal(http_server_new(&loop,
+                                                 &(struct http_server_options){
+                                                         .endpoint = bad[i], .fn = handler, .u = &calls },
+                                                 &s, &e),
+                                 -1);
                 assert_int_equal(e.kind, ERR_INVALID);
         }
-        assert_int_equal(http_server_new(&loop, "127.0.0.1:0", &http_limits_default, handler, &calls, &s, &e),
+        assert_int_equal(http_server_new(&loop,
+                                         &(struct http_server_options){
+                                                 .endpoint = "127.0.0.1:0", .fn = handler, .u = &calls },
+                                         &s, &e),
                          0);
         _cleanup_(freep) char *taken = xasprintf("127.0.0.1:%d", http_server_port(s));
         struct http_server *second;
-        assert_int_equal(http_server_new(&loop, taken, &http_limits_default, handler, &calls, &second, &e),
-                         -1);
+        assert_int_equal(
+                http_server_new(
+                        &loop, &(struct http_server_options){ .endpoint = taken, .fn = handler, .u = &calls },
+                        &second, &e),
+                -1);
         assert_int_equal(e.code, EADDRINUSE);
         assert_non_null(strstr(e.msg, taken));
         http_server_free(NULL);

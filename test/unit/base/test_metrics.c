@@ -35,8 +35,8 @@ static void assert_text(const struct metrics *m, const char *want) {
 
 static void test_counter_and_gauge(void **state) {
         struct metrics *m = metrics_new();
-        struct metric *plain = metric_add(m, METRIC_COUNTER, "a_total", "Things done.", NULL, NULL, 0);
-        struct metric *g = metric_add(m, METRIC_GAUGE, "b", "Size.", LABELS("driver", "operation"), NULL, 0);
+        struct metric *plain = metric_add(m, METRIC_COUNTER, "a_total", "Things done.", NULL);
+        struct metric *g = metric_add(m, METRIC_GAUGE, "b", "Size.", LABELS("driver", "operation"));
         assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 0\n");
         metric_inc(plain, 1, NULL);
         metric_inc(plain, 2, LABELS());
@@ -62,8 +62,8 @@ static void test_counter_and_gauge(void **state) {
 static void test_histogram(void **state) {
         static const double buckets[] = { 0.05, 0.1, 12.8 };
         struct metrics *m = metrics_new();
-        struct metric *h = metric_add(m, METRIC_HISTOGRAM, "d_seconds", "Time.", LABELS("op"), buckets,
-                                      ARRAY_LEN(buckets));
+        struct metric *h =
+                metric_add_histogram(m, "d_seconds", "Time.", LABELS("op"), buckets, ARRAY_LEN(buckets));
         metric_observe(h, 0.05, LABELS("p")); /* a value equal to a bound belongs to its bucket */
         metric_observe(h, 0.06, LABELS("p"));
         metric_observe(h, 99, LABELS("p"));
@@ -76,8 +76,7 @@ static void test_histogram(void **state) {
 
 static void test_escapes(void **state) {
         struct metrics *m = metrics_new();
-        struct metric *g =
-                metric_add(m, METRIC_GAUGE, "g", "A \\ and a \"quote\"\nhere", LABELS("l"), NULL, 0);
+        struct metric *g = metric_add(m, METRIC_GAUGE, "g", "A \\ and a \"quote\"\nhere", LABELS("l"));
         metric_set(g, 1, LABELS("a\\b\"c\nd"));
         metric_set(g, 2, LABELS("a\",l=\"b")); /* does not become another series */
         metric_set(g, 3, LABELS(""));
@@ -98,7 +97,7 @@ static void test_numbers(void **state) {
                       { -(double)INFINITY, "x -Inf\n" },
                       { (double)NAN, "x NaN\n" } };
         struct metrics *m = metrics_new();
-        struct metric *g = metric_add(m, METRIC_GAUGE, "x", "X.", NULL, NULL, 0);
+        struct metric *g = metric_add(m, METRIC_GAUGE, "x", "X.", NULL);
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 metric_set(g, cases[i].v, NULL);
                 _cleanup_(freep) char *got = render(m, NULL);

@@ -144,7 +144,7 @@ static int setup(void **state) {
                 .queue = w->queue,
                 .manager = "test",
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
-                                    LABELS("resource", "verb", "result"), NULL, 0),
+                                    LABELS("resource", "verb", "result")),
                 .told = on_error_change,
                 .u = w,
                 .away_ms = 3600000,

@@ -85,7 +85,7 @@ static int setup(void **state) {
                 .queue = w->queue,
                 .manager = "test",
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
-                                    LABELS("resource", "verb", "result"), NULL, 0),
+                                    LABELS("resource", "verb", "result")),
         });
         *state = w;
         return 0;
