@@ -256,11 +256,10 @@ static int gpu_config_kind_of(const struct claim_config *c, enum gpu_config_kind
 }
 
 int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
-                   const struct gates *gates, struct gpu_config *ret, size_t *ret_index, struct err *e) {
+                   const struct gates *gates, struct gpu_config_choice *ret, struct err *e) {
         const struct claim_config *chosen = NULL;
         enum gpu_config_kind got, chosen_kind = kind;
-        *ret = (struct gpu_config){ .kind = kind };
-        *ret_index = c->n_configs;
+        *ret = (struct gpu_config_choice){ .config.kind = kind, .index = c->n_configs };
         for (size_t i = 0; i < c->n_configs; i++) {
                 const struct claim_config *config = &c->configs[i];
                 bool of_claim = streq(config->source, "FromClaim");
@@ -280,13 +279,13 @@ int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu
                         continue;
                 chosen = config;
                 chosen_kind = got;
-                *ret_index = i;
+                ret->index = i;
         }
         if (chosen_kind != kind)
                 return err_set(e, ERR_INVALID, 0,
                                "cannot apply %s to device \"%s\" of type \"%s\" (request: %s)",
                                kinds[chosen_kind].config, r->device, gpu_config_type(kind), r->request);
-        if (chosen && gpu_config_decode(chosen->parameters, gates, ret, e) < 0)
+        if (chosen && gpu_config_decode(chosen->parameters, gates, &ret->config, e) < 0)
                 return err_wrap(e, "request '%s': the configuration of device '%s'", r->request, r->device);
         return 0;
 }

@@ -22,6 +22,12 @@ struct gpu_config {
         enum gpu_interval interval; /* with GPU_TIME_SLICING */
 };
 
+/* The configuration of a device, and its place among the claim's configurations; n_configs: none of them. */
+struct gpu_config_choice {
+        struct gpu_config config;
+        size_t index;
+};
+
 /* Decodes strictly: unknown and duplicate members, another apiVersion or kind, and settings that the gates do
  * not allow are ERR_INVALID. Missing settings have their defaults. */
 int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_config *ret, struct err *e);
@@ -30,7 +36,6 @@ int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_con
  * before earlier ones. The first one counts that names the request, or that names no request and has the kind
  * of the device. If there is none, the device is GPU_EXCLUSIVE. A configuration that names the request "main"
  * also counts for "main/sub". All configurations of the claim must be well-formed, but only the one that
- * counts is checked against the gates. *ret_index: its place among the claim's configurations, or
- * n_configs. */
+ * counts is checked against the gates. */
 int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
-                   const struct gates *gates, struct gpu_config *ret, size_t *ret_index, struct err *e);
+                   const struct gates *gates, struct gpu_config_choice *ret, struct err *e);

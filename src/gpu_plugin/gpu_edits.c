@@ -63,13 +63,15 @@ static struct cdi_hook hook_of(const struct gpu_edits_options *o, const struct a
 /* ---- device nodes ---- */
 
 struct nodes {
+        struct arena *a;
         struct cdi_node *list;
         unsigned *gids;
         size_t n, n_gids;
 };
 
 static struct nodes new_nodes(struct arena *a) {
-        return (struct nodes){ .list = arena_alloc(a, NODES_MAX * sizeof(struct cdi_node)),
+        return (struct nodes){ .a = a,
+                               .list = arena_alloc(a, NODES_MAX * sizeof(struct cdi_node)),
                                .gids = arena_alloc(a, NODES_MAX * sizeof(unsigned)) };
 }
 
@@ -87,7 +89,7 @@ static int gpu_edits_find_node(const struct gpu_edits_options *o, const char *pa
  * node by its numbers, so the host may lack it: on a host that has run no CUDA program there are no nodes,
  * and our container's /dev is not the host's. */
 static int gpu_edits_add_node(const struct gpu_edits_options *o, const char *path, unsigned listed_major,
-                              unsigned minor_number, struct nodes *nodes, struct arena *a, struct err *e) {
+                              unsigned minor_number, struct nodes *nodes, struct err *e) {
         struct stat st;
         struct cdi_node node = { .path = path,
                                  .major = listed_major,
@@ -95,13 +97,13 @@ static int gpu_edits_add_node(const struct gpu_edits_options *o, const char *pat
                                  .mode = o->node_mode,
                                  .gid = o->node_gid,
                                  .permissions = "rwm" };
-        int there = gpu_edits_find_node(o, path, a, &st, e);
+        int there = gpu_edits_find_node(o, path, nodes->a, &st, e);
         if (there < 0 || (!there && !listed_major))
                 return there;
         if (nodes->n == NODES_MAX)
                 return err_set(e, ERR_INVALID, 0, "more than %d device nodes", NODES_MAX);
         if (there) {
-                node.host_path = root_walk_below(o->dev_root.host, path, a);
+                node.host_path = root_walk_below(o->dev_root.host, path, nodes->a);
                 node.mode = st.st_mode & 0777;
                 node.gid = st.st_gid;
         }
@@ -140,7 +142,7 @@ static int add_uvm(const struct gpu_edits_options *o, struct nodes *nodes, struc
         bool loaded = o->majors.uvm || !is_loaded(o, "nvidia", a);
         for (size_t i = 0; i < ARRAY_LEN(uvm); i++) {
                 int r = loaded ? gpu_edits_add_node(o, uvm[i].path, o->majors.uvm, uvm[i].minor_number, nodes,
-                                                    a, e)
+                                                    e)
                                : 0;
                 if (r < 0)
                         return -1;
@@ -261,7 +263,7 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
         const char **env = arena_alloc(a, 3 * sizeof *env);
         struct cdi_hook *hooks = arena_alloc(a, 5 * sizeof *hooks);
         struct nodes nodes = new_nodes(a);
-        int r = gpu_edits_add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, a, e);
+        int r = gpu_edits_add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, e);
         if (r <= 0)
                 return r < 0 ? -1 : no_node(o, "/dev/nvidiactl", e);
         if (add_uvm(o, &nodes, a, e) < 0)
@@ -269,7 +271,7 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
         /* For displays only. The module is not always loaded. */
         if (gpu_edits_add_node(o, "/dev/nvidia-modeset",
                                is_loaded(o, "nvidia_modeset", a) ? o->majors.gpu : 0, PROC_MINOR_MODESET,
-                               &nodes, a, e) < 0)
+                               &nodes, e) < 0)
                 return -1;
         env[0] = arena_printf(a, "NVIDIA_CTK_LIBCUDA_DIR=%s", files->library_dir);
         /* With this value NVIDIA's older runtime, if it is installed, adds nothing. */
@@ -300,7 +302,7 @@ static int add_drm(void *u, int sysfs, const char *name, struct err *e) {
         if (!str_starts(name, "card") && !str_starts(name, "renderD"))
                 return 0;
         const char *path = arena_printf(drm->a, "/dev/dri/%s", name);
-        return gpu_edits_add_node(drm->o, path, 0, 0, drm->nodes, drm->a, e) < 0 ? -1 : 0;
+        return gpu_edits_add_node(drm->o, path, 0, 0, drm->nodes, e) < 0 ? -1 : 0;
 }
 
 /* Adds links by which programs find the nodes of a PCI device. */
@@ -374,7 +376,7 @@ int gpu_edits_device(const struct gpu_edits_options *o, const struct gpu_device 
         struct cdi_hook *hook = arena_alloc(a, sizeof *hook);
         size_t bare = links.n;
         const char *path = arena_printf(a, "/dev/nvidia%u", d->minor);
-        int r = gpu_edits_add_node(o, path, o->majors.gpu, d->minor, &nodes, a, e);
+        int r = gpu_edits_add_node(o, path, o->majors.gpu, d->minor, &nodes, e);
         if (r == 0)
                 no_node(o, path, e);
         if (r <= 0)

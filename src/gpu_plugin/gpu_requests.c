@@ -21,9 +21,12 @@ int gpu_requests_take(void *u, const struct op *op, struct node_request *w, stru
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
                                r->pool, g->o.node);
-        return gpu_config_for(&op->claim, r, own->kind, g->o.gates, &own->config, &own->config_index, e) < 0
-                       ? err_wrap(e, "prepare devices failed")
-                       : 0;
+        struct gpu_config_choice choice;
+        if (gpu_config_for(&op->claim, r, own->kind, g->o.gates, &choice, e) < 0)
+                return err_wrap(e, "prepare devices failed");
+        own->config = choice.config;
+        own->config_index = choice.index;
+        return 0;
 }
 
 int gpu_requests_check(void *u, const struct op *op, struct err *e) {

@@ -161,13 +161,12 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
         for (size_t i = 0; i < claim.n_results; i++) {
                 const struct claim_result *r = &claim.results[i];
                 const struct gpu_device *d = gpu_device_find(g->devices, str_or(r->device, ""));
-                struct gpu_config config;
-                size_t ignored_index;
+                struct gpu_config_choice choice;
                 if (streq(r->driver, GPU_DRIVER) && !r->admin_access && d && d->kind == GPU_FULL &&
-                    gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &config, &ignored_index, &ignored) == 0 &&
-                    config.sharing != GPU_EXCLUSIVE)
+                    gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &choice, &ignored) == 0 &&
+                    choice.config.sharing != GPU_EXCLUSIVE)
                         gpus[n++] = (struct timeslice_gpu){ .uuid = d->uuid,
-                                                            .mode_only = config.sharing == GPU_MPS };
+                                                            .mode_only = choice.config.sharing == GPU_MPS };
         }
         *ret = gpus;
         return n;

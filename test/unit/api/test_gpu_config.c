@@ -127,68 +127,64 @@ static const struct claim_result gpu = { "gpu", "gpu.nvidia.com", "n0", "gpu-0",
 static const char *named_gpu[] = { "gpu", NULL }, *named_other[] = { "other", NULL };
 
 static int choose(struct claim_config *configs, size_t n, const struct claim_result *r,
-                  enum gpu_config_kind kind, struct gpu_config *ret, size_t *ret_index) {
+                  enum gpu_config_kind kind, struct gpu_config_choice *ret) {
         struct claim c = { .configs = configs, .n_configs = n };
-        return gpu_config_for(&c, r, kind, &all, ret, ret_index, &e);
+        return gpu_config_for(&c, r, kind, &all, ret, &e);
 }
 
 static void the_claim_counts_before_the_class_and_later_ones_before_earlier_ones(void **state) {
         (void)state;
-        struct gpu_config c;
-        size_t i;
+        struct gpu_config_choice c;
         struct claim_config configs[] = { from("FromClaim", NULL, SLICED("Short")),
                                           from("FromClaim", NULL, SLICED("Medium")),
                                           from("FromClass", named_gpu, SLICED("Long")),
                                           from("FromClaim", named_other, SLICED("Default")) };
-        assert_int_equal(choose(configs, 4, &gpu, GPU_CONFIG_GPU, &c, &i), 0);
-        assert_int_equal(c.interval, GPU_INTERVAL_MEDIUM);
-        assert_int_equal(i, 1);
-        assert_int_equal(choose(configs + 2, 2, &gpu, GPU_CONFIG_GPU, &c, &i), 0);
-        assert_int_equal(c.interval, GPU_INTERVAL_LONG);
-        assert_int_equal(choose(configs, 0, &gpu, GPU_CONFIG_GPU, &c, &i), 0);
-        assert_int_equal(c.sharing, GPU_EXCLUSIVE);
-        assert_int_equal(i, 0);
+        assert_int_equal(choose(configs, 4, &gpu, GPU_CONFIG_GPU, &c), 0);
+        assert_int_equal(c.config.interval, GPU_INTERVAL_MEDIUM);
+        assert_int_equal(c.index, 1);
+        assert_int_equal(choose(configs + 2, 2, &gpu, GPU_CONFIG_GPU, &c), 0);
+        assert_int_equal(c.config.interval, GPU_INTERVAL_LONG);
+        assert_int_equal(choose(configs, 0, &gpu, GPU_CONFIG_GPU, &c), 0);
+        assert_int_equal(c.config.sharing, GPU_EXCLUSIVE);
+        assert_int_equal(c.index, 0);
 }
 
 static void a_config_for_the_request_counts_for_its_alternatives(void **state) {
         (void)state;
-        struct gpu_config c;
-        size_t i;
+        struct gpu_config_choice c;
         struct claim_config config = from("FromClaim", named_gpu, SLICED("Short"));
-        assert_int_equal(choose(&config, 1, &sub, GPU_CONFIG_GPU, &c, &i), 0);
-        assert_int_equal(c.interval, GPU_INTERVAL_SHORT);
+        assert_int_equal(choose(&config, 1, &sub, GPU_CONFIG_GPU, &c), 0);
+        assert_int_equal(c.config.interval, GPU_INTERVAL_SHORT);
 }
 
 static void a_config_of_another_kind_is_skipped_unless_it_names_the_request(void **state) {
         (void)state;
-        struct gpu_config c;
-        size_t i;
+        struct gpu_config_choice c;
         struct claim_config config = from("FromClaim", NULL, SLICED("Short"));
-        assert_int_equal(choose(&config, 1, &mig, GPU_CONFIG_MIG, &c, &i), 0);
-        assert_int_equal(c.sharing, GPU_EXCLUSIVE);
+        assert_int_equal(choose(&config, 1, &mig, GPU_CONFIG_MIG, &c), 0);
+        assert_int_equal(c.config.sharing, GPU_EXCLUSIVE);
         config = from("FromClaim", named_gpu, CONFIG("MigDeviceConfig", ""));
-        assert_int_equal(choose(&config, 1, &gpu, GPU_CONFIG_GPU, &c, &i), -1);
+        assert_int_equal(choose(&config, 1, &gpu, GPU_CONFIG_GPU, &c), -1);
         assert_string_equal(
                 e.msg, "cannot apply MigDeviceConfig to device \"gpu-0\" of type \"gpu\" (request: gpu)");
 }
 
 static void a_config_that_does_not_count_must_only_be_well_formed(void **state) {
         (void)state;
-        struct gpu_config c;
-        size_t i;
+        struct gpu_config_choice c;
         struct claim_config configs[] = { from("FromClaim", named_other, SLICED("Short")),
                                           { .source = "FromClaim", .driver = "example.com" } };
         struct claim claim = { .configs = configs, .n_configs = 2 };
-        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &i, &e), 0);
+        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &e), 0);
         configs[0] = from("FromClaim", named_other, CONFIG("GpuConfig", ",\"bogus\":1"));
-        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &i, &e), -1);
+        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &e), -1);
         assert_string_equal(
                 e.msg, "error decoding config parameters: strict decoding error: unknown field \"bogus\"");
         configs[0] = from("FromElsewhere", NULL, "{}");
-        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &i, &e), -1);
+        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &e), -1);
         assert_string_equal(e.msg, "invalid config source: FromElsewhere");
         configs[0] = (struct claim_config){ .source = "FromClass" };
-        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &i, &e), -1);
+        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &e), -1);
         assert_string_equal(e.msg, "only opaque parameters are supported by this driver");
 }
 
