@@ -158,12 +158,13 @@ static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t 
         return 0;
 }
 
-int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index,
-                      const struct imex_peer *peers, size_t n, struct buf *out, struct err *e) {
+int imex_hosts_render(struct str current, const struct imex_members *m, unsigned max_nodes, struct buf *out,
+                      struct err *e) {
         _cleanup_(freep) const char **slots = NULL;
+        int64_t own_index = m->own_index;
         struct str line;
 
-        if (fill_slots(max_nodes, peers, n, &slots, e) < 0)
+        if (fill_slots(max_nodes, m->peers, m->n_peers, &slots, e) < 0)
                 return -1;
         if (own_index < 0 || own_index >= (int64_t)max_nodes || !slots[own_index])
                 return err_set(e, ERR_INVALID, 0, "this node is not among the members (index %lld)",
@@ -176,13 +177,13 @@ int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes,
                 buf_addc(out, '\n');
         }
         buf_adds(out, BLOCK_BEGIN "\n");
-        add_entry(infix, (unsigned)own_index, slots[own_index], out);
+        add_entry(m->infix, (unsigned)own_index, slots[own_index], out);
         for (unsigned i = 0; i < max_nodes; i++)
                 if (i != own_index && slots[i])
-                        add_entry(infix, i, slots[i], out);
+                        add_entry(m->infix, i, slots[i], out);
         for (unsigned i = 0; i < max_nodes; i++)
                 if (!slots[i])
-                        add_entry(infix, i, UNUSED_SLOT_IP, out);
+                        add_entry(m->infix, i, UNUSED_SLOT_IP, out);
         buf_adds(out, BLOCK_END "\n");
         if (out->failed)
                 return err_set(e, ERR_INVALID, EFBIG, "the hosts file would be too large");

@@ -25,6 +25,13 @@ struct imex_peer {
         const char *boot_id; /* the boot ID of its node; "" or NULL while unknown */
 };
 
+struct imex_members {
+        int64_t own_index;             /* < 0: not a member (yet) */
+        const char *infix;             /* of the slot names; "" for the Go driver's */
+        const struct imex_peer *peers; /* with or without ourselves */
+        size_t n_peers;
+};
+
 enum { IMEX_SERVER_PORT = 50000 };
 
 /* Renders all keys that the driver sets, with the values of `settings` (NULL: none) where it has them, and
@@ -46,10 +53,10 @@ void imex_nodes_render(const char *infix, unsigned max_nodes, struct buf *out);
 
 /* Renders a hosts file: the lines of `current` that are not ours, then a marked block with our own entry
  * first, the peers by index, and each unused slot at 127.0.0.2, an address that never answers. The same input
- * gives the same bytes, regardless of the previous block. `peers` includes ourselves. ERR_INVALID: an index
- * is out of range or used twice, an address is not valid, or our own entry is missing. */
-int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index,
-                      const struct imex_peer *peers, size_t n, struct buf *out, struct err *e);
+ * gives the same bytes, regardless of the previous block. The peers of `m` include ourselves. ERR_INVALID: an
+ * index is out of range or used twice, an address is not valid, or our own entry is missing. */
+int imex_hosts_render(struct str current, const struct imex_members *m, unsigned max_nodes, struct buf *out,
+                      struct err *e);
 
 /* Replaces the content of a file that can only be rewritten in place (a bind mount), in one write. So a
  * reader finds the old text or the new one, and never an empty file. */

@@ -19,13 +19,6 @@
 /* More than any domain has: a limit for input from outside. */
 #define IMEX_MEMBERS_MAX 4096
 
-struct imex_members {
-        int64_t own_index;             /* < 0: not a member (yet) */
-        const char *infix;             /* of the slot names; "" for the Go driver's */
-        const struct imex_peer *peers; /* with or without ourselves */
-        size_t n_peers;
-};
-
 /* A copy in the arena, including strings. */
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);

@@ -286,8 +286,7 @@ static int write_hosts(struct imex_runner *a, const struct imex_members *m, bool
         *ret_changed = false;
         if (file_read(a->o.hosts_path, IMEX_HOSTS_MAX, &current, &n, e) < 0)
                 return -1;
-        if (imex_hosts_render((struct str){ current, n }, m->infix, a->o.max_nodes, m->own_index, m->peers,
-                              m->n_peers, &text, e) < 0)
+        if (imex_hosts_render((struct str){ current, n }, m, a->o.max_nodes, &text, e) < 0)
                 return -1;
         if (text.n == n && memcmp(text.p, current, n) == 0)
                 return 0;
@@ -423,8 +422,7 @@ static bool check_members(struct imex_runner *a, const struct imex_members *m) {
         struct err e;
 
         *a->refused = '\0';
-        if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text,
-                              &e) == 0)
+        if (imex_hosts_render(STR(""), m, a->o.max_nodes, &text, &e) == 0)
                 return true;
         if (!imex_runner_running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);

@@ -17,6 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                 return 0;
         }
         BUG_ON(!imex_members_equal(m, imex_members_copy(a, m)));
-        (void)imex_hosts_render(STR(""), m->infix, 18, m->own_index, m->peers, m->n_peers, &hosts, &e);
+        (void)imex_hosts_render(STR(""), m, 18, &hosts, &e);
         return 0;
 }

@@ -181,7 +181,10 @@ static void test_hosts_golden(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
         struct err e;
 
-        assert_int_equal(imex_hosts_render(STR(KUBELET), "ab", 5, 1, peers, ARRAY_LEN(peers), &b, &e), 0);
+        assert_int_equal(imex_hosts_render(STR(KUBELET),
+                                           &(struct imex_members){ 1, "ab", peers, ARRAY_LEN(peers) }, 5, &b,
+                                           &e),
+                         0);
         assert_string_equal(buf_str(&b), KUBELET BEGIN "10.1.0.5\tcompute-domain-daemon-ab-0001\n"
                                                        "10.1.0.7\tcompute-domain-daemon-ab-0002\n"
                                                        "127.0.0.2\tcompute-domain-daemon-ab-0000\n"
@@ -195,12 +198,14 @@ static void test_hosts_does_not_grow(void **state) {
         _cleanup_(buf_done) struct buf a = BUF_INIT(65536), b = BUF_INIT(65536);
         struct err e;
 
-        assert_int_equal(imex_hosts_render(STR(KUBELET), "ab", 4, 0, peers, 2, &a, &e), 0);
+        assert_int_equal(
+                imex_hosts_render(STR(KUBELET), &(struct imex_members){ 0, "ab", peers, 2 }, 4, &a, &e), 0);
         for (int i = 0; i < 5; i++) {
                 struct buf t = a;
 
                 buf_clear(&b);
-                assert_int_equal(imex_hosts_render((struct str){ a.p, a.n }, "ab", 4, 0, peers, 2, &b, &e),
+                assert_int_equal(imex_hosts_render((struct str){ a.p, a.n },
+                                                   &(struct imex_members){ 0, "ab", peers, 2 }, 4, &b, &e),
                                  0);
                 assert_string_equal(buf_str(&a), buf_str(&b));
                 a = b;
@@ -215,20 +220,26 @@ static void test_hosts_drops_all_earlier_lines_of_ours(void **state) {
         struct err e;
 
         /* An older infix, the Go driver's lines, an incomplete block, a line without its end. */
-        assert_int_equal(imex_hosts_render(STR(KUBELET "10.9.9.9\tcompute-domain-daemon-0003\n" BEGIN), "old",
-                                           4, 0, old, 2, &a, &e),
+        assert_int_equal(imex_hosts_render(STR(KUBELET "10.9.9.9\tcompute-domain-daemon-0003\n" BEGIN),
+                                           &(struct imex_members){ 0, "old", old, 2 }, 4, &a, &e),
                          0);
         buf_adds(&a, "10.8.8.8\tcompute-domain-daemon-0001");
-        assert_int_equal(imex_hosts_render((struct str){ a.p, a.n }, "new", 4, 3, now, 1, &b, &e), 0);
-        assert_int_equal(imex_hosts_render(STR(KUBELET), "new", 4, 3, now, 1, &c, &e), 0);
+        assert_int_equal(imex_hosts_render((struct str){ a.p, a.n },
+                                           &(struct imex_members){ 3, "new", now, 1 }, 4, &b, &e),
+                         0);
+        assert_int_equal(
+                imex_hosts_render(STR(KUBELET), &(struct imex_members){ 3, "new", now, 1 }, 4, &c, &e), 0);
         assert_string_equal(buf_str(&b), buf_str(&c));
         assert_null(strstr(buf_str(&b), "old"));
 
         /* Not ours: a comment that mentions us, an entry without a line end. */
         buf_clear(&b);
-        assert_int_equal(imex_hosts_render(STR("# about compute-domain-daemon-0001\n1.2.3.4 else"), "new", 1,
-                                           0, &(struct imex_peer){ .index = 0, .ip = "10.0.0.1" }, 1, &b, &e),
-                         0);
+        assert_int_equal(
+                imex_hosts_render(STR("# about compute-domain-daemon-0001\n1.2.3.4 else"),
+                                  &(struct imex_members){
+                                          0, "new", &(struct imex_peer){ .index = 0, .ip = "10.0.0.1" }, 1 },
+                                  1, &b, &e),
+                0);
         assert_string_equal(buf_str(&b), "# about compute-domain-daemon-0001\n1.2.3.4 else\n" BEGIN
                                          "10.0.0.1\tcompute-domain-daemon-new-0000\n" END);
 }
@@ -236,7 +247,7 @@ static void test_hosts_drops_all_earlier_lines_of_ours(void **state) {
 static int render_error(int64_t own, const struct imex_peer *peers, size_t n, struct err *e) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
 
-        return imex_hosts_render(STR(""), "ab", 18, own, peers, n, &b, e);
+        return imex_hosts_render(STR(""), &(struct imex_members){ own, "ab", peers, n }, 18, &b, e);
 }
 
 static void test_hosts_rejects_invalid_members(void **state) {
