@@ -92,16 +92,15 @@ static int64_t id_of(const struct stored_pair *pair, const struct device_record 
 
 static int cd_devices_decode(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
                              struct err *e) {
-        struct stored_group *groups;
-        void *list;
-        size_t n_groups, room = 1, n = 0;
-        if (device_record_groups(entry, f_group, sizeof *groups, a, &list, &n_groups, e) < 0)
+        struct device_groups read;
+        size_t room = 1, n = 0;
+        if (device_record_groups(entry, f_group, sizeof(struct stored_group), a, &read, e) < 0)
                 return -1;
-        groups = list;
-        for (size_t g = 0; g < n_groups; g++)
+        const struct stored_group *groups = read.list;
+        for (size_t g = 0; g < read.n_list; g++)
                 room += groups[g].n_pairs;
         struct node_device *devices = arena_alloc(a, room * sizeof *devices);
-        for (size_t g = 0; g < n_groups; g++) {
+        for (size_t g = 0; g < read.n_list; g++) {
                 for (size_t i = 0; i < groups[g].n_pairs; i++) {
                         const struct stored_pair *pair = &groups[g].pairs[i];
                         const struct device_record *r = pair->daemon ? pair->daemon : pair->channel;

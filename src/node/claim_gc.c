@@ -27,22 +27,22 @@ static bool of_this_boot(const char *text, const char *boot_id, bool undated) {
         return str_is_uuid(boot) ? streq(boot, boot_id) : undated;
 }
 
-bool claim_gc_rebuild(struct checkpoint *table, const struct node_driver *driver, const char *uid,
-                      struct str cdi_file, const char *node, const char *boot_id, bool undated) {
+bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, const char *uid,
+                      struct str cdi_file, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
         char ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
         struct node_device *devices;
-        if (!of_this_boot(text, boot_id, undated))
+        if (!of_this_boot(text, o->boot_id, undated))
                 return false;
         /* The comment that this driver writes: "claim ns/name ... boot id". */
         if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] ", ns, name) != 2 || !str_is_dns_label(ns) ||
             !str_is_dns_subdomain(name))
                 ns[0] = name[0] = '\0';
         struct arena *a = arena_new(1024);
-        size_t n = driver->rebuild(text, uid, a, &devices);
+        size_t n = o->driver->rebuild(text, uid, a, &devices);
         for (size_t i = 0; i < n; i++) {
-                devices[i].pool = node;
+                devices[i].pool = o->node;
                 devices[i].requests = devices[i].cdi_ids = none;
         }
         if (n) {
@@ -78,8 +78,7 @@ static void rebuild_one(void *u, const char *uid) {
                         *rb->e = e;
                         rb->r = -1;
                 }
-        } else if (claim_gc_rebuild(&c->journal.table, c->o.driver, uid, (struct str){ text, n }, c->o.node,
-                                    c->o.boot_id, rb->undated)) {
+        } else if (claim_gc_rebuild(&c->journal.table, &c->o, uid, (struct str){ text, n }, rb->undated)) {
                 log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
                 rb->n++;
         }
@@ -298,7 +297,7 @@ static void unprepare_gone(struct claims *c, const char *ns, const char *name, c
                 return;
         log_info("unpreparing a claim that no longer exists on this node", kv_str("claim", claim),
                  kv_str("uid", uid));
-        op_queue(op_new(c, NULL, true, ns, name, uid, NULL));
+        op_queue(op_new(c, NULL, true, &(struct dra_claim){ ns, name, uid }, NULL));
 }
 
 static void end_round(struct claim_gc *s) {

@@ -47,7 +47,8 @@ void claim_gc_holder(struct claim_gc *s, const char *uid);
  * there is nothing to report. */
 void claim_gc_explain(const struct claim_gc *s, const char *uid, char *ret, size_t size);
 
-/* Pure: adds an entry from the claim's CDI file. False when the file is not ours or of another boot;
- * `undated`: a file without a boot ID, like those of the Go driver, counts as one of this boot. */
-bool claim_gc_rebuild(struct checkpoint *table, const struct node_driver *driver, const char *uid,
-                      struct str cdi_file, const char *node, const char *boot_id, bool undated);
+/* Pure: adds an entry from the claim's CDI file. Uses only the driver, the node and the boot ID of the
+ * options. False when the file is not ours or of another boot; `undated`: a file without a boot ID, like
+ * those of the Go driver, counts as one of this boot. */
+bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, const char *uid,
+                      struct str cdi_file, bool undated);

@@ -13,7 +13,7 @@ void claims_reevaluate(struct claims *c) {
 }
 
 void claims_prepare(struct claims *c, struct dra_op *dra, const struct dra_claim *claim) {
-        struct op *op = op_new(c, dra, false, claim->namespace, claim->name, claim->uid, waits_late);
+        struct op *op = op_new(c, dra, false, claim, waits_late);
         waits_start(op);
         if (op_prepared_before(op))
                 op_queue(op); /* usually needs no request to the API */
@@ -22,7 +22,7 @@ void claims_prepare(struct claims *c, struct dra_op *dra, const struct dra_claim
 }
 
 void claims_unprepare(struct claims *c, struct dra_op *dra, const struct dra_claim *claim) {
-        op_queue(op_new(c, dra, true, claim->namespace, claim->name, claim->uid, NULL));
+        op_queue(op_new(c, dra, true, claim, NULL));
 }
 
 void claims_renew(struct claims *c, const char *uid) {
@@ -30,7 +30,7 @@ void claims_renew(struct claims *c, const char *uid) {
         if (!entry || entry->state != CHECKPOINT_COMPLETED || !entry->ns || !entry->name ||
             ops_active(c, uid))
                 return;
-        struct op *op = op_new(c, NULL, false, entry->ns, entry->name, uid, NULL);
+        struct op *op = op_new(c, NULL, false, &(struct dra_claim){ entry->ns, entry->name, uid }, NULL);
         op->renew = true;
         fetch_start(op);
 }

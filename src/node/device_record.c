@@ -38,23 +38,18 @@ void device_record_write(struct jw *w, const struct node_device *d) {
         jw_end_obj(w);
 }
 
-struct groups {
-        void *list;
-        size_t n_list;
-};
-
 int device_record_groups(yyjson_val *entry, const struct jd_field *group, size_t size, struct arena *a,
-                         void **ret, size_t *ret_n, struct err *e) {
+                         struct device_groups *ret, struct err *e) {
         const struct jd_field in_entry[] = {
                 { .name = "preparedDevices",
                   .type = JD_T_LIST,
-                  .off = offsetof(struct groups, list),
-                  .count_off = offsetof(struct groups, n_list),
+                  .off = offsetof(struct device_groups, list),
+                  .count_off = offsetof(struct device_groups, n_list),
                   .sub = group,
                   .size = size },
                 JD_END,
         };
-        struct groups g = { 0 };
+        struct device_groups g = { 0 };
         if (yyjson_is_arr(entry)) { /* the list alone */
                 size_t i, max;
                 yyjson_val *v;
@@ -63,11 +58,10 @@ int device_record_groups(yyjson_val *entry, const struct jd_field *group, size_t
                         if (jd_decode(group, v, "", a, list + i * size, e) < 0)
                                 return -1;
                 }
-                g = (struct groups){ list, yyjson_arr_size(entry) };
+                g = (struct device_groups){ list, yyjson_arr_size(entry) };
         } else if (jd_decode(in_entry, entry, "", a, &g, e) < 0) {
                 return -1;
         }
-        *ret = g.list;
-        *ret_n = g.n_list;
+        *ret = g;
         return 0;
 }

@@ -21,7 +21,12 @@ struct node_device device_record_take(const struct device_record *r, struct aren
 /* Writes the member "device" of the current object. */
 void device_record_write(struct jw *w, const struct node_device *d);
 
-/* Reads the groups of devices in a claim's entry of any version (device_codec.decode): *ret_n structs of
- * `size` bytes, each filled by the table of a group. */
+struct device_groups {
+        void *list;
+        size_t n_list;
+};
+
+/* Reads the groups of devices in a claim's entry of any version (device_codec.decode): structs of `size`
+ * bytes, each filled by the table of a group. */
 int device_record_groups(yyjson_val *entry, const struct jd_field *group, size_t size, struct arena *a,
-                         void **ret, size_t *ret_n, struct err *e);
+                         struct device_groups *ret, struct err *e);

@@ -83,16 +83,16 @@ void ops_free(struct claims *c) {
         free(c);
 }
 
-struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
-                  const char *uid, loop_fn *late) {
+struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const struct dra_claim *claim,
+                  loop_fn *late) {
         struct op *op = xnew(struct op);
         op->c = c;
         op->dra = dra;
         op->unprepare = unprepare;
         op->number = c->n_ops++;
-        op->ns = xstrdup(ns);
-        op->name = xstrdup(name);
-        op->uid = xstrdup(uid);
+        op->ns = xstrdup(claim->namespace);
+        op->name = xstrdup(claim->name);
+        op->uid = xstrdup(claim->uid);
         op->began_ns = uv_hrtime();
         if (late)
                 loop_timer_init(&op->timer, c->o.loop, late, op);

@@ -106,8 +106,8 @@ void ops_end(struct claims *c);
 void ops_free(struct claims *c);
 
 /* dra NULL: no caller waits for an answer. late: called by its timer, with the operation; NULL: no timer. */
-struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
-                  const char *uid, loop_fn *late);
+struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const struct dra_claim *claim,
+                  loop_fn *late);
 bool ops_active(const struct claims *c, const char *uid); /* there is an operation for this claim */
 /* The operation for which the driver works: on this claim; or a Prepare that has, or will have, this device.
  * NULL: none. */

@@ -149,16 +149,15 @@ static void taints(struct jw *w, const struct own_slice *old, const struct offer
                 jw_end_arr(w);
 }
 
-void slice_part_render(const char *version, const char *node, const char *node_uid,
-                       const struct own_slice *old, const struct slice_content *want,
-                       const struct slice_part *part, struct buf *out) {
+void slice_part_render(const char *version, struct slice_owner owner, const struct own_slice *old,
+                       const struct slice_content *want, const struct slice_part *part, struct buf *out) {
         struct jw w = JW(out);
         bool basic = streq(version, "v1beta1");
         jw_obj(&w, NULL);
         jw_strf(&w, "apiVersion", "resource.k8s.io/%s", version);
         jw_str(&w, "kind", "ResourceSlice");
         jw_obj(&w, "metadata");
-        jw_strf(&w, "generateName", "%05zx-%s-%s-", part->place, want->driver, node);
+        jw_strf(&w, "generateName", "%05zx-%s-%s-", part->place, want->driver, owner.node);
         if (old) {
                 jw_str(&w, "name", old->o.meta.name);
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
@@ -169,17 +168,17 @@ void slice_part_render(const char *version, const char *node, const char *node_u
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", "v1");
         jw_str(&w, "kind", "Node");
-        jw_str(&w, "name", node);
-        jw_str(&w, "uid", node_uid);
+        jw_str(&w, "name", owner.node);
+        jw_str(&w, "uid", owner.uid);
         jw_bool(&w, "controller", true);
         jw_end_obj(&w);
         jw_end_arr(&w);
         jw_end_obj(&w);
         jw_obj(&w, "spec");
         jw_str(&w, "driver", want->driver);
-        jw_str(&w, "nodeName", node);
+        jw_str(&w, "nodeName", owner.node);
         jw_obj(&w, "pool");
-        jw_str(&w, "name", node);
+        jw_str(&w, "name", owner.node);
         jw_int(&w, "generation", part->generation);
         jw_int(&w, "resourceSliceCount", (int64_t)part->of);
         jw_end_obj(&w);
@@ -204,7 +203,7 @@ void slice_part_render(const char *version, const char *node, const char *node_u
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out) {
         slice_part_render(
-                version, node, node_uid, old, want,
+                version, (struct slice_owner){ node, node_uid }, old, want,
                 &(struct slice_part){ .of = 1,
                                       .n = want->n_devices,
                                       .generation = old && old->generation > 0 ? old->generation : 1 },

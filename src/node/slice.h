@@ -94,10 +94,14 @@ struct slice_part {
         int64_t generation;
 };
 
+/* The Node that owns the slices. */
+struct slice_owner {
+        const char *node, *uid;
+};
+
 /* Pure. The object to create (`old` NULL) or to replace `old` with. `version` is that of resource.k8s.io. */
-void slice_part_render(const char *version, const char *node, const char *node_uid,
-                       const struct own_slice *old, const struct slice_content *want,
-                       const struct slice_part *part, struct buf *out);
+void slice_part_render(const char *version, struct slice_owner owner, const struct own_slice *old,
+                       const struct slice_content *want, const struct slice_part *part, struct buf *out);
 /* All devices in one slice, in the generation of `old`. */
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out);

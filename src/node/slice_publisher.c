@@ -167,7 +167,8 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old,
                         const struct slice_part *part) {
         struct buf body = BUF_INIT(BODY_MAX);
         p->writing = *part;
-        slice_part_render(kube_resource_api(p->client), p->node, p->node_uid, old, &p->want, part, &body);
+        slice_part_render(kube_resource_api(p->client), (struct slice_owner){ p->node, p->node_uid }, old,
+                          &p->want, part, &body);
         p->call = kube_start(p->client, &(struct kube_request){
                                                 .verb = old ? KUBE_UPDATE : KUBE_CREATE,
                                                 .res = &kube_resource_slices,

@@ -13,11 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct checkpoint table = { .codec = &cd_device_codec, .boot_id = "b" },
                           again = { .codec = &cd_device_codec };
+        const struct claims_options o = { .driver = &cd_driver,
+                                          .node = "n0",
+                                          .boot_id = "11111111-1111-4111-8111-111111111111" };
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
-        if (claim_gc_rebuild(&table, &cd_driver, "c0000000-0000-4000-8000-000000000001",
-                             (struct str){ (const char *)data, n }, "n0",
-                             "11111111-1111-4111-8111-111111111111", true)) {
+        if (claim_gc_rebuild(&table, &o, "c0000000-0000-4000-8000-000000000001",
+                             (struct str){ (const char *)data, n }, true)) {
                 checkpoint_encode(&table, &text);
                 BUG_ON(checkpoint_decode((struct str){ text.p, text.n }, &again, &e) < 0 ||
                        HASH_COUNT(again.claims) != 1);

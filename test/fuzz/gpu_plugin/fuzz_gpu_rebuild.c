@@ -12,13 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* A CDI file of ours or of the Go driver, whose claim the checkpoint has lost: the rebuilt entry must load
  * again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        static const char uid[] = "c0000000-0000-4000-8000-000000000001",
-                          boot[] = "11111111-1111-4111-8111-111111111111";
+        static const char uid[] = "c0000000-0000-4000-8000-000000000001";
         static const struct node_driver driver = { .codec = &gpu_record_codec, .rebuild = gpu_plan_rebuild };
+        static const struct claims_options o = { .driver = &driver,
+                                                 .node = "n0",
+                                                 .boot_id = "11111111-1111-4111-8111-111111111111" };
         struct checkpoint c = { .codec = &gpu_record_codec }, again = c;
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
-        if (claim_gc_rebuild(&c, &driver, uid, (struct str){ (const char *)data, n }, "n0", boot, true)) {
+        if (claim_gc_rebuild(&c, &o, uid, (struct str){ (const char *)data, n }, true)) {
                 checkpoint_encode(&c, &text);
                 BUG_ON(checkpoint_decode((struct str){ text.p, text.n }, &again, &e) < 0);
                 BUG_ON(checkpoint_find(&again, uid)->n_devices != checkpoint_find(&c, uid)->n_devices);

@@ -44,7 +44,7 @@ static struct own_slice *decoded(const struct slice_part *part, const char *name
         struct own_slice *s = arena_alloc(arena, sizeof *s);
         const struct own_slice old = { .o.meta = { .name = name, .rv = "1" } };
         struct err e;
-        slice_part_render("v1", "n0", "uid", &old, &want, part, &b);
+        slice_part_render("v1", (struct slice_owner){ "n0", "uid" }, &old, &want, part, &b);
         assert_int_equal(jd_decode_text(own_slice_fields, (struct str){ b.p, b.n }, "", arena, s, &e), 0);
         buf_done(&b);
         return s;
