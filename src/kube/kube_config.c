@@ -129,51 +129,58 @@ static char *relative_to(const char *kubeconfig, const char *path) {
         return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
+/* A kubeconfig. Paths in it are relative to its folder. */
+struct document {
+        yaml_document_t *yaml;
+        const char *path; /* of the file */
+};
+
 /* The PEM text of `key` ("client-key"): from <key>-data, which has precedence as in kubectl, or from the file
  * that it names, which *ret_file then is. */
-static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret,
-                   char **ret_file, struct err *e) {
+static int get_pem(const struct document *d, yaml_node_t *map, const char *key, char **ret, char **ret_file,
+                   struct err *e) {
         _cleanup_(freep) char *data_key = xasprintf("%s-data", key);
-        const char *data = get_str(d, map, data_key), *file = get_str(d, map, key);
+        const char *data = get_str(d->yaml, map, data_key), *file = get_str(d->yaml, map, key);
 
         if (data) {
                 if (base64_decode(data, ret) < 0)
                         return err_set(e, ERR_INVALID, 0, "%s is not base64 text", data_key);
         } else if (file) {
-                *ret_file = relative_to(kubeconfig, file);
+                *ret_file = relative_to(d->path, file);
                 if (file_read(*ret_file, MAX_FILE, ret, NULL, e) < 0)
                         return err_wrap(e, "%s", key);
         }
         return 0;
 }
 
-static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *kubeconfig,
-                        struct kube_config *c, struct err *e) {
-        const char *server = get_str(d, cluster, "server"), *name = get_str(d, cluster, "tls-server-name");
+static int read_cluster(const struct document *d, yaml_node_t *cluster, struct kube_config *c,
+                        struct err *e) {
+        const char *server = get_str(d->yaml, cluster, "server"),
+                   *name = get_str(d->yaml, cluster, "tls-server-name");
 
-        if (get_true(d, cluster, "insecure-skip-tls-verify"))
+        if (get_true(d->yaml, cluster, "insecure-skip-tls-verify"))
                 return err_set(
                         e, ERR_INVALID, 0,
                         "insecure-skip-tls-verify is not supported: give certificate-authority(-data)");
-        if (get_str(d, cluster, "proxy-url"))
+        if (get_str(d->yaml, cluster, "proxy-url"))
                 return err_set(e, ERR_INVALID, 0, "proxy-url is not supported: set HTTPS_PROXY");
         if (!server || (!str_starts(server, "https://") && !str_starts(server, "http://")))
                 return err_set(e, ERR_INVALID, 0, "server '%s' is not an http or https URL",
                                str_or(server, ""));
         c->server = xstrdup(server);
         c->tls_server_name = xstrdup_or_null(name);
-        return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, &c->ca_file, e);
+        return get_pem(d, cluster, "certificate-authority", &c->ca_pem, &c->ca_file, e);
 }
 
-static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c,
-                     struct err *e) {
+static int read_user(const struct document *d, yaml_node_t *user, struct kube_config *c, struct err *e) {
         static const char *const refused[] = { "exec", "auth-provider", "username",  "password",
                                                "as",   "as-uid",        "as-groups", "as-user-extra" };
-        const char *token = get_str(d, user, "token"), *token_file = get_str(d, user, "tokenFile");
+        const char *token = get_str(d->yaml, user, "token"),
+                   *token_file = get_str(d->yaml, user, "tokenFile");
 
         for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-                yaml_node_t *n = get(d, user, refused[i]);
-                if (n && (n->type != YAML_SCALAR_NODE || get_str(d, user, refused[i])))
+                yaml_node_t *n = get(d->yaml, user, refused[i]);
+                if (n && (n->type != YAML_SCALAR_NODE || get_str(d->yaml, user, refused[i])))
                         return err_set(e, ERR_INVALID, 0,
                                        "'%s' is not supported: use token, tokenFile or a client certificate",
                                        refused[i]);
@@ -181,38 +188,38 @@ static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconf
         c->token = xstrdup_or_null(token);
         if (token && !kube_token_is_clean(token))
                 return err_set(e, ERR_INVALID, 0, "the token contains white space or control characters");
-        c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
-        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, &c->cert_file, e) < 0 ||
-            get_pem(d, user, "client-key", kubeconfig, &c->key_pem, &c->key_file, e) < 0)
+        c->token_file = token_file ? relative_to(d->path, token_file) : NULL;
+        if (get_pem(d, user, "client-certificate", &c->cert_pem, &c->cert_file, e) < 0 ||
+            get_pem(d, user, "client-key", &c->key_pem, &c->key_file, e) < 0)
                 return -1;
         if (!c->cert_pem != !c->key_pem)
                 return err_set(e, ERR_INVALID, 0, "client-certificate and client-key must both be given");
         return 0;
 }
 
-static int read_document(yaml_document_t *d, const char *kubeconfig, struct kube_config *c, struct err *e) {
-        yaml_node_t *root = yaml_document_get_root_node(d), *context, *cluster, *user;
-        const char *name = get_str(d, root, "current-context"), *ns, *cluster_name, *user_name;
+static int read_document(const struct document *d, struct kube_config *c, struct err *e) {
+        yaml_node_t *root = yaml_document_get_root_node(d->yaml), *context, *cluster, *user;
+        const char *name = get_str(d->yaml, root, "current-context"), *ns, *cluster_name, *user_name;
 
         if (!root || root->type != YAML_MAPPING_NODE)
                 return err_set(e, ERR_INVALID, 0, "not a YAML mapping");
         if (!name)
                 return err_set(e, ERR_INVALID, 0, "current-context is not set");
-        if (!(context = named(d, root, "contexts", "context", name, e)))
+        if (!(context = named(d->yaml, root, "contexts", "context", name, e)))
                 return -1;
-        ns = get_str(d, context, "namespace");
-        cluster_name = get_str(d, context, "cluster");
-        user_name = get_str(d, context, "user");
+        ns = get_str(d->yaml, context, "namespace");
+        cluster_name = get_str(d->yaml, context, "cluster");
+        user_name = get_str(d->yaml, context, "user");
         if (!cluster_name)
                 return err_set(e, ERR_INVALID, 0, "context '%s' names no cluster", name);
-        if (!(cluster = named(d, root, "clusters", "cluster", cluster_name, e)))
+        if (!(cluster = named(d->yaml, root, "clusters", "cluster", cluster_name, e)))
                 return -1;
-        if (read_cluster(d, cluster, kubeconfig, c, e) < 0)
+        if (read_cluster(d, cluster, c, e) < 0)
                 return err_wrap(e, "cluster '%s'", cluster_name);
         if (user_name) {
-                if (!(user = named(d, root, "users", "user", user_name, e)))
+                if (!(user = named(d->yaml, root, "users", "user", user_name, e)))
                         return -1;
-                if (read_user(d, user, kubeconfig, c, e) < 0)
+                if (read_user(d, user, c, e) < 0)
                         return err_wrap(e, "user '%s'", user_name);
         }
         c->ns = xstrdup(str_or(ns, "default"));
@@ -232,7 +239,7 @@ int kube_config__parse(const char *text, size_t n, const char *path, struct kube
                 r = err_set(e, ERR_INVALID, 0, "line %zu: %s", parser.problem_mark.line + 1,
                             str_or(parser.problem, "no YAML"));
         } else {
-                r = read_document(&doc, path, &c, e);
+                r = read_document(&(struct document){ &doc, path }, &c, e);
                 yaml_document_delete(&doc);
         }
         yaml_parser_delete(&parser);

@@ -23,18 +23,18 @@ static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sb
 
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-/* Fills *ret and *ret_found if `inside`, a text in the arena, leads to a regular file. */
+/* 1: `inside`, a text in the arena, leads to a regular file, and *ret is filled. 0: it does not. */
 static int probe(const struct driver_root *r, const struct root_walk *walk, const char *inside,
-                 struct arena *a, struct driver_file *ret, bool *ret_found, struct err *e) {
+                 struct arena *a, struct driver_file *ret, struct err *e) {
         struct root_file f;
         int there = root_walk_find(walk, inside, a, &f, e);
-        *ret_found = there > 0 && S_ISREG(f.st.st_mode);
         if (there < 0)
                 return -1;
-        if (*ret_found)
-                *ret = (struct driver_file){ root_walk_below(r->here, f.real, a),
-                                             root_walk_below(r->host, f.real, a), inside };
-        return 0;
+        if (!there || !S_ISREG(f.st.st_mode))
+                return 0;
+        *ret = (struct driver_file){ root_walk_below(r->here, f.real, a), root_walk_below(r->host, f.real, a),
+                                     inside };
+        return 1;
 }
 
 int driver_root_read(const struct driver_root *r, const char *path, size_t limit, char **ret, size_t *ret_n,
@@ -55,8 +55,8 @@ static int driver_root_find(const struct driver_root *r, const char *const *dirs
         struct err denied = { 0 };
         for (const char *const *d = dirs; *d; d++) {
                 const char *path = arena_printf(a, "%s/%s", root_walk_below(*d, "", a), name);
-                bool found;
-                if (probe(r, &walk, path, a, ret, &found, e) < 0) {
+                int found = probe(r, &walk, path, a, ret, e);
+                if (found < 0) {
                         /* Another folder may be readable and have the file. */
                         if (e->code != EACCES)
                                 return -1;
@@ -106,11 +106,11 @@ static int add_library(void *u, int folder, const char *name, struct err *e) {
         struct libraries *l = u;
         struct driver_files *to = l->to;
         struct driver_file file;
-        bool is_file;
         if (!strstr(name, ".so."))
                 return 0;
         const char *inside = arena_printf(l->a, "%s/%s", l->dir, name);
-        if (probe(l->r, l->walk, inside, l->a, &file, &is_file, e) < 0)
+        int is_file = probe(l->r, l->walk, inside, l->a, &file, e);
+        if (is_file < 0)
                 return -1;
         if (!is_file || (!streq(name, NVML_SONAME) && !str_ends(file.host, l->suffix)))
                 return 0;

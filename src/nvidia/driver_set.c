@@ -353,17 +353,22 @@ static int add_libraries(struct search *s, struct err *e) {
         return 0;
 }
 
-/* Adds each name from the first folder that has it; all: from every folder. `at`: the folder where containers
- * expect it instead. */
-static int driver_set_add_listed(struct search *s, enum driver_group group, const char *const *dirs,
-                                 const char *const *names, bool all, const char *at, struct err *e) {
-        for (; *names; names++) {
-                const char *name = fill_in(s, *names);
+/* Files that are known by name. */
+struct listed_files {
+        enum driver_group group;
+        const char *const *dirs, *const *names;
+        bool all;       /* from every folder that has the name; otherwise from the first one */
+        const char *at; /* the folder where containers expect the file, if it is another one */
+};
+
+static int driver_set_add_listed(struct search *s, const struct listed_files *l, struct err *e) {
+        for (const char *const *n = l->names; *n; n++) {
+                const char *name = fill_in(s, *n);
                 int r = 0;
-                for (const char *const *d = dirs; *d && (all || r == 0); d++) {
+                for (const char *const *d = l->dirs; *d && (l->all || r == 0); d++) {
                         const char *path = arena_printf(s->a, "%s/%s", fill_in(s, *d), name);
-                        const char *inside = at ? arena_printf(s->a, "%s/%s", at, name) : path;
-                        r = add_at(s, group, path, inside, e);
+                        const char *inside = l->at ? arena_printf(s->a, "%s/%s", l->at, name) : path;
+                        r = add_at(s, l->group, path, inside, e);
                         if (r < 0)
                                 return -1;
                 }
@@ -389,10 +394,10 @@ static int add_firmware(struct search *s, struct err *e) {
 }
 
 static int add_from_each_dir(struct search *s, struct err *e) {
+        static const struct listed_files drivers = { .group = DRIVER_XORG, .dirs = xorg_dirs, .names = xorg };
         for (size_t i = 0; i < s->n_dirs; i++) {
                 s->dir = s->dirs[i];
-                if (add_libraries(s, e) < 0 ||
-                    driver_set_add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0)
+                if (add_libraries(s, e) < 0 || driver_set_add_listed(s, &drivers, e) < 0)
                         return -1;
         }
         return 0;
@@ -400,16 +405,15 @@ static int add_from_each_dir(struct search *s, struct err *e) {
 
 static int driver_set_search(struct search *s, struct err *e) {
         static const char *const vulkan_dirs[] = { "/etc", "/usr/local/share", "/usr/share", "", NULL };
+        static const struct listed_files data = { DRIVER_CONFIG, data_dirs, configs, .all = true },
+                                         layers = { DRIVER_CONFIG, vulkan_dirs, vulkan, .at = "/etc" },
+                                         tools = { DRIVER_PROGRAM, program_dirs, programs, false, NULL },
+                                         run = { DRIVER_SOCKET, run_dirs, sockets, false, NULL };
         return find_library_dirs(s, e) < 0 || add_from_each_dir(s, e) < 0 ||
-                               driver_set_add_listed(s, DRIVER_CONFIG, data_dirs, configs, true, NULL, e) <
-                                       0 ||
-                               driver_set_add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc",
-                                                     e) < 0 ||
-                               add_firmware(s, e) < 0 ||
-                               driver_set_add_listed(s, DRIVER_PROGRAM, program_dirs, programs, false, NULL,
-                                                     e) < 0 ||
-                               (s->o->sockets && driver_set_add_listed(s, DRIVER_SOCKET, run_dirs, sockets,
-                                                                       false, NULL, e) < 0)
+                               driver_set_add_listed(s, &data, e) < 0 ||
+                               driver_set_add_listed(s, &layers, e) < 0 || add_firmware(s, e) < 0 ||
+                               driver_set_add_listed(s, &tools, e) < 0 ||
+                               (s->o->sockets && driver_set_add_listed(s, &run, e) < 0)
                        ? -1
                        : 0;
 }

@@ -117,12 +117,18 @@ static int root_walk_by_name(const void *a, const void *b) {
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int read_names(const struct root_walk *w, DIR *dir, const char *path, const char *pattern,
-                      struct arena *a, const char ***ret, struct err *e) {
+struct folder {
+        const struct root_walk *w;
+        const char *path; /* in the root */
+        DIR *dir;
+};
+
+static int read_names(const struct folder *f, const char *pattern, struct arena *a, const char ***ret,
+                      struct err *e) {
         const char **names = arena_alloc(a, 16 * sizeof *names);
         size_t n = 0, cap = 16;
         const struct dirent *entry;
-        for (errno = 0; (entry = readdir(dir)); errno = 0) {
+        for (errno = 0; (entry = readdir(f->dir)); errno = 0) {
                 if (streq(entry->d_name, ".") || streq(entry->d_name, "..") ||
                     fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0)
                         continue;
@@ -133,11 +139,11 @@ static int read_names(const struct root_walk *w, DIR *dir, const char *path, con
                 }
                 if (n == NAMES_MAX)
                         return err_set(e, ERR_INVALID, 0, "'%s' in the driver root has more than %d files",
-                                       path, NAMES_MAX);
+                                       f->path, NAMES_MAX);
                 names[n++] = arena_strdup(a, entry->d_name);
         }
         if (errno)
-                return err_errno(e, errno, "read '%s' in driver root '%s'", path, w->name);
+                return err_errno(e, errno, "read '%s' in driver root '%s'", f->path, f->w->name);
         if (n)
                 qsort(names, n, sizeof *names, root_walk_by_name);
         *ret = names;
@@ -158,7 +164,7 @@ int root_walk_names(const struct root_walk *w, const char *dir, const char *patt
                         close(fd);
                 return -1;
         }
-        int r = read_names(w, d, dir, pattern, a, ret, e);
+        int r = read_names(&(struct folder){ w, dir, d }, pattern, a, ret, e);
         closedir(d);
         return r;
 }
