@@ -88,17 +88,17 @@ static void on_write_failing(void *u, const char *requester) {
                 kube_informer_each(c->cds, controller_queue_domain, c);
 }
 
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
-                      struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
-                      void *u) {
+void controller_start(struct controller *c, const struct controller_options *o) {
+        const struct config *config = o->config;
+        struct kube_client *client = o->client;
         *c = (struct controller){
-                .synced = synced,
-                .synced_u = u,
+                .synced = o->synced,
+                .synced_u = o->u,
                 .config = config,
                 .mode = config->mode,
                 .client = client,
-                .events = events,
-                .metrics = metrics,
+                .events = o->events,
+                .metrics = o->metrics,
                 .allocations = allocations_new(),
                 .missing_nodes = first_seen_new(),
                 .vanished = first_seen_new(),

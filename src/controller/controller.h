@@ -8,11 +8,17 @@
 
 #include "controller/records.h"
 
-/* `synced` is called once, when all caches are filled. A replica must not lead before that, because its
- * caches are incomplete. */
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
-                      struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
-                      void *u);
+/* The objects must stay valid until controller_stop(). */
+struct controller_options {
+        const struct config *config;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        void (*synced)(void *u); /* called once, when all caches are filled. A replica must not lead before
+                                    that, because its caches are incomplete. NULL is allowed */
+        void *u;
+};
+void controller_start(struct controller *c, const struct controller_options *o);
 /* This replica leads: from now on it writes. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);

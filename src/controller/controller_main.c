@@ -217,7 +217,8 @@ static int controller_main_begin(struct program *p, struct err *e) {
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         gates_log_ineffective(&p->config.gates);
-        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics, elect, p);
+        controller_start(&p->controller, &(struct controller_options){ &p->config, p->client, p->events,
+                                                                       p->metrics, elect, p });
         return 0;
 }
 

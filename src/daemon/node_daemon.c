@@ -595,8 +595,8 @@ void node_daemon_free(struct node_daemon *r) {
         free(r);
 }
 
-int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, const char *boot_id,
-                    void (*done)(void *u), void *u, struct node_daemon **ret, struct err *e) {
+int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, void (*done)(void *u), void *u,
+                    struct node_daemon **ret, struct err *e) {
         struct node_daemon *r = xnew(struct node_daemon);
 
         *r = (struct node_daemon){ .c = c,
@@ -609,7 +609,7 @@ int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, const c
                                    .why = "",
                                    .arena = arena_new(1024),
                                    .relay = { STDERR_FILENO } };
-        snprintf(r->boot_id, sizeof r->boot_id, "%s", boot_id);
+        snprintf(r->boot_id, sizeof r->boot_id, "%s", c->boot_id);
         loop_turn_init(&r->turn, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->retry, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->settled, loop, on_settled, NULL);

@@ -84,7 +84,8 @@ int node_daemon_run(const struct node_daemon_config *c, struct err *e) {
                 return -1;
         handle_signals(&p);
         config.imex.oom_score_adj = step_back(place);
-        int r = node_daemon_new(p.loop, &config, boot_id, node_daemon_run_on_done, &p, &p.resident, e);
+        config.boot_id = boot_id;
+        int r = node_daemon_new(p.loop, &config, node_daemon_run_on_done, &p, &p.resident, e);
         if (r == 0)
                 uv_run(p.loop, UV_RUN_DEFAULT);
         for (size_t i = 0; i < ARRAY_LEN(p.signals); i++)

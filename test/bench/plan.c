@@ -667,7 +667,8 @@ int main(int argc, char **argv) {
         uv_timer_init(&loop, &tick);
         uv_timer_start(&tick, on_tick, 0, TICK_MS);
         double begin = cpu_ms();
-        controller_start(&c, &config, client, events, metrics, on_synced, NULL);
+        controller_start(&c,
+                         &(struct controller_options){ &config, client, events, metrics, on_synced, NULL });
         while (!records_synced(&c))
                 uv_run(&loop, UV_RUN_ONCE);
         printf("%zu nodes of %zu bytes, %zu domains, %zu claims\n", n_nodes, node_bytes, n_domains,

@@ -86,9 +86,10 @@ struct daemon *daemon_start(uv_loop_t *loop, const struct daemon_options *o) {
                 .pod = arena_strdup(a, o->pod),
                 .pod_ns = DRIVER_NS,
                 .kubeconfig = kubeconfig,
+                .boot_id = arena_strdup(a, o->boot_id),
                 .imex = imex_options(a, o, d->hosts_path),
         };
-        if (node_daemon_new(loop, &d->config, o->boot_id, on_stopped, d, &d->resident, &e) < 0)
+        if (node_daemon_new(loop, &d->config, on_stopped, d, &d->resident, &e) < 0)
                 sim_broken("the daemon on %s does not start: %s", node, e.msg);
         return d;
 }

@@ -267,7 +267,8 @@ static void start(unsigned i, uv_loop_t *loop) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
         sim_log("controller-%u starts", i);
-        controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
+        controller_start(&l->controller, &(struct controller_options){ &l->config, l->client, l->events,
+                                                                       l->metrics, elect, l });
 }
 
 void replica_start(unsigned i, uv_loop_t *loop) {

@@ -53,7 +53,10 @@ static inline void leading_set_mode(struct leading *l, const char *gates_text, c
 }
 
 static inline void leading_start(struct leading *l) {
-        controller_start(&l->c, &l->config, l->client, l->events, l->metrics, NULL, NULL);
+        controller_start(&l->c, &(struct controller_options){ .config = &l->config,
+                                                              .client = l->client,
+                                                              .events = l->events,
+                                                              .metrics = l->metrics });
         controller_lead(&l->c);
         RUN_UNTIL(&l->loop, records_synced(&l->c));
 }

@@ -67,7 +67,9 @@ static void a_standby_returns_the_memory_of_its_lists(void **state) {
                          0);
         struct event_recorder *events = event_recorder_new(client, "test", NULL);
         struct metrics *metrics = metrics_new();
-        controller_start(&c, &config, client, events, metrics, NULL, NULL);
+        controller_start(&c,
+                         &(struct controller_options){
+                                 .config = &config, .client = client, .events = events, .metrics = metrics });
         RUN_UNTIL(&loop, records_synced(&c));
         assert_int_equal(n_trims, 0);
         RUN_UNTIL(&loop, n_trims);
