@@ -25,27 +25,28 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 FLAG(STR, "pod-name", &c->pod_name,
                      "name of this pod, a part of its identity in the leader election", .required = true),
                 FLAG(STR, "namespace", &c->ns, "namespace of the driver"),
-                FLAG(STR, "image-name", &c->image, "image of the daemon pods", .required = true),
+                FLAG(STR, "image-name", &c->daemon.image, "image of the daemon pods", .required = true),
                 FLAG(INT, "log-verbosity-cd-daemon", &c->daemon_verbosity, "log verbosity of the daemon pods",
                      .required = true),
                 FLAG(INT, "max-nodes-per-imex-domain", &c->max_nodes,
                      "maximum number of nodes of an IMEX domain in one NVLink partition"),
                 FLAG(STR, "cd-daemon-image-pull-secret-names", &r->pull_secrets,
                      "pull secrets of the daemon pods, separated by commas or spaces"),
-                FLAG(STR, "cd-daemon-priority-class", &c->priority_class,
+                FLAG(STR, "cd-daemon-priority-class", &c->daemon.priority_class,
                      "priority class of the daemon pods"),
                 FLAG(STR, "cd-daemon-resources", &r->resources,
                      "requests and limits of the daemon container, as JSON"),
                 FLAG(STR, "cd-daemon-metadata", &r->metadata,
                      "labels and annotations of the daemon pods, as JSON"),
-                FLAG(STR, "cd-daemon-image-pull-policy", &c->pull_policy, "Always, IfNotPresent or Never"),
+                FLAG(STR, "cd-daemon-image-pull-policy", &c->daemon.pull_policy,
+                     "Always, IfNotPresent or Never"),
                 FLAG(STR, "additional-namespaces", &r->namespaces,
                      "comma-separated namespaces of earlier installations"),
                 FLAG(STR, "imex-mode", &r->imex_mode,
                      "what runs nvidia-imex: driverManaged (empty: this) or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
                      "what separates ComputeDomains: domain (empty: this) or channel"),
-                FLAG(STR, "imex-config", &c->imex_config,
+                FLAG(STR, "imex-config", &c->daemon.imex_config,
                      "settings of nvidia-imex for daemons that start after the change, as a JSON object of "
                      "strings"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
@@ -95,9 +96,7 @@ static void defaults(struct config *c, struct raw *r) {
                 .metrics_path = "/metrics",
                 .lease_name = "nvidia-compute-domain-controller",
                 .lease_ns = "default",
-                .priority_class = "",
-                .imex_config = "",
-                .pull_policy = "IfNotPresent",
+                .daemon = { .priority_class = "", .imex_config = "", .pull_policy = "IfNotPresent" },
                 .max_nodes = 18,
                 .qps = 1000,
                 .burst = 2000,
@@ -111,7 +110,7 @@ static void defaults(struct config *c, struct raw *r) {
 }
 
 /* Splits at commas and white space, and drops empty pieces and duplicates. */
-static size_t config_split(struct arena *a, const char *first, const char *text, const char ***ret) {
+static size_t config_split(struct arena *a, const char *first, const char *text, const char *const **ret) {
         const char **list = arena_alloc(a, (strlen(text) + 2) * sizeof *list);
         size_t n = 0;
         if (first)
@@ -133,15 +132,10 @@ static size_t config_split(struct arena *a, const char *first, const char *text,
 }
 
 static int load_resources(struct config *c, const char *text, struct err *e) {
-        struct resources {
-                struct str requests, limits;
-        } r = { 0 };
-        static const struct jd_field fields[] = { JD_RAW(struct resources, "requests", requests),
-                                                  JD_RAW(struct resources, "limits", limits), JD_END };
-        if (*text && jd_decode_strict(fields, str_from(text), c->arena, &r, e) < 0)
+        static const struct jd_field fields[] = { JD_RAW(struct objects_settings, "requests", requests),
+                                                  JD_RAW(struct objects_settings, "limits", limits), JD_END };
+        if (*text && jd_decode_text(fields, text, strlen(text), true, "", c->arena, &c->daemon, e) < 0)
                 return err_wrap(e, "--cd-daemon-resources (CD_DAEMON_RESOURCES)");
-        c->requests = r.requests;
-        c->limits = r.limits;
         return 0;
 }
 
@@ -161,13 +155,14 @@ static int check_keys(const struct jd_pair *p, size_t n, const char *what, struc
 }
 
 static int load_metadata(struct config *c, const char *text, struct err *e) {
-        static const struct jd_field fields[] = { JD_MAP(struct config, "labels", labels),
-                                                  JD_MAP(struct config, "annotations", annotations), JD_END };
+        static const struct jd_field fields[] = { JD_MAP(struct objects_settings, "labels", labels),
+                                                  JD_MAP(struct objects_settings, "annotations", annotations),
+                                                  JD_END };
         if (!*text)
                 return 0;
-        if (jd_decode_strict(fields, str_from(text), c->arena, c, e) < 0 ||
-            check_keys(c->labels, c->n_labels, "label", e) < 0 ||
-            check_keys(c->annotations, c->n_annotations, "annotation", e) < 0)
+        if (jd_decode_text(fields, text, strlen(text), true, "", c->arena, &c->daemon, e) < 0 ||
+            check_keys(c->daemon.labels, c->daemon.n_labels, "label", e) < 0 ||
+            check_keys(c->daemon.annotations, c->daemon.n_annotations, "annotation", e) < 0)
                 return err_wrap(e, "--cd-daemon-metadata (CD_DAEMON_METADATA)");
         return 0;
 }
@@ -175,7 +170,7 @@ static int load_metadata(struct config *c, const char *text, struct err *e) {
 static int check_imex_config(const struct config *c, struct err *e) {
         struct imex_settings settings;
 
-        if (imex_settings_parse(c->imex_config, c->arena, &settings, e) < 0)
+        if (imex_settings_parse(c->daemon.imex_config, c->arena, &settings, e) < 0)
                 return err_wrap(e, "--imex-config (IMEX_CONFIG)");
         return 0;
 }
@@ -189,12 +184,12 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
             load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0 ||
             check_imex_config(c, e) < 0)
                 return -1;
-        if (!streq(c->pull_policy, "Always") && !streq(c->pull_policy, "IfNotPresent") &&
-            !streq(c->pull_policy, "Never"))
+        if (!streq(c->daemon.pull_policy, "Always") && !streq(c->daemon.pull_policy, "IfNotPresent") &&
+            !streq(c->daemon.pull_policy, "Never"))
                 return err_set(e, ERR_INVALID, 0,
                                "--cd-daemon-image-pull-policy (CD_DAEMON_IMAGE_PULL_POLICY) \"%s\" is not "
                                "Always, IfNotPresent or Never",
-                               c->pull_policy);
+                               c->daemon.pull_policy);
         if (mode_assigns_channels(c->mode) && !*c->plugin_selector)
                 return err_set(e, ERR_INVALID, 0,
                                "imex.isolation=channel (IMEX_ISOLATION) requires --kubelet-plugin-selector "
@@ -221,12 +216,13 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "leader election requires retry period < renew deadline < lease duration, and "
                                "a retry period of 100 ms or more");
-        c->json_log = streq(r->log_format, "json");
+        c->daemon.json_log = streq(r->log_format, "json");
         gates_render(&c->gates, &b);
-        c->gates_text = arena_strdup(c->arena, buf_str(&b));
+        c->daemon.gates = arena_strdup(c->arena, buf_str(&b));
         buf_done(&b);
-        c->daemon_verbosity_text = arena_printf(c->arena, "%" PRId64, c->daemon_verbosity);
-        c->n_pull_secrets = config_split(c->arena, NULL, r->pull_secrets, &c->pull_secrets);
+        c->daemon.log_verbosity = arena_printf(c->arena, "%" PRId64, c->daemon_verbosity);
+        c->daemon.n_pull_secrets = config_split(c->arena, NULL, r->pull_secrets, &c->daemon.pull_secrets);
+        c->daemon.ns = c->ns;
         c->n_namespaces = config_split(c->arena, c->ns, r->namespaces, &c->namespaces);
         return 0;
 }
@@ -246,9 +242,9 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) {
                 return err_set(e, ERR_INVALID, 0, "arguments are not supported: \"%s\"", argv[rest]);
         if (derive(c, &raw, e) < 0)
                 return -1;
-        log_setup(c->json_log ? LOG_JSON : LOG_TEXT, (int)c->verbosity);
+        log_setup(c->daemon.json_log ? LOG_JSON : LOG_TEXT, (int)c->verbosity);
         flags_log(table);
-        log_info("feature gates", kv_str("gates", c->gates_text));
+        log_info("feature gates", kv_str("gates", c->daemon.gates));
         gates_log_forced(&c->gates);
         log_info("IMEX mode", kv_str("mode", c->mode->name), kv_str("chosenBy", c->mode->chosen_by));
         return 0;

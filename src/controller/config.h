@@ -11,30 +11,26 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "model/mode.h"
+#include "render/objects.h"
 
 struct config {
-        const char *pod_name, *ns, *image, *kubeconfig;
+        const char *pod_name, *ns, *kubeconfig;
         const char *plugin_selector; /* label selector of the kubelet plugin's Pods; "": none, and the
                                         controller knows nothing about IMEX on the hosts */
         const char *http_endpoint, *metrics_path;
         const char *lease_name, *lease_ns;
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
-        bool leader_election, apply_crds, gpu_clique_label, racks, json_log, help;
-        bool fresh_pods;                          /* replace a daemon's Pod between two ComputeDomains */
-        const char *priority_class, *pull_policy; /* of the daemons' Pods */
-        const char *imex_config;                  /* settings of nvidia-imex, as JSON; "": none */
+        bool leader_election, apply_crds, gpu_clique_label, racks, help;
+        bool fresh_pods; /* replace a daemon's Pod between two ComputeDomains */
         struct gates gates;
+        struct objects_settings daemon; /* without resource_api: the API server decides that */
 
         /* Derived from the above. */
         const struct imex_mode *mode;
         struct arena *arena;
-        const char *gates_text, *daemon_verbosity_text;
-        const char **pull_secrets, **namespaces; /* the driver's namespace is first; no duplicates */
-        size_t n_pull_secrets, n_namespaces;
-        struct str requests, limits;          /* of the daemon container, as JSON */
-        struct jd_pair *labels, *annotations; /* of the daemons' Pods, besides the driver's own */
-        size_t n_labels, n_annotations;
+        const char *const *namespaces; /* the driver's namespace is first; no duplicates */
+        size_t n_namespaces;
         unsigned leases_pause_ms; /* LEASES_PAUSE_MS (controller/leases.h) */
 };
 

@@ -104,26 +104,9 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .vanished = first_seen_new(),
                 .seen = first_seen_new(),
                 .empty = first_seen_new(),
-                .settings = {
-                        .ns = config->ns,
-                        .resource_api = kube_resource_api(client),
-                        .image = config->image,
-                        .log_verbosity = config->daemon_verbosity_text,
-                        .gates = config->gates_text,
-                        .pull_secrets = config->pull_secrets,
-                        .n_pull_secrets = config->n_pull_secrets,
-                        .priority_class = config->priority_class,
-                        .imex_config = config->imex_config,
-                        .requests = config->requests,
-                        .limits = config->limits,
-                        .pull_policy = config->pull_policy,
-                        .json_log = config->json_log,
-                        .labels = config->labels,
-                        .n_labels = config->n_labels,
-                        .annotations = config->annotations,
-                        .n_annotations = config->n_annotations,
-                },
+                .settings = config->daemon,
         };
+        c->settings.resource_api = kube_resource_api(client);
         controller_metrics_add(c);
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, controller_on_key,
                                   c);

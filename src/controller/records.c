@@ -185,7 +185,7 @@ const struct node *records_node(const struct controller *c, const char *name) {
 }
 
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r) {
-        return rules_own_template(cd, (const char *const *)c->config->namespaces, c->config->n_namespaces, r);
+        return rules_own_template(cd, c->config->namespaces, c->config->n_namespaces, r);
 }
 
 struct tracing {

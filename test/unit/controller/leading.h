@@ -21,13 +21,14 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
         struct err e;
 
         l->config = (struct config){ .ns = "driver",
-                                     .image = "i",
                                      .plugin_selector = "app=plugin",
-                                     .daemon_verbosity_text = "4",
-                                     .priority_class = "",
-                                     .pull_policy = "IfNotPresent",
+                                     .daemon = { .ns = "driver",
+                                                 .image = "i",
+                                                 .log_verbosity = "4",
+                                                 .gates = "",
+                                                 .priority_class = "",
+                                                 .pull_policy = "IfNotPresent" },
                                      .max_nodes = 18,
-                                     .gates_text = "",
                                      .namespaces = namespaces,
                                      .n_namespaces = 1 };
         uv_loop_init(&l->loop);

@@ -48,7 +48,7 @@ static void unset_variables_have_defaults(void **state) {
         assert_int_equal(c.max_nodes, 18);
         assert_int_equal(c.lease_duration_ms, 15000);
         assert_string_equal(c.lease_name, "nvidia-compute-domain-controller");
-        assert_string_equal(c.daemon_verbosity_text, "4");
+        assert_string_equal(c.daemon.log_verbosity, "4");
         assert_int_equal(c.n_namespaces, 1);
         assert_true(c.apply_crds);
         config_done(&c);
@@ -68,9 +68,9 @@ static void lists_are_split_and_deduplicated(void **state) {
         assert_string_equal(c.namespaces[0], "driver");
         assert_string_equal(c.namespaces[1], "old");
         assert_string_equal(c.namespaces[2], "older");
-        assert_int_equal(c.n_pull_secrets, 3);
-        assert_true(str_eq(c.requests, STR("{\"cpu\":\"10m\"}")));
-        assert_int_equal(c.limits.n, 0);
+        assert_int_equal(c.daemon.n_pull_secrets, 3);
+        assert_true(str_eq(c.daemon.requests, STR("{\"cpu\":\"10m\"}")));
+        assert_int_equal(c.daemon.limits.n, 0);
         config_done(&c);
 }
 
@@ -86,10 +86,10 @@ static void the_daemon_settings_of_the_chart_are_loaded(void **state) {
         setenv("LOGGING_FORMAT", "json", 1);
         if (load(&c, &e) < 0)
                 fail_msg("%s", e.msg);
-        assert_string_equal(jd_pair_get(c.labels, c.n_labels, "team"), "hpc");
-        assert_string_equal(jd_pair_get(c.annotations, c.n_annotations, "note"), "y");
-        assert_string_equal(c.pull_policy, "Never");
-        assert_true(c.json_log);
+        assert_string_equal(jd_pair_get(c.daemon.labels, c.daemon.n_labels, "team"), "hpc");
+        assert_string_equal(jd_pair_get(c.daemon.annotations, c.daemon.n_annotations, "note"), "y");
+        assert_string_equal(c.daemon.pull_policy, "Never");
+        assert_true(c.daemon.json_log);
         config_done(&c);
 }
 
@@ -115,7 +115,7 @@ static void the_mode_comes_from_gates_and_settings(void **state) {
                         fail_msg("%s", e.msg);
                 assert_string_equal(c.mode->name, cases[i].want);
                 /* The gates that are logged and passed to the daemons are the effective ones. */
-                assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL,
+                assert_int_equal(strstr(c.daemon.gates, "IMEXDaemonsWithDNSNames=true") != NULL,
                                  mode_runs_daemons(c.mode));
                 config_done(&c);
         }

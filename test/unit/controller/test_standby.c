@@ -44,10 +44,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static void a_standby_returns_the_memory_of_its_lists(void **state) {
         static const char *namespaces[] = { "driver" };
         struct config config = { .ns = "driver",
-                                 .image = "i",
                                  .plugin_selector = "",
                                  .max_nodes = 18,
-                                 .gates_text = "",
+                                 .daemon = { .ns = "driver", .image = "i", .gates = "" },
                                  .namespaces = namespaces,
                                  .n_namespaces = 1 };
         struct controller c;
