@@ -17,6 +17,7 @@ YAML a document may have:
     !if(name)          leaves out the next node if name is false, NULL or 0; !if(*name): also if it is ""
     !unless(name)      leaves it out otherwise
     !null_unless(name) writes null instead of leaving it out; may follow another mark and a comma
+    &name, *name       an anchor and its alias, which may be in a later document of the file
 """
 import contextlib
 import json
@@ -39,6 +40,15 @@ class Refused(Exception):
 def prefixes(name):
     """The lists that a name goes through, the outer one first: a.b[].c[].d -> a.b, a.b[].c"""
     return [name[:at.start()] for at in re.finditer(re.escape("[]"), name)]
+
+
+class Loader(yaml.SafeLoader):
+    def compose_document(self):
+        """Keeps the anchors for the next documents. YAML forgets them."""
+        self.get_event()
+        node = self.compose_node(None, None)
+        self.get_event()
+        return node
 
 
 class Function:
@@ -173,7 +183,7 @@ class Function:
 def functions(path):
     with open(path, encoding="ascii") as f:
         text = f.read()
-    signatures, roots = SIGNATURE.findall(text), list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    signatures, roots = SIGNATURE.findall(text), list(yaml.compose_all(text, Loader=Loader))
     if len(signatures) != len(roots) or not all(isinstance(root, yaml.MappingNode) for root in roots):
         raise Refused(f"{path}: a document is an object, and begins with --- # name(parameters)")
     return [Function(path, *pair) for pair in zip(signatures, roots)]

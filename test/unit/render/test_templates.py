@@ -59,6 +59,11 @@ class Templates(unittest.TestCase):
                 self.assertEqual(done.stdout, "")
                 self.assertIn(why, done.stderr)
 
+    def test_an_anchor_is_known_in_a_later_document(self):
+        done = make(HEAD + USES + "x: &x\n- c\n" + HEAD.replace("f(", "g(") + USES + "x: *x\n")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.count('jw_arr(&w, "x");'), 2)
+
     def test_the_line_is_named(self):
         self.assertIn("t.yaml:6: z is no parameter", make(HEAD + USES + "b: ${z}").stderr)
 
