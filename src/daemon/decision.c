@@ -198,8 +198,7 @@ static void decide_not_started(const struct view *l, struct decision *d) {
                 d->step = in->outdated ? DECISION_EXIT : DECISION_START;
 }
 
-/* Input from outside becomes a path, and is written to files. */
-static bool is_valid(const struct decision_assignment *x) {
+bool decision_assignment_valid(const struct decision_assignment *x) {
         return str_is_uuid(x->domain) && imex_infix_valid(x->infix) && x->slots > 0 &&
                x->slots <= FABRIC_SLOTS_MAX && x->index >= 0 && x->index < x->slots && x->port > 0 &&
                x->port <= 65535;
@@ -212,7 +211,7 @@ static void decision_enter(const struct listed *next, struct decision *d) {
                                                       .epoch = next->assignment->epoch,
                                                       .port = next->domain->port,
                                                       .slots = next->domain->slots };
-        if (!is_valid(&d->assignment)) {
+        if (!decision_assignment_valid(&d->assignment)) {
                 d->why = "the fabric object of the partition has an invalid assignment for this node: its "
                          "domain is not a UID, or a number is out of range";
                 return;

@@ -30,6 +30,9 @@ struct decision_assignment {
         int64_t index, epoch, port, slots;
 };
 
+/* Input from outside becomes a path, and is written to files. Needs domain and infix. */
+bool decision_assignment_valid(const struct decision_assignment *x);
+
 /* What the daemon remembers, also when its container restarts. */
 struct decision_memory {
         struct decision_assignment

@@ -70,8 +70,8 @@ int memory_save(const char *dir, const struct memory_identity *of, const struct 
 }
 
 struct now_doc {
-        const char *pod_uid, *domain, *infix;
-        int64_t index, epoch, port, slots;
+        const char *pod_uid;
+        struct decision_assignment assignment;
         bool ready;
 };
 
@@ -83,12 +83,12 @@ struct memory_doc {
 
 static const struct jd_field f_now[] = {
         JD_STR(struct now_doc, "podUID", pod_uid),
-        JD_STR(struct now_doc, "domain", domain, .required = true),
-        JD_STR(struct now_doc, "infix", infix, .required = true),
-        JD_INT(struct now_doc, "index", index, .required = true),
-        JD_INT(struct now_doc, "epoch", epoch, .required = true),
-        JD_INT(struct now_doc, "port", port, .required = true),
-        JD_INT(struct now_doc, "slots", slots, .required = true),
+        JD_STR(struct now_doc, "domain", assignment.domain, .required = true),
+        JD_STR(struct now_doc, "infix", assignment.infix, .required = true),
+        JD_INT(struct now_doc, "index", assignment.index, .required = true),
+        JD_INT(struct now_doc, "epoch", assignment.epoch, .required = true),
+        JD_INT(struct now_doc, "port", assignment.port, .required = true),
+        JD_INT(struct now_doc, "slots", assignment.slots, .required = true),
         JD_BOOL(struct now_doc, "ready", ready),
         JD_END,
 };
@@ -126,17 +126,14 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
                 return -1;
         if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
                 return err_set(e, ERR_NOT_FOUND, 0, "the memory belongs to another boot or partition");
-        if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
-                      d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MAX || d.now->port < 1 ||
-                      d.now->port > 65535 || d.now->epoch > d.closed))
+        if (d.now && (!decision_assignment_valid(&d.now->assignment) || d.now->assignment.epoch > d.closed))
                 return err_set(e, ERR_INVALID, 0, "the assignment is not valid");
         *ret = (struct memory){ .decision = { .closed = d.closed, .seen = d.seen, .recount = d.recount },
                                 .served = streq(d.served_pod, of->pod_uid) };
         ret->decision.n_left = parse_epochs(d.left, a, &left);
         ret->decision.left = left;
         if (d.now) {
-                ret->decision.now = (struct decision_assignment){ d.now->domain, d.now->infix, d.now->index,
-                                                                  d.now->epoch,  d.now->port,  d.now->slots };
+                ret->decision.now = d.now->assignment;
                 ret->decision.ready = d.now->ready;
                 ret->inherited = !streq(d.now->pod_uid, of->pod_uid);
         }
