@@ -23,7 +23,10 @@ int go_folder_fill(const char *dir, struct err *e) {
         if (access(path, F_OK) == 0)
                 return 0;
         /* A template for Go's text/template. */
-        imex_config_render("{{.IMEXCmdBindInterfaceIP}}", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL, &text);
+        imex_config_render(&(struct imex_config){ .cmd_bind_ip = "{{.IMEXCmdBindInterfaceIP}}",
+                                                  .nodes_file = "/imexd/nodes.cfg",
+                                                  .server_port = IMEX_SERVER_PORT },
+                           &text);
         return file_replace_volatile(path, text.p, text.n, 0644, e);
 }
 

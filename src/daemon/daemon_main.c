@@ -65,7 +65,7 @@ static int load_settings(struct err *e) {
         arena = arena_new(256);
         if (imex_settings_parse(imex_config, arena, &settings, e) < 0)
                 return err_wrap(e, "--imex-config (IMEX_CONFIG)");
-        config.imex.settings = &settings;
+        config.imex.config.settings = &settings;
         return 0;
 }
 

@@ -201,7 +201,7 @@ static int start_runner(struct serving *s, struct err *e) {
         o.dir = s->dir;
         o.identity = s->identity;
         o.max_nodes = (unsigned)s->assignment.slots;
-        o.server_port = (unsigned)s->assignment.port;
+        o.config.server_port = (unsigned)s->assignment.port;
         o.changed = on_report;
         o.stopped = on_stopped;
         o.output = serving_on_output;

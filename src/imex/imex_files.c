@@ -18,7 +18,7 @@
 #define UNUSED_SLOT_IP "127.0.0.2"
 #define INFIX_MAX 32
 
-/* The keys in the order of NVIDIA's own file. NULL: the value is an argument of imex_config_render(). */
+/* The keys in the order of NVIDIA's own file. NULL: the value is in struct imex_config. */
 static const struct jd_pair defaults[] = {
         { "LOG_LEVEL", "4" },
         { "LOG_FILE_NAME", "" },
@@ -55,20 +55,19 @@ static const struct jd_pair defaults[] = {
         { "IMEX_NODE_DISCONNECTED_GRACE_TIME", "-1" },
 };
 
-void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
-                        const struct imex_settings *settings, struct buf *out) {
+void imex_config_render(const struct imex_config *c, struct buf *out) {
         static const struct imex_settings none;
-        const struct imex_settings *s = settings ?: &none;
+        const struct imex_settings *s = c->settings ?: &none;
 
         for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
                 const char *key = defaults[i].key, *value = jd_pair_get(s->pairs, s->n_pairs, key);
 
                 if (streq(key, "SERVER_PORT"))
-                        buf_addf(out, "SERVER_PORT=%u\n", server_port);
+                        buf_addf(out, "SERVER_PORT=%u\n", c->server_port);
                 else if (streq(key, "IMEX_NODE_CONFIG_FILE"))
-                        buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", nodes_file);
+                        buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", c->nodes_file);
                 else if (streq(key, "IMEX_CMD_BIND_INTERFACE_IP"))
-                        buf_addf(out, "IMEX_CMD_BIND_INTERFACE_IP=%s\n", cmd_bind_ip);
+                        buf_addf(out, "IMEX_CMD_BIND_INTERFACE_IP=%s\n", c->cmd_bind_ip);
                 else
                         buf_addf(out, "%s=%s\n", key, value ?: defaults[i].value);
         }

@@ -34,10 +34,16 @@ struct imex_members {
 
 enum { IMEX_SERVER_PORT = 50000 };
 
-/* Renders all keys that the driver sets, with the values of `settings` (NULL: none) where it has them, and
- * then the other keys of `settings`. */
-void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
-                        const struct imex_settings *settings, struct buf *out);
+/* The values of imexd.cfg that are not constant. */
+struct imex_config {
+        const char *cmd_bind_ip, *nodes_file;
+        unsigned server_port;
+        const struct imex_settings *settings; /* the operator's; NULL: none */
+};
+
+/* Renders all keys that the driver sets, with the values of the operator's settings where they have them, and
+ * then the other keys of the settings. */
+void imex_config_render(const struct imex_config *c, struct buf *out);
 
 /* The name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the name that the
  * Go driver uses. */

@@ -303,7 +303,7 @@ static int imex_runner_write_text(const char *path, const struct buf *text, stru
 static int imex_runner_write_config(struct imex_runner *a, const struct imex_members *m, struct err *e) {
         _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
 
-        imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, a->o.settings, &config);
+        imex_config_render(&a->o.config, &config);
         imex_nodes_render(m->infix, a->o.max_nodes, &nodes);
         return imex_runner_write_text(a->nodes_path, &nodes, e) < 0 ||
                                imex_runner_write_text(a->config_path, &config, e) < 0
@@ -643,7 +643,6 @@ void imex_runner_set_current(struct imex_runner *a, bool current) {
 
 static void take_options(struct imex_runner *a, const struct imex_runner_options *o) {
         a->o = *o;
-        a->o.server_port = o->server_port ?: IMEX_SERVER_PORT;
         a->o.term_grace_ms = o->term_grace_ms ?: 10000;
         a->o.usr1_interval_ms = o->usr1_interval_ms ?: 5500;
         a->o.backoff_first_ms = o->backoff_first_ms ?: 100;
@@ -656,6 +655,9 @@ static void take_options(struct imex_runner *a, const struct imex_runner_options
         a->o.recovery_ms = o->recovery_ms ?: 60000;
         a->config_path = file_join(o->dir, "imexd.cfg");
         a->nodes_path = file_join(o->dir, "nodes.cfg");
+        a->o.config.cmd_bind_ip = o->own_ip;
+        a->o.config.nodes_file = a->nodes_path;
+        a->o.config.server_port = o->config.server_port ?: IMEX_SERVER_PORT;
         a->argv[0] = o->imex_path;
         a->argv[1] = "-c";
         a->argv[2] = a->config_path;

@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "imex/imex_files.h"
 #include "imex/imex_recovery.h"
-#include "imex/imex_settings.h"
 #include "imex/imex_version.h"
 
 struct imex_runner;
@@ -59,14 +59,15 @@ struct imex_runner_options {    /* the strings are borrowed until imex_runner_fr
         const char *own_ip;
         const char *identity; /* members.json is loaded only if it has this identity: see imex_members.h */
         unsigned max_nodes;
-        const struct imex_settings *settings; /* the operator's; borrowed like the strings; NULL: none */
+        /* Of imexd.cfg, borrowed like the strings. The runner sets cmd_bind_ip and nodes_file. server_port
+         * is the same in the whole domain; 0: 50000. */
+        struct imex_config config;
 
         /* For nvidia-imex: by this the kernel chooses the process to kill when memory is short (proc(5)). Not
          * below our own initial value. NULL: the same as ours. */
         const char *oom_score_adj;
 
         /* 0: the default in brackets */
-        unsigned server_port;      /* [50000] the same in the whole domain */
         unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
         unsigned usr1_interval_ms; /* IMEX ignores a SIGUSR1 within 5 s of the last one, measured by its own
                                       clock */

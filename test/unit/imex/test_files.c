@@ -58,7 +58,8 @@ static void test_config(void **state) {
         };
         size_t n = 0;
 
-        imex_config_render("10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL, &b);
+        imex_config_render(&(struct imex_config){ "10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL },
+                           &b);
         for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
                 assert_non_null(strstr(buf_str(&b), lines[i]));
                 n += strlen(lines[i]);
@@ -70,11 +71,12 @@ static void test_settings_replace_defaults(void **state) {
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         _cleanup_(buf_done) struct buf plain = BUF_INIT(65536), b = BUF_INIT(65536);
         struct imex_settings settings;
+        const struct imex_config c = { "10.1.0.5", "/nodes", 28000, &settings };
         struct err e;
 
-        imex_config_render("10.1.0.5", "/nodes", 28000, NULL, &plain);
+        imex_config_render(&(struct imex_config){ "10.1.0.5", "/nodes", 28000, NULL }, &plain);
         assert_int_equal(imex_settings_parse("", a, &settings, &e), 0);
-        imex_config_render("10.1.0.5", "/nodes", 28000, &settings, &b);
+        imex_config_render(&c, &b);
         assert_string_equal(buf_str(&b), buf_str(&plain));
         buf_clear(&b);
 
@@ -82,7 +84,7 @@ static void test_settings_replace_defaults(void **state) {
                                              "\"IMEX_OF_TOMORROW\": \"a b=c\"}",
                                              a, &settings, &e),
                          0);
-        imex_config_render("10.1.0.5", "/nodes", 28000, &settings, &b);
+        imex_config_render(&c, &b);
         assert_non_null(
                 strstr(buf_str(&b), "\nIMEX_NODE_DISCONNECTED_GRACE_TIME=60\nIMEX_OF_TOMORROW=a b=c\n"));
         assert_null(strstr(buf_str(&b), "GRACE_TIME=-1"));
