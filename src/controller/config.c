@@ -134,7 +134,7 @@ static size_t config_split(struct arena *a, const char *first, const char *text,
 static int load_resources(struct config *c, const char *text, struct err *e) {
         static const struct jd_field fields[] = { JD_RAW(struct objects_settings, "requests", requests),
                                                   JD_RAW(struct objects_settings, "limits", limits), JD_END };
-        if (*text && jd_decode_text(fields, text, strlen(text), true, "", c->arena, &c->daemon, e) < 0)
+        if (*text && jd_decode_strict(fields, str_from(text), c->arena, &c->daemon, e) < 0)
                 return err_wrap(e, "--cd-daemon-resources (CD_DAEMON_RESOURCES)");
         return 0;
 }
@@ -160,7 +160,7 @@ static int load_metadata(struct config *c, const char *text, struct err *e) {
                                                   JD_END };
         if (!*text)
                 return 0;
-        if (jd_decode_text(fields, text, strlen(text), true, "", c->arena, &c->daemon, e) < 0 ||
+        if (jd_decode_strict(fields, str_from(text), c->arena, &c->daemon, e) < 0 ||
             check_keys(c->daemon.labels, c->daemon.n_labels, "label", e) < 0 ||
             check_keys(c->daemon.annotations, c->daemon.n_annotations, "annotation", e) < 0)
                 return err_wrap(e, "--cd-daemon-metadata (CD_DAEMON_METADATA)");

@@ -644,14 +644,15 @@ int main(int argc, char **argv) {
                    0);
         gates_init(&gates);
         config = (struct config){ .ns = DRIVER_NS,
-                                  .image = "image:1",
+                                  .daemon = { .ns = DRIVER_NS,
+                                              .image = "image:1",
+                                              .log_verbosity = "4",
+                                              .gates = "IMEXDaemonsWithDNSNames=true,",
+                                              .priority_class = "system-node-critical",
+                                              .imex_config = "" },
                                   .plugin_selector = "",
                                   .max_nodes = CLIQUE,
                                   .gpu_clique_label = true,
-                                  .priority_class = "system-node-critical",
-                                  .imex_config = "",
-                                  .gates_text = "IMEXDaemonsWithDNSNames=true,",
-                                  .daemon_verbosity_text = "4",
                                   .namespaces = namespaces,
                                   .n_namespaces = 1 };
         uv_loop_init(&loop);
