@@ -189,7 +189,7 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 }
 
 @test "the notes name what is installed, and warn of a device plugin" {
-	[[ $(notes "${on[@]}") == *"Switch the NVIDIA device plugin off"*"DevicePluginActive"* ]]
+	[[ $(notes "${on[@]}") == *"Disable the NVIDIA device plugin"*"DevicePluginActive"* ]]
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
 	[[ $(notes) != *"gpu.nvidia.com"* ]]
 	[[ $(notes "${on[@]}" --set kubeletPlugin.containers.gpus.additionalXidsToIgnore=13) == *"additionalXidsToIgnore: no XID is watched without"* ]]
