@@ -9,18 +9,15 @@
 #include "dra/dra_call.h"
 #include "dra/grpc_server.h"
 #include "dra/unpack.h"
-#include "health.pb-c.h"
 #include "pluginregistration.pb-c.h"
 
 #define DRA_SERVICE(version, method) "/k8s.io.kubelet.pkg.apis.dra." version ".DRAPlugin/" method
 #define REGISTRATION(method) "/pluginregistration.Registration/" method
-#define HEALTH_CHECK "/grpc.health.v1.Health/Check"
 
 enum {
         SOCKET_MODE = 0600,
         DIR_MODE = 0750,
         STATUS_UNPACK_MAX = 64 << 10, /* a text for people */
-        CHECK_UNPACK_MAX = 8 << 10,   /* a service's name */
 };
 
 /* One server for each socket, so that each offers only its own services. */
@@ -28,8 +25,7 @@ struct dra_plugin {
         char *driver_name, *dra_path, *registration_path;
         const struct dra_plugin_ops *ops;
         void *u;
-        struct grpc_server *dra, *registration, *health;
-        int health_port;
+        struct grpc_server *dra, *registration;
 };
 
 static void reply(struct grpc_call *call, const ProtobufCMessage *m) {
@@ -90,45 +86,17 @@ static void on_registration_status(void *u, struct grpc_call *call, struct str m
         pluginregistration__registration_status__free_unpacked(status, NULL);
 }
 
-/* Health. */
+/* Probes. */
 
 static bool is_socket(const char *path) {
         struct stat st;
         return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* The call itself shows that the loop runs. The kubelet also needs the socket files. */
-static const char *what_is_wrong(const struct dra_plugin *p) {
-        if (!is_socket(p->dra_path))
-                return "the DRA socket does not exist";
-        if (!is_socket(p->registration_path))
-                return "the registration socket does not exist";
-        return p->ops->health(p->u);
-}
-
-static void on_health_check(void *u, struct grpc_call *call, struct str message) {
-        struct dra_plugin *p = u;
-        Health__HealthCheckRequest *request =
-                unpack_message(&health__health_check_request__descriptor, message, CHECK_UNPACK_MAX);
-        if (!request) {
-                malformed(call);
-                return;
-        }
-        bool ready = streq(request->service, "readiness") && p->ops->ready;
-        if (ready || streq(request->service, "") || streq(request->service, "liveness")) {
-                Health__HealthCheckResponse response = HEALTH__HEALTH_CHECK_RESPONSE__INIT;
-                const char *wrong = what_is_wrong(p);
-                if (!wrong && ready)
-                        wrong = p->ops->ready(p->u);
-                if (wrong)
-                        log_v(4, "health check fails", kv_str("reason", wrong));
-                response.status = wrong ? HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
-                                        : HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
-                reply(call, &response.base);
-        } else {
-                grpc_call_fail(call, GRPC_NOT_FOUND, "unknown service");
-        }
-        health__health_check_request__free_unpacked(request, NULL);
+const char *dra_plugin_fault(const struct dra_plugin *p) {
+        return !is_socket(p->dra_path)            ? "the DRA socket does not exist"
+               : !is_socket(p->registration_path) ? "the registration socket does not exist"
+                                                  : NULL;
 }
 
 /* The plugin. */
@@ -147,19 +115,10 @@ static const struct grpc_method registration_methods[] = {
         { NULL, NULL },
 };
 
-static const struct grpc_method health_methods[] = { { HEALTH_CHECK, on_health_check }, { NULL, NULL } };
-
 static int serve_unix(struct dra_plugin *p, uv_loop_t *loop, const struct grpc_method *methods,
                       const char *path, struct grpc_server **ret, struct err *e) {
         *ret = grpc_server_new(loop, methods, &grpc_limits_trusted, p);
         return grpc_server_listen_unix(*ret, path, SOCKET_MODE, e);
-}
-
-static int serve_health(struct dra_plugin *p, uv_loop_t *loop, int port, struct err *e) {
-        if (port < 0)
-                return 0;
-        p->health = grpc_server_new(loop, health_methods, &grpc_limits_open, p);
-        return grpc_server_listen_tcp(p->health, port, &p->health_port, e);
 }
 
 int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret,
@@ -173,9 +132,7 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
         p->registration_path = file_join(o->registrar_dir, registration_name);
         p->ops = o->ops;
         p->u = o->u;
-        p->health_port = -1;
         if (serve_unix(p, loop, dra_methods, p->dra_path, &p->dra, e) < 0 ||
-            serve_health(p, loop, o->health_port, e) < 0 ||
             serve_unix(p, loop, registration_methods, p->registration_path, &p->registration, e) < 0) {
                 dra_plugin_free(p);
                 return -1;
@@ -190,13 +147,8 @@ void dra_plugin_free(struct dra_plugin *p) {
         /* Unregister first: the kubelet unregisters the plugin when the registration socket is removed. */
         grpc_server_free(p->registration);
         grpc_server_free(p->dra);
-        grpc_server_free(p->health);
         free(p->driver_name);
         free(p->dra_path);
         free(p->registration_path);
         free(p);
-}
-
-int dra_plugin_health_port(const struct dra_plugin *p) {
-        return p->health_port;
 }

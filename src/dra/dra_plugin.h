@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dra_plugin: the services of a DRA driver for the kubelet: plugin registration, DRAPlugin v1 and v1beta1,
- * and gRPC health.
+/* dra_plugin: the services of a DRA driver for the kubelet: plugin registration, and DRAPlugin v1 and
+ * v1beta1.
  *
  * Contracts: k8s.io/kubelet pluginregistration v1, dra v1 and v1beta1 (the two DRA versions differ only in
- * the package name; v1 adds Device.share_id), grpc.health.v1. A call of the kubelet has one or more claims.
- * Each claim becomes an operation, all operations start at once, and the call is answered when the last one
- * is done. An operation that waits does not block the others. */
+ * the package name; v1 adds Device.share_id). A call of the kubelet has one or more claims. Each claim
+ * becomes an operation, all operations start at once, and the call is answered when the last one is done. An
+ * operation that waits does not block the others. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,18 +40,12 @@ struct dra_plugin_ops {
         void (*cancelled)(void *u, struct dra_op *op, void *op_data);
         /* The kubelet's answer to the registration. */
         void (*registered)(void *u, bool ok, const char *error);
-        /* For the health service: NULL if healthy, else the problem. */
-        const char *(*health)(void *u);
-        /* The same for its service "readiness": NULL if the kubelet has registered the plugin and the
-         * devices are published. */
-        const char *(*ready)(void *u);
 };
 
 struct dra_plugin_options {
         const char *driver_name;   /* "compute-domain.nvidia.com" */
         const char *plugin_dir;    /* holds dra.sock */
         const char *registrar_dir; /* holds <driver_name>-reg.sock */
-        int health_port;           /* < 0: no health service on TCP */
         const struct dra_plugin_ops *ops;
         void *u;
 };
@@ -61,8 +55,9 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
                    struct err *e);
 /* Removes the sockets, and cancels the open operations (ops->cancelled) before it returns. */
 void dra_plugin_free(struct dra_plugin *p);
-/* The port of the health service (for health_port 0); -1: it has no port. */
-int dra_plugin_health_port(const struct dra_plugin *p);
+/* Why the kubelet cannot connect to the plugin: a socket file that does not exist; NULL: both exist. For
+ * probes: only a restart of the plugin makes the kubelet find new files. */
+const char *dra_plugin_fault(const struct dra_plugin *p);
 
 void dra_op_set_data(struct dra_op *op, void *data);
 /* Milliseconds left of the kubelet's deadline when the operation started, 0 when it gave none. */

@@ -46,7 +46,6 @@ struct grpc_call {
         char *path;
         bool post, grpc_content, compressed, bad_timeout;
         uint64_t timeout_ms, deadline_ms; /* the caller's */
-        uint64_t limit_ms;                /* ours: to receive the request and to deliver the answer */
 
         /* the request message */
         uint8_t prefix[PREFIX];
@@ -125,10 +124,6 @@ static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uin
         return (nghttp2_ssize)n;
 }
 
-static uint64_t limit_from_now(const struct grpc_conn *c) {
-        return c->limits->request_ms ? c->now_ms + c->limits->request_ms : UINT64_MAX;
-}
-
 static void drop_request(struct grpc_call *call) {
         call->conn->buffered -= call->in.n;
         buf_done(&call->in);
@@ -138,7 +133,6 @@ static void grpc_conn_finish(struct grpc_call *call, const nghttp2_nv *nva, size
                              const data_provider *body) {
         struct grpc_conn *c = call->conn;
         call->state = CALL_ANSWERED;
-        call->limit_ms = limit_from_now(c);
         if (nghttp2_is_fatal(submit_response(c->session, call->stream_id, nva, n, body)))
                 c->broken = true;
         c->wake(c->u);
@@ -259,7 +253,6 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         call->conn = c;
         call->stream_id = frame->hd.stream_id;
         call->deadline_ms = UINT64_MAX;
-        call->limit_ms = limit_from_now(c);
         LIST_INSERT_HEAD(&c->calls, call, link);
         return nghttp2_session_set_stream_user_data(session, call->stream_id, call);
 }
@@ -361,7 +354,6 @@ static void request_complete(struct grpc_call *call) {
         call->in = BUF_INIT(0);
         call->conn->buffered -= in.n;
         call->state = CALL_OPEN;
-        call->limit_ms = UINT64_MAX; /* the caller's deadline limits the handler */
         call->method->fn(call->conn->methods_u, call, (struct str){ buf_str(&in), in.n });
         /* A call that is answered later can be cancelled before, and its handler must be notified. */
         BUG_ON(call->state == CALL_OPEN && !call->cancel);
@@ -500,12 +492,9 @@ bool grpc_conn_finished(const struct grpc_conn *c) {
 uint64_t grpc_conn_deadline(const struct grpc_conn *c) {
         uint64_t first = UINT64_MAX;
         struct grpc_call *call;
-        LIST_FOREACH (call, &c->calls, link) {
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED && call->deadline_ms < first)
                         first = call->deadline_ms;
-                if (call->limit_ms < first)
-                        first = call->limit_ms;
-        }
         return first;
 }
 
@@ -518,30 +507,9 @@ static void give_up(struct grpc_call *call, enum grpc_status status, const char 
 void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms) {
         struct grpc_call *call;
         c->now_ms = now_ms;
-        LIST_FOREACH (call, &c->calls, link) {
-                if (call->limit_ms <= now_ms)
-                        c->broken = true;
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED && call->deadline_ms <= now_ms)
                         give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's deadline has passed");
-        }
-        if (c->broken)
-                c->wake(c->u);
-}
-
-static bool has_state(const struct grpc_conn *c, enum call_state state) {
-        struct grpc_call *call;
-        LIST_FOREACH (call, &c->calls, link)
-                if (call->state == state)
-                        return true;
-        return false;
-}
-
-bool grpc_conn_has_calls(const struct grpc_conn *c) {
-        return has_state(c, CALL_OPEN);
-}
-
-bool grpc_conn_is_unfinished(const struct grpc_conn *c) {
-        return has_state(c, CALL_REQUEST);
 }
 
 void grpc_conn_shutdown(struct grpc_conn *c) {

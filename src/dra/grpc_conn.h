@@ -43,16 +43,11 @@ bool grpc_conn_finished(const struct grpc_conn *c);
 /* True: the peer violated the protocol or a limit. Remaining output need not be written. */
 bool grpc_conn_is_broken(const struct grpc_conn *c);
 
-/* When the first call exceeds its caller's deadline or request_ms; UINT64_MAX: never. grpc_conn_expire()
- * answers the calls whose deadline has passed. If one exceeds request_ms, it ends the connection; see
- * grpc_conn_finished(). */
+/* When the first call exceeds its caller's deadline; UINT64_MAX: never. grpc_conn_expire() answers the calls
+ * whose deadline has passed. */
 uint64_t grpc_conn_deadline(const struct grpc_conn *c);
 void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms);
 
-/* True if a handler has not answered a call yet. */
-bool grpc_conn_has_calls(const struct grpc_conn *c);
-/* True if a request has been received in part. */
-bool grpc_conn_is_unfinished(const struct grpc_conn *c);
 /* Cancels the open calls, answers them UNAVAILABLE, and sends GOAWAY. No handler is called any more. */
 void grpc_conn_shutdown(struct grpc_conn *c);
 /* The transport is closed: cancels the open calls. */

@@ -2,8 +2,6 @@
 #include "dra/grpc_server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/conn_evict.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -37,25 +34,13 @@ const struct grpc_limits grpc_limits_trusted = {
         .connections = 128,
 };
 
-/* All peers together can use 16 times about 30 KiB, of which nghttp2 uses half. */
-const struct grpc_limits grpc_limits_open = {
-        .message_bytes = 1 << 10,
-        .buffered_bytes = 8 << 10,
-        .header_bytes = 4 << 10,
-        .write_bytes = 8 << 10,
-        .calls = 8,
-        .acks = 16,
-        .connections = 16,
-        .request_ms = 10000,
-};
-
 struct listener {
         SLIST_ENTRY(listener) link;
         struct loop_fd poll;
         int fd;
         struct grpc_server *server;
-        char *path; /* NULL for TCP */
-        dev_t dev;  /* of the socket file: another process may have replaced it by its own */
+        char *path;
+        dev_t dev; /* of the socket file: another process may have replaced it by its own */
         ino_t ino;
 };
 
@@ -64,13 +49,11 @@ struct conn {
         struct loop_fd poll;
         struct loop_timer deadline;
         int fd;
-        struct conn_evict_addr addr;
-        uint64_t active_ms, written_by_ms;
         struct grpc_server *server;
         struct grpc_conn *proto; /* NULL: it is closed */
         struct buf out;
         struct guard guard;
-        bool dirty, writing; /* writing: the socket has not accepted all bytes; the limit is written_by_ms */
+        bool dirty, writing; /* writing: the socket has not accepted all bytes */
 };
 
 struct grpc_server {
@@ -169,19 +152,13 @@ static void conn_wake(void *u) {
 
 static void grpc_server_on_deadline(void *u) {
         struct conn *c = u;
-        uint64_t now = uv_now(c->server->loop);
         conn_enter(c);
-        grpc_conn_expire(c->proto, now);
-        if (!conn_ends(c) && c->writing && c->written_by_ms <= now)
-                conn_close(c);
+        grpc_conn_expire(c->proto, uv_now(c->server->loop));
         conn_leave(c);
 }
 
 static void arm_deadline(struct conn *c) {
-        uint64_t deadline = grpc_conn_deadline(c->proto);
-        if (c->writing && c->written_by_ms < deadline)
-                deadline = c->written_by_ms;
-        loop_timer_at(&c->deadline, deadline);
+        loop_timer_at(&c->deadline, grpc_conn_deadline(c->proto));
 }
 
 /* Writes the pending bytes, once per turn for all answers. */
@@ -195,7 +172,6 @@ static void conn_flush(struct conn *c) {
                 conn_close(c);
         } else if (c->out.n) {
                 c->writing = true;
-                c->written_by_ms = l->request_ms ? uv_now(c->server->loop) + l->request_ms : UINT64_MAX;
                 loop_fd_start(&c->poll, UV_READABLE | UV_WRITABLE);
         } else if (more) {
                 conn_wake(c);
@@ -239,8 +215,7 @@ static void conn_read(struct conn *c, bool failed) {
                         conn_close(c);
                         return;
                 }
-                c->active_ms = uv_now(s->loop);
-                grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, c->active_ms);
+                grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, uv_now(s->loop));
                 if (n < READ_SIZE)
                         return;
         }
@@ -266,31 +241,11 @@ static void grpc_server_on_ready(void *u, int events) {
         conn_leave(c);
 }
 
-/* Too many connections: closes one, but none with a call in a handler. */
-static bool grpc_server_make_room(struct grpc_server *s) {
-        _cleanup_(freep) struct conn_evict_conn *m = xnew_n(struct conn_evict_conn, s->n_conns);
-        _cleanup_(freep) struct conn **of = xnew_n(struct conn *, s->n_conns);
-        struct conn *c;
-        size_t n = 0;
-        TAILQ_FOREACH (c, &s->conns, link) {
-                m[n] = (struct conn_evict_conn){ .addr = c->addr,
-                                                 .stays = grpc_conn_has_calls(c->proto),
-                                                 .unfinished = grpc_conn_is_unfinished(c->proto),
-                                                 .since_ms = c->active_ms };
-                of[n++] = c;
-        }
-        size_t victim = conn_evict_choose(m, n);
-        if (victim < n)
-                conn_close(of[victim]);
-        return victim < n;
-}
-
 /* Takes fd. */
 static void conn_begin(struct listener *l, int fd) {
         struct grpc_server *s = l->server;
-        const int on = 1;
         struct conn *c = xnew(struct conn);
-        if ((s->n_conns >= s->limits->connections && !grpc_server_make_room(s)) ||
+        if (s->n_conns >= s->limits->connections ||
             loop_fd_init(&c->poll, s->loop, fd, grpc_server_on_ready, c) < 0) {
                 close(fd);
                 free(c);
@@ -299,16 +254,11 @@ static void conn_begin(struct listener *l, int fd) {
         c->server = s;
         c->fd = fd;
         c->out = BUF_INIT(s->limits->write_bytes + FRAME);
-        c->active_ms = uv_now(s->loop);
         c->proto = grpc_conn_new(s->methods, s->u, s->limits, conn_wake, c);
         loop_timer_init(&c->deadline, s->loop, grpc_server_on_deadline, c);
         loop_fd_start(&c->poll, UV_READABLE);
         s->n_conns++;
         TAILQ_INSERT_TAIL(&s->conns, c, link);
-        if (!l->path) {
-                (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                c->addr = conn_evict_peer(fd);
-        }
         conn_wake(c); /* our SETTINGS */
 }
 
@@ -340,7 +290,7 @@ static void grpc_server_on_connection(void *u, int events) {
 /* Unlinks the file only if it is still ours, because another process may have replaced it. */
 static void listener_close(struct listener *l) {
         struct stat st;
-        if (l->path && l->ino && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+        if (l->ino && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
                 unlink(l->path);
         SLIST_REMOVE(&l->server->listeners, l, listener, link);
         loop_fd_done(&l->poll);
@@ -349,22 +299,21 @@ static void listener_close(struct listener *l) {
         free(l);
 }
 
-/* Takes fd in any case. `name` is for people. */
-static struct listener *listener_new(struct grpc_server *s, const char *path, int fd, const char *name,
-                                     struct err *e) {
+/* Takes fd in any case. */
+static struct listener *listener_new(struct grpc_server *s, const char *path, int fd, struct err *e) {
         struct listener *l = xnew(struct listener);
         int r = listen(fd, (int)s->limits->connections) < 0
                         ? -errno
                         : loop_fd_init(&l->poll, s->loop, fd, grpc_server_on_connection, l);
         if (r < 0) {
-                (void)err_errno(e, -r, "listen on '%s'", name);
+                (void)err_errno(e, -r, "listen on '%s'", path);
                 close(fd);
                 free(l);
                 return NULL;
         }
         l->server = s;
         l->fd = fd;
-        l->path = xstrdup_or_null(path);
+        l->path = xstrdup(path);
         loop_fd_start(&l->poll, UV_READABLE);
         SLIST_INSERT_HEAD(&s->listeners, l, link);
         return l;
@@ -389,7 +338,7 @@ static int grpc_server_publish(struct grpc_server *s, int fd, const char *tempor
                 close(fd);
                 return -1;
         }
-        l = listener_new(s, path, fd, path, e);
+        l = listener_new(s, path, fd, e);
         if (!l)
                 return -1;
         if (rename(temporary, path) < 0) {
@@ -420,52 +369,6 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
         if (r < 0)
                 unlink(temporary);
         return r;
-}
-
-/* Binds all addresses of both families, or of IPv4 if the kernel has no IPv6. */
-static int bind_any(int port) {
-        const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-                                         .sin6_port = htons((uint16_t)port),
-                                         .sin6_addr = in6addr_any };
-        const struct sockaddr_in v4 = { .sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)port),
-                                        .sin_addr.s_addr = htonl(INADDR_ANY) };
-        const int on = 1, off = 0;
-        _cleanup_(closep) int six = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (six >= 0) {
-                setsockopt(six, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-                setsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-                if (bind(six, (const struct sockaddr *)&v6, sizeof v6) == 0)
-                        return TAKE_FD(six);
-                if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT)
-                        return -1;
-        }
-        _cleanup_(closep) int four = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (four < 0)
-                return -1;
-        setsockopt(four, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        return bind(four, (const struct sockaddr *)&v4, sizeof v4) == 0 ? TAKE_FD(four) : -1;
-}
-
-int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struct err *e) {
-        _cleanup_(freep) char *name = xasprintf("port %d", port);
-        if (port < 0 || port > UINT16_MAX)
-                return err_set(e, ERR_INVALID, EINVAL, "listen on '%s': no such port", name);
-        int fd = bind_any(port);
-        if (fd < 0)
-                return err_errno(e, errno, "listen on '%s'", name);
-        struct sockaddr_storage addr = { 0 };
-        socklen_t n = sizeof addr;
-        if (getsockname(fd, (struct sockaddr *)&addr, &n) < 0) {
-                (void)err_errno(e, errno, "listen on '%s'", name);
-                close(fd);
-                return -1;
-        }
-        if (!listener_new(s, NULL, fd, name, e))
-                return -1;
-        if (ret_port) /* the field has the same offset in both families */
-                *ret_port = ntohs(((const struct sockaddr_in *)&addr)->sin_port);
-        return 0;
 }
 
 /* The server. */

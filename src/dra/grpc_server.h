@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
- * It serves unix sockets or TCP in clear text, as the kubelet expects it. Each server has its own limits.
+ * It serves unix sockets in clear text, as the kubelet expects it. Each server has its own limits.
  * docs/dev/protocols.md describes the protocol. Loop thread only. */
 #pragma once
 
@@ -18,7 +18,6 @@ enum grpc_status {
         GRPC_UNKNOWN = 2,
         GRPC_INVALID_ARGUMENT = 3,
         GRPC_DEADLINE_EXCEEDED = 4,
-        GRPC_NOT_FOUND = 5,
         GRPC_RESOURCE_EXHAUSTED = 8,
         GRPC_UNIMPLEMENTED = 12,
         GRPC_INTERNAL = 13,
@@ -42,14 +41,10 @@ struct grpc_limits {
         size_t write_bytes;    /* of one write: the memory that a peer costs that does not read */
         unsigned calls;        /* concurrent, of a connection */
         unsigned acks;         /* of PING and SETTINGS that wait to be written */
-        unsigned connections;
-        unsigned request_ms; /* to receive a request and to deliver its answer; the connection of a slower
-                                peer is closed. 0: no limit */
+        unsigned connections;  /* further ones are closed at once */
 };
 /* For a socket that only the kubelet (root) can reach: enough for a node's largest call. */
 extern const struct grpc_limits grpc_limits_trusted;
-/* For a port that every pod of the cluster can reach: enough for a probe. */
-extern const struct grpc_limits grpc_limits_open;
 
 struct grpc_method {
         const char *path; /* "/package.Service/Method"; NULL ends the list */
@@ -67,7 +62,6 @@ void grpc_server_free(struct grpc_server *s);
 
 /* The file appears, or replaces a stale one, atomically, once connections to it succeed. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);
-int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struct err *e);
 
 /* Answers; the call must not be touched afterwards. `msg` is UTF-8 for people. */
 void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);

@@ -38,14 +38,15 @@ static void on_registered(void *u, bool ok, const char *error) {
         slice_start(m->slices);
 }
 
-static const char *node_main_on_health(void *u) {
-        const struct node_main *m = u;
-        return m->stopping ? "stopping" : NULL;
+/* Why the kubelet must restart the container; NULL: it need not. The call itself shows that the loop runs. */
+static const char *liveness_fault(const struct node_main *m) {
+        return m->dra ? dra_plugin_fault(m->dra) : NULL;
 }
 
-static const char *node_main_on_ready(void *u) {
-        const struct node_main *m = u;
-        return m->stopping                   ? "stopping"
+/* The first missing step, without which pods cannot use the devices of this node; NULL: none. */
+static const char *missing_step(const struct node_main *m) {
+        const char *wrong = liveness_fault(m);
+        return wrong                         ? wrong
                : !m->dra                     ? "the sockets are not open yet"
                : !m->registered              ? "not registered with the kubelet yet"
                : !slice_published(m->slices) ? "the ResourceSlice is not published yet"
@@ -57,9 +58,31 @@ static const struct dra_plugin_ops dra_ops = {
         .unprepare = node_main_on_unprepare,
         .cancelled = on_cancelled,
         .registered = on_registered,
-        .health = node_main_on_health,
-        .ready = node_main_on_ready,
 };
+
+static int answer_probe(const char *wrong, struct buf *out) {
+        if (wrong)
+                log_v(4, "a probe fails", kv_str("reason", wrong));
+        buf_addf(out, "%s\n", wrong ? wrong : "ok");
+        return wrong ? 503 : 200;
+}
+
+static int on_probe(void *u, const char *path, struct buf *out, const char **ret_content_type) {
+        const struct node_main *m = u;
+        return streq(path, "/healthz")  ? answer_probe(liveness_fault(m), out)
+               : streq(path, "/readyz") ? answer_probe(missing_step(m), out)
+                                        : 404;
+}
+
+/* The startup probe succeeds from here on. */
+static int serve_probes(struct node_main *m, struct err *e) {
+        _cleanup_(freep) char *endpoint = xasprintf(":%lld", (long long)m->flags->health_port);
+        if (m->flags->health_port < 0)
+                return 0;
+        if (http_server_new(&m->loop, endpoint, &http_limits_default, on_probe, m, &m->probes, e) < 0)
+                return err_wrap(e, "--healthcheck-port (HEALTHCHECK_PORT)");
+        return 0;
+}
 
 static void node_main_stop(struct node_main *m, int status);
 
@@ -75,11 +98,10 @@ static void node_main_on_started(void *u, const struct err *error) {
                 .driver_name = m->driver->name,
                 .plugin_dir = m->plugin_dir,
                 .registrar_dir = m->flags->registrar_dir,
-                .health_port = (int)m->flags->health_port,
                 .ops = &dra_ops,
                 .u = m,
         };
-        if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0) {
+        if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0 || serve_probes(m, &e) < 0) {
                 log_error("cannot serve the kubelet", kv_err(&e));
                 node_main_stop(m, 1);
         }
@@ -95,16 +117,7 @@ static int node_main_on_http(void *u, const char *path, struct buf *out, const c
                 *ret_content_type = METRICS_CONTENT_TYPE;
                 return 200;
         }
-        if (streq(path, "/healthz")) {
-                buf_adds(out, "ok\n");
-                return 200;
-        }
-        if (streq(path, "/readyz")) {
-                const char *missing = node_main_on_ready(m);
-                buf_addf(out, "%s\n", missing ? missing : "ok");
-                return missing ? 503 : 200;
-        }
-        return 404;
+        return on_probe(m, path, out, ret_content_type);
 }
 
 /* ---- stopping ---- */
@@ -133,6 +146,7 @@ static void node_main_stop(struct node_main *m, int status) {
         }
         claims_free(m->claims);
         http_server_free(m->http);
+        http_server_free(m->probes);
         slice_publisher_free(m->slices);
         m->stop(m);
         event_recorder_flush(m->events, FLUSH_LIMIT_MS, node_main_on_flushed, m);

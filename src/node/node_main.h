@@ -39,7 +39,7 @@ struct node_flags {
                 FLAG(STR, "kubelet-plugins-directory-path", &(f).plugins_dir,                                \
                      "folder in which plugins keep their data"),                                             \
                 FLAG(INT, "healthcheck-port", &(f).health_port,                                              \
-                     "port of the gRPC health service; negative: none")
+                     "port of /healthz and /readyz for probes; negative: none")
 #define NODE_FLAGS_PROCESS(f)                                                                                \
         FLAG(STR, "kubeconfig", &(f).kubeconfig, "kubeconfig file; empty: the service account of this pod"), \
                 FLAG(INT, "kube-api-qps", &(f).qps,                                                          \
@@ -78,7 +78,7 @@ struct node_main {
         struct event_recorder *events;
         struct slice_publisher *slices;
         struct claims *claims; /* not valid in start() */
-        struct http_server *http;
+        struct http_server *http, *probes;
         struct dra_plugin *dra;
         struct loop_signal signals[5];
         struct arena *selector_arena;

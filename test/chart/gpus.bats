@@ -102,8 +102,8 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 
 @test "ports and probes follow the endpoints, and differ from those of the other container" {
 	render "${on[@]}"
-	is 'gpus | .startupProbe.grpc == {port: 51516, service: "liveness"} and .startupProbe.failureThreshold == 600 and
-		.livenessProbe.grpc == {port: 51516, service: "liveness"} and .readinessProbe.grpc == {port: 51516, service: "readiness"}'
+	is 'gpus | .startupProbe.httpGet == {port: 51516, path: "/healthz"} and .startupProbe.failureThreshold == 600 and
+		.livenessProbe.httpGet == {port: 51516, path: "/healthz"} and .readinessProbe.httpGet == {port: 51516, path: "/readyz"}'
 	is 'gpu_env("HEALTHCHECK_PORT") == "51516" and gpu_env("HTTP_ENDPOINT") == ":8080"'
 	is '[plugin.spec.containers[].ports[]] | (map(.name) | length == (unique | length)) and (map(.containerPort) | length == (unique | length)) and all(.name | length <= 15)'
 	render "${on[@]}" --set kubeletPlugin.containers.gpus.healthcheckPort=0 --set kubeletPlugin.metrics.enabled=false

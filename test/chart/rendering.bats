@@ -168,8 +168,8 @@ load chart.bash
 @test "the kubelet plugin's probes follow its port" {
 	render
 	is 'plugin | env("HEALTHCHECK_PORT") == "51515"'
-	is 'plugin.spec.containers[0] | .startupProbe.grpc == {port: 51515, service: "liveness"} and .startupProbe.failureThreshold == 600
-		and .livenessProbe.grpc == {port: 51515, service: "liveness"} and .readinessProbe.grpc == {port: 51515, service: "readiness"}'
+	is 'plugin.spec.containers[0] | .startupProbe.httpGet == {port: 51515, path: "/healthz"} and .startupProbe.failureThreshold == 600
+		and .livenessProbe.httpGet == {port: 51515, path: "/healthz"} and .readinessProbe.httpGet == {port: 51515, path: "/readyz"}'
 	for port in 0 -1; do
 		render --set kubeletPlugin.containers.computeDomains.healthcheckPort="$port"
 		is 'plugin.spec.containers[0] | has("startupProbe") or has("livenessProbe") or has("readinessProbe") | not'

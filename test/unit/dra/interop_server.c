@@ -3,8 +3,8 @@
  *
  *     interop_server <folder>
  *
- * Serves <folder>/plugin/dra.sock, <folder>/test.example.com-reg.sock and a health service, prints "ready
- * <health port>", then a line for each action of the kubelet's side, and ends on SIGTERM. */
+ * Serves <folder>/plugin/dra.sock and <folder>/test.example.com-reg.sock, prints "ready", then a line for
+ * each action of the kubelet's side, and ends on SIGTERM. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,6 @@ struct waiting {
 
 static LIST_HEAD(, waiting) waiting = LIST_HEAD_INITIALIZER(waiting);
 static struct dra_plugin *plugin;
-static const char *unwell;
 
 static void report(const char *what, const char *about) {
         printf("%s %s\n", what, about);
@@ -68,8 +67,6 @@ static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
                         free(w);
                 }
         }
-        if (streq(claim->name, "unwell"))
-                unwell = "unhealthy";
         answer(op, claim->name);
 }
 
@@ -91,11 +88,7 @@ static void registered(void *u, bool ok, const char *error) {
         report(ok ? "registered" : "refused", error);
 }
 
-static const char *health(void *u) {
-        return unwell;
-}
-
-static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered, health };
+static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered };
 
 static void on_signal(uv_signal_t *s, int signum) {
         dra_plugin_free(TAKE(plugin));
@@ -119,7 +112,7 @@ int main(int argc, char **argv) {
         }
         uv_signal_init(&loop, &term);
         uv_signal_start(&term, on_signal, SIGTERM);
-        printf("ready %d\n", dra_plugin_health_port(plugin));
+        puts("ready");
         fflush(stdout);
         uv_run(&loop, UV_RUN_DEFAULT);
         return uv_loop_close(&loop) == 0 ? 0 : 1;

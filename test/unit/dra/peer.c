@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer.h"
 
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -81,18 +80,6 @@ struct peer *peer_unix(uv_loop_t *loop, const char *path) {
         struct peer *p = peer_new(fd, (const struct sockaddr *)&a, sizeof a);
         uv_pipe_init(loop, &p->h.pipe, 0);
         assert_int_equal(uv_pipe_open(&p->h.pipe, fd), 0);
-        peer_start(p);
-        return p;
-}
-
-struct peer *peer_tcp(uv_loop_t *loop, int port) {
-        const struct sockaddr_in a = { .sin_family = AF_INET,
-                                       .sin_port = htons((uint16_t)port),
-                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct peer *p = peer_new(fd, (const struct sockaddr *)&a, sizeof a);
-        uv_tcp_init(loop, &p->h.tcp);
-        assert_int_equal(uv_tcp_open(&p->h.tcp, fd), 0);
         peer_start(p);
         return p;
 }

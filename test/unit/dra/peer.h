@@ -12,7 +12,6 @@ struct peer {
                 uv_handle_t handle;
                 uv_stream_t stream;
                 uv_pipe_t pipe;
-                uv_tcp_t tcp;
         } h;
         bool closed; /* by the server, or by peer_close */
         bool mute;   /* reads nothing */
@@ -20,7 +19,6 @@ struct peer {
 };
 
 struct peer *peer_unix(uv_loop_t *loop, const char *path);
-struct peer *peer_tcp(uv_loop_t *loop, int port);
 /* Adds the prefix to the message. With h2_call() the caller adds it. */
 struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n,
                           const struct h2_options *o);

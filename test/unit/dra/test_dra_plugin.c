@@ -35,7 +35,6 @@ struct bed {
         bool was_cancelled, free_in_prepare;
         bool registered;
         char *registration_error;
-        const char *unwell;
 };
 
 /* "d": with a device, "n": without, "f": fails, "w<i>": waits. */
@@ -95,16 +94,7 @@ static void registered(void *u, bool ok, const char *error) {
         b->registration_error = xstrdup(error);
 }
 
-static const char *health(void *u) {
-        return ((struct bed *)u)->unwell;
-}
-
-static bool is_ready;
-static const char *ready(void *u) {
-        return is_ready ? NULL : "not yet";
-}
-
-static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered, health, ready };
+static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered };
 
 static struct bed *bed_new(void) {
         struct bed *b = xnew(struct bed);
@@ -119,7 +109,6 @@ static struct bed *bed_new(void) {
         const struct dra_plugin_options o = { .driver_name = "x.example.com",
                                               .plugin_dir = b->plugin_dir,
                                               .registrar_dir = dir,
-                                              .health_port = 0,
                                               .ops = &ops,
                                               .u = b };
         if (dra_plugin_new(&b->loop, &o, &b->plugin, &e) < 0)
@@ -386,46 +375,17 @@ static void test_registration(void **state) {
         bed_free(b);
 }
 
-static struct h2_call *check(struct peer *p, const char *request, size_t n) {
-        struct h2_call *call = peer_call(p, "/grpc.health.v1.Health/Check", request, n, NULL);
-        peer_wait(p, call);
-        return call;
-}
-
-static void test_health(void **state) {
+/* failure: a socket file of the plugin is removed -> the plugin reports it to its probes */
+static void test_a_missing_socket_is_named(void **state) {
         struct bed *b = bed_new();
-        struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
-        ASSERT_REPLY(check(p, NULL, 0), "\x08\x01");
-        ASSERT_REPLY(check(p, "\x0a\x08liveness", 10), "\x08\x01");
-        ASSERT_REPLY(check(p, "\x0a\x09readiness", 11), "\x08\x02");
-        is_ready = true;
-        ASSERT_REPLY(check(p, "\x0a\x09readiness", 11), "\x08\x01");
-        assert_int_equal(check(p, "\x0a\x05other", 7)->grpc_status, GRPC_NOT_FOUND);
-        assert_int_equal(check(p, "\x0a\x05", 2)->grpc_status, GRPC_INVALID_ARGUMENT);
-        struct h2_call *watch = peer_call(p, "/grpc.health.v1.Health/Watch", NULL, 0, NULL);
-        peer_wait(p, watch);
-        assert_int_equal(watch->grpc_status, GRPC_UNIMPLEMENTED);
-        b->unwell = "the checkpoint cannot be written";
-        ASSERT_REPLY(check(p, NULL, 0), "\x08\x02");
-        b->unwell = NULL;
+        assert_null(dra_plugin_fault(b->plugin));
         assert_int_equal(unlink(b->registration_path), 0);
-        ASSERT_REPLY(check(p, NULL, 0), "\x08\x02");
-        peer_free(p, &b->loop);
-        bed_free(b);
-}
-
-/* Every pod of the cluster can reach this port, so it accepts only requests as small as a probe's. */
-/* failure: the health port gets a request larger than a probe's -> it is refused */
-static void test_the_health_port_accepts_small_requests_only(void **state) {
-        struct bed *b = bed_new();
-        struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
-        char unknown[1025];
-        for (size_t i = 0; i < sizeof unknown; i += 2)
-                memcpy(unknown + i, "\x78", i + 1 < sizeof unknown ? 2 : 1); /* an unknown field */
-        assert_int_equal(check(p, unknown, 1025)->grpc_status, GRPC_RESOURCE_EXHAUSTED);
-        assert_int_equal(check(p, unknown, 1024)->grpc_status, GRPC_INVALID_ARGUMENT);
-        ASSERT_REPLY(check(p, unknown, 16), "\x08\x01");
-        peer_free(p, &b->loop);
+        assert_string_equal(dra_plugin_fault(b->plugin), "the registration socket does not exist");
+        assert_int_equal(mkdir(b->registration_path, 0700), 0); /* another kind of file does not count */
+        assert_string_equal(dra_plugin_fault(b->plugin), "the registration socket does not exist");
+        assert_int_equal(rmdir(b->registration_path), 0);
+        assert_int_equal(unlink(b->dra_path), 0);
+        assert_string_equal(dra_plugin_fault(b->plugin), "the DRA socket does not exist");
         bed_free(b);
 }
 
@@ -436,19 +396,14 @@ static void test_cannot_start(void **state) {
         _cleanup_(freep) char *nowhere = file_join(b->dir, "nowhere"),
                               *elsewhere = file_join(b->dir, "second"),
                               *socket_path = file_join(elsewhere, "dra.sock");
-        struct dra_plugin_options o = { .driver_name = "x.example.com",
-                                        .plugin_dir = elsewhere,
-                                        .registrar_dir = nowhere,
-                                        .health_port = -1,
-                                        .ops = &ops,
-                                        .u = b };
+        const struct dra_plugin_options o = { .driver_name = "x.example.com",
+                                              .plugin_dir = elsewhere,
+                                              .registrar_dir = nowhere,
+                                              .ops = &ops,
+                                              .u = b };
         assert_int_equal(dra_plugin_new(&b->loop, &o, &second, &e), -1);
         assert_non_null(strstr(e.msg, "nowhere/x.example.com-reg.sock"));
         assert_int_equal(access(socket_path, F_OK), -1);
-        o.registrar_dir = b->dir;
-        o.health_port = dra_plugin_health_port(b->plugin); /* taken */
-        assert_int_equal(dra_plugin_new(&b->loop, &o, &second, &e), -1);
-        assert_int_equal(access(b->registration_path, F_OK), 0);
         assert_int_equal(rmdir(elsewhere), 0);
         dra_plugin_free(NULL);
         bed_free(b);
@@ -464,8 +419,7 @@ int main(void) {
                 cmocka_unit_test(test_freed_in_prepare),
                 cmocka_unit_test(test_bad_requests_start_nothing),
                 cmocka_unit_test(test_registration),
-                cmocka_unit_test(test_health),
-                cmocka_unit_test(test_the_health_port_accepts_small_requests_only),
+                cmocka_unit_test(test_a_missing_socket_is_named),
                 cmocka_unit_test(test_cannot_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,21 +46,6 @@ static void socket_that_cannot_be_served_is_named_and_leaves_no_file(void **stat
         assert_in_range(faults_each(&f), 7, 20); /* socket, bind, chmod, stat, open, listen, rename, ... */
 }
 
-static int listen_tcp(void *u, struct err *e) {
-        struct grpc_server *s =
-                grpc_server_new(&loop, &(const struct grpc_method){ NULL, NULL }, &grpc_limits_trusted, NULL);
-        int r = grpc_server_listen_tcp(s, 0, NULL, e);
-        grpc_server_free(s);
-        uv_run(&loop, UV_RUN_DEFAULT);
-        return r;
-}
-
-static void port_that_cannot_be_served_is_named(void **state) {
-        /* Without an IPv6 socket, an IPv4 socket is used. */
-        const struct faults f = { .op = listen_tcp, .names = "port 0", .survives = "socket " };
-        assert_in_range(faults_each(&f), 5, 20);
-}
-
 static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
 }
 
@@ -70,18 +55,12 @@ static void cancelled(void *u, struct dra_op *op, void *data) {
 static void registered(void *u, bool ok, const char *error) {
 }
 
-static const char *health(void *u) {
-        return NULL;
-}
-
 static int plugin(void *u, struct err *e) {
-        static const struct dra_plugin_ops ops = { prepare, prepare, cancelled, registered, health };
+        static const struct dra_plugin_ops ops = { prepare, prepare, cancelled, registered };
         _cleanup_(freep) char *plugin_dir = file_join(dir, "plugin");
-        const struct dra_plugin_options o = { .driver_name = "x.example.com",
-                                              .plugin_dir = plugin_dir,
-                                              .registrar_dir = dir,
-                                              .health_port = 0,
-                                              .ops = &ops };
+        const struct dra_plugin_options o = {
+                .driver_name = "x.example.com", .plugin_dir = plugin_dir, .registrar_dir = dir, .ops = &ops
+        };
         struct dra_plugin *p = NULL;
         int r = dra_plugin_new(&loop, &o, &p, e);
         dra_plugin_free(p);
@@ -91,7 +70,7 @@ static int plugin(void *u, struct err *e) {
 
 /* All opened sockets are closed again. The registration socket is opened last and closed first. */
 static void plugin_that_cannot_serve_all_its_sockets_serves_none(void **state) {
-        const struct faults f = { .op = plugin, .dir = dir, .survives = "unlink lstat64 socket " };
+        const struct faults f = { .op = plugin, .dir = dir, .survives = "unlink lstat64 " };
         assert_in_range(faults_each(&f), 20, 60);
 }
 
@@ -99,7 +78,6 @@ int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(socket_that_cannot_be_served_is_named_and_leaves_no_file),
-                T(port_that_cannot_be_served_is_named),
                 T(plugin_that_cannot_serve_all_its_sockets_serves_none),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,14 +4,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,7 +25,6 @@
 
 struct bed {
         uv_loop_t loop;
-        const struct grpc_limits *limits;
         struct grpc_server *server;
         char *dir, *path;
         struct grpc_call *kept[1024];
@@ -84,14 +81,13 @@ static void listen_here(struct bed *b) {
                                                       { "/test.Test/Large", on_large },
                                                       { NULL, NULL } };
         struct err e;
-        b->server = grpc_server_new(&b->loop, methods, b->limits, b);
+        b->server = grpc_server_new(&b->loop, methods, &grpc_limits_trusted, b);
         if (grpc_server_listen_unix(b->server, b->path, 0600, &e) < 0)
                 fail_msg("%s", e.msg);
 }
 
-static struct bed *bed_new_with(const struct grpc_limits *limits) {
+static struct bed *bed_new(void) {
         struct bed *b = xnew(struct bed);
-        b->limits = limits;
         char dir[] = "/tmp/grpc.XXXXXX";
         assert_non_null(mkdtemp(dir));
         b->dir = xstrdup(dir);
@@ -99,10 +95,6 @@ static struct bed *bed_new_with(const struct grpc_limits *limits) {
         uv_loop_init(&b->loop);
         listen_here(b);
         return b;
-}
-
-static struct bed *bed_new(void) {
-        return bed_new_with(&grpc_limits_trusted);
 }
 
 static unsigned files_in(const char *dir) {
@@ -199,22 +191,6 @@ static void test_cannot_listen(void **state) {
         assert_non_null(strstr(e.msg, folder));
         assert_int_equal(rmdir(folder), 0);
         assert_int_equal(files_in(b->dir), 1);
-        assert_int_equal(grpc_server_listen_tcp(b->server, 65536, NULL, &e), -1);
-        bed_free(b);
-}
-
-static void test_tcp(void **state) {
-        struct bed *b = bed_new();
-        struct err e;
-        int port, again;
-        assert_int_equal(grpc_server_listen_tcp(b->server, 0, &port, &e), 0);
-        struct peer *p = peer_tcp(&b->loop, port);
-        struct h2_call *call = peer_call(p, "/test.Test/Echo", "over TCP", 8, NULL);
-        peer_wait(p, call);
-        assert_reply(call, "over TCP");
-        assert_int_equal(grpc_server_listen_tcp(b->server, port, &again, &e), -1);
-        assert_int_equal(e.code, EADDRINUSE);
-        peer_free(p, &b->loop);
         bed_free(b);
 }
 
@@ -438,35 +414,8 @@ static void test_peer_closes_during_a_write(void **state) {
         bed_free(b);
 }
 
-/* Idle connections beyond the limit: the oldest are closed, and one with a call stays. */
-static void test_idle_connections_make_room(void **state) {
-        enum { LIMIT = 128, MORE = 20 };
-        struct bed *b = bed_new();
-        struct peer *p[LIMIT + MORE];
-        struct h2_call *waiting = NULL;
-        for (size_t i = 0; i < LIMIT + MORE; i++) {
-                p[i] = peer_unix(&b->loop, b->path);
-                if (i == 0)
-                        waiting = peer_call(p[0], "/test.Test/Keep", "x", 1, NULL);
-                loop_turns(&b->loop, 3);
-        }
-        while (!p[MORE]->closed)
-                uv_run(&b->loop, UV_RUN_ONCE);
-        for (size_t i = 0; i < LIMIT + MORE; i++)
-                assert_int_equal(p[i]->closed, i >= 1 && i <= MORE);
-        struct h2_call *call = peer_call(p[LIMIT + MORE - 1], "/test.Test/Echo", "x", 1, NULL);
-        peer_wait(p[LIMIT + MORE - 1], call);
-        assert_reply(call, "x");
-        grpc_call_reply(b->kept[--b->n_kept], "late", 4);
-        peer_wait(p[0], waiting);
-        assert_reply(waiting, "late");
-        for (size_t i = 0; i < LIMIT + MORE; i++)
-                peer_free(p[i], &b->loop);
-        bed_free(b);
-}
-
-/* All connections have calls: the next one is refused, and the others are not affected. */
-static void test_busy_connections_stay(void **state) {
+/* The others are not affected. When one ends, there is room again. */
+static void test_a_connection_beyond_the_limit_is_closed(void **state) {
         enum { LIMIT = 128 };
         struct bed *b = bed_new();
         struct peer *p[LIMIT];
@@ -488,104 +437,12 @@ static void test_busy_connections_stay(void **state) {
                 peer_free(p[i], &b->loop);
         }
         peer_free(extra, &b->loop);
-        bed_free(b);
-}
-
-/* A port that every pod can reach. */
-
-static int open_port(struct bed *b) {
-        struct err e;
-        int port;
-        if (grpc_server_listen_tcp(b->server, 0, &port, &e) < 0)
-                fail_msg("%s", e.msg);
-        return port;
-}
-
-static void assert_probed(struct bed *b, int port) {
-        struct peer *p = peer_tcp(&b->loop, port);
-        struct h2_call *call = peer_call(p, "/test.Test/Echo", "probe", 5, NULL);
-        peer_wait(p, call);
-        assert_reply(call, "probe");
-        peer_free(p, &b->loop);
-}
-
-/* failure: a pod holds 128 connections to the health port -> a probe is still answered */
-static void test_open_port_answers_among_many(void **state) {
-        enum { N = 128 };
-        for (int begin = 0; begin <= 1; begin++) {
-                struct bed *b = bed_new_with(&grpc_limits_open);
-                struct peer *p[N];
-                int port = open_port(b);
-                for (size_t i = 0; i < N; i++) {
-                        p[i] = peer_tcp(&b->loop, port);
-                        if (begin)
-                                (void)h2_call(p[i]->h2, "/test.Test/Echo", "\0\0\0\3\377", 5,
-                                              &(struct h2_options){ .open = true });
-                        peer_flush(p[i]);
-                        loop_turns(&b->loop, 3);
-                }
-                assert_probed(b, port);
-                unsigned open = 0;
-                for (size_t i = 0; i < N; i++)
-                        open += !p[i]->closed;
-                assert_in_range(open, 1, 16);
-                for (size_t i = 0; i < N; i++)
-                        peer_free(p[i], &b->loop);
-                bed_free(b);
-        }
-}
-
-#ifdef __SANITIZE_ADDRESS__
-size_t __sanitizer_get_current_allocated_bytes(void); /* Debian's gcc has no header for it */
-static size_t allocated(void) {
-        return __sanitizer_get_current_allocated_bytes();
-}
-#else
-static size_t allocated(void) {
-        return mallinfo2().uordblks;
-}
-#endif
-
-/* Runs between the last accept of a turn and the end of the handles closed in it. */
-static void on_accepted(uv_check_t *check) {
-        size_t now = allocated(), *most = check->data;
-        if (now > *most)
-                *most = now;
-}
-
-/* A whole queue is accepted in one turn. The connections closed for it must free their memory before the turn
- * ends. */
-static void test_an_accepted_queue_uses_the_allowed_connections_only(void **state) {
-        enum { HANDLES = 2 << 10 }; /* of a connection, until libuv has closed it */
-        struct bed *b = bed_new_with(&grpc_limits_open);
-        const unsigned places = grpc_limits_open.connections;
-        struct sockaddr_un addr = { .sun_family = AF_UNIX };
-        struct peer *p[16];
-        int waiting[16];
-        size_t full, most = 0;
-        uv_check_t check;
-        assert_int_equal(places, ARRAY_LEN(p));
-        for (size_t i = 0; i < places; i++)
-                p[i] = peer_unix(&b->loop, b->path);
-        loop_turns(&b->loop, 20);
-        full = allocated();
-        memcpy(addr.sun_path, b->path, strlen(b->path));
-        for (size_t i = 0; i < places; i++) {
-                waiting[i] = socket(AF_UNIX, SOCK_STREAM, 0);
-                assert_int_equal(connect(waiting[i], (const struct sockaddr *)&addr, sizeof addr), 0);
-        }
-        uv_check_init(&b->loop, &check);
-        check.data = &most;
-        uv_check_start(&check, on_accepted);
-        loop_turns(&b->loop, 20);
-        for (size_t i = 0; i < places; i++)
-                assert_true(p[i]->closed);
-        assert_in_range(most, full, full + places * HANDLES);
-        for (size_t i = 0; i < places; i++) {
-                close(waiting[i]);
-                peer_free(p[i], &b->loop);
-        }
-        uv_close((uv_handle_t *)&check, NULL);
+        loop_turns(&b->loop, 5);
+        struct peer *next = peer_unix(&b->loop, b->path);
+        struct h2_call *served = peer_call(next, "/test.Test/Echo", "x", 1, NULL);
+        peer_wait(next, served);
+        assert_reply(served, "x");
+        peer_free(next, &b->loop);
         bed_free(b);
 }
 
@@ -617,66 +474,6 @@ static void test_a_connection_without_a_descriptor_is_closed(void **state) {
         bed_free(b);
 }
 
-static struct grpc_limits hurried(void) {
-        struct grpc_limits l = grpc_limits_open;
-        l.request_ms = 20;
-        return l;
-}
-
-/* failure: a request is never completed -> its connection is closed */
-static void test_an_unfinished_request_times_out(void **state) {
-        const struct grpc_limits l = hurried();
-        struct bed *b = bed_new_with(&l);
-        struct peer *p = peer_unix(&b->loop, b->path);
-        (void)h2_call(p->h2, "/test.Test/Echo", "\0\0\0\3\377", 5, &(struct h2_options){ .open = true });
-        peer_flush(p);
-        loop_until(&b->loop, &p->closed);
-        assert_int_equal(b->handled, 0);
-        peer_free(p, &b->loop);
-        bed_free(b);
-}
-
-static int unread(struct peer *p) {
-        uv_os_fd_t fd;
-        int n = -1;
-        assert_int_equal(uv_fileno(&p->h.handle, &fd), 0);
-        assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
-        return n;
-}
-
-static bool is_hung_up(struct peer *p) {
-        struct pollfd f = { 0 };
-        assert_int_equal(uv_fileno(&p->h.handle, &f.fd), 0);
-        return poll(&f, 1, 0) > 0 && f.revents & POLLHUP;
-}
-
-/* Answers and acknowledgements for a peer that does not read are not kept forever. */
-/* failure: an answer is not read -> its connection is closed, and others are served */
-static void test_an_unread_answer_times_out(void **state) {
-        struct grpc_limits l = hurried();
-        l.calls = 2000;
-        struct bed *b = bed_new_with(&l);
-        struct peer *mute = peer_unix(&b->loop, b->path), *p = peer_unix(&b->loop, b->path);
-        char text[1000] = "x";
-        uv_read_stop(&mute->h.stream);
-        h2_open_windows(mute->h2);
-        int before;
-        do { /* until the socket is full */
-                before = unread(mute);
-                for (int i = 0; i < 50; i++)
-                        (void)peer_call(mute, "/test.Test/Echo", text, sizeof text, NULL);
-                loop_turns(&b->loop, 20);
-        } while (unread(mute) > before && b->handled < 1500);
-        while (!is_hung_up(mute))
-                uv_run(&b->loop, UV_RUN_ONCE);
-        struct h2_call *call = peer_call(p, "/test.Test/Echo", "x", 1, NULL);
-        peer_wait(p, call);
-        assert_reply(call, "x");
-        peer_free(mute, &b->loop);
-        peer_free(p, &b->loop);
-        bed_free(b);
-}
-
 static void test_not_http2(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path), *bad = peer_unix(&b->loop, b->path);
@@ -698,7 +495,6 @@ int main(void) {
                 cmocka_unit_test(test_stale_socket),
                 cmocka_unit_test(test_successor_keeps_its_socket),
                 cmocka_unit_test(test_cannot_listen),
-                cmocka_unit_test(test_tcp),
                 cmocka_unit_test(test_answer_from_a_timer),
                 cmocka_unit_test(test_largest_message),
                 cmocka_unit_test(test_many_connections_and_calls),
@@ -710,13 +506,8 @@ int main(void) {
                 cmocka_unit_test(test_goaway_on_shutdown),
                 cmocka_unit_test(test_peer_that_does_not_read),
                 cmocka_unit_test(test_peer_closes_during_a_write),
-                cmocka_unit_test(test_idle_connections_make_room),
-                cmocka_unit_test(test_busy_connections_stay),
-                cmocka_unit_test(test_an_accepted_queue_uses_the_allowed_connections_only),
+                cmocka_unit_test(test_a_connection_beyond_the_limit_is_closed),
                 cmocka_unit_test(test_a_connection_without_a_descriptor_is_closed),
-                cmocka_unit_test(test_open_port_answers_among_many),
-                cmocka_unit_test(test_an_unfinished_request_times_out),
-                cmocka_unit_test(test_an_unread_answer_times_out),
                 cmocka_unit_test(test_not_http2),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

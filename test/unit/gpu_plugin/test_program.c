@@ -6,12 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/http_client.h"
 #include "world.h"
 
 static struct world_files files;
@@ -323,6 +328,142 @@ static void a_default_runtime_that_gives_gpus_to_all_pods_is_reported(void **sta
         assert_int_equal(w->exit_status, 0);
 }
 
+/* ---- probes ---- */
+
+/* A port that no other process uses while fd is open, although the plugin can listen on it. */
+static int reserve_port(int *ret_fd) {
+        struct sockaddr_in a = { .sin_family = AF_INET };
+        socklen_t n = sizeof a;
+        const int on = 1;
+        *ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(setsockopt(*ret_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+        assert_int_equal(bind(*ret_fd, (const struct sockaddr *)&a, sizeof a), 0);
+        assert_int_equal(getsockname(*ret_fd, (struct sockaddr *)&a, &n), 0);
+        return ntohs(a.sin_port);
+}
+
+/* The plugin's answers to probes on one port. */
+struct prober {
+        struct world *w;
+        struct http_client *client;
+        char *answer; /* status and body; NULL: none yet */
+};
+
+static struct prober prober_new(struct world *w, int port) {
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", port);
+        struct prober p = { .w = w };
+        struct err e;
+        assert_int_equal(
+                http_client_new(&w->loop, &(struct http_client_options){ .base_url = url }, &p.client, &e),
+                0);
+        return p;
+}
+
+static void prober_free(struct prober *p) {
+        http_client_free(p->client);
+        free(p->answer);
+}
+
+static void on_probed(void *u, const struct http_response *r) {
+        struct prober *p = u;
+        p->answer = xasprintf("%d %.*s", r->status, (int)r->body_len, r->body);
+}
+
+static bool probe_is(struct prober *p, const char *path, const char *want) {
+        free(TAKE(p->answer));
+        http_start(p->client,
+                   &(struct http_request){
+                           .method = "GET", .path = path, .timeout_ms = 30000, .done = on_probed, .u = p });
+        RUN_UNTIL(&p->w->loop, p->answer);
+        return streq(p->answer, want);
+}
+
+/* Waits for the plugin's next step. */
+static void probe_until(struct prober *p, const char *path, const char *want) {
+        uint64_t end = uv_hrtime() + 60 * UINT64_C(1000000000);
+        while (!probe_is(p, path, want)) {
+                if (uv_hrtime() > end || !p->w->plugin)
+                        fail_msg("%s: '%s', not '%s'", path, p->answer, want);
+                run_for(&p->w->loop, 10);
+        }
+}
+
+static void readyz_names_the_missing_step(void **state) {
+        struct world *w = *state;
+        int fd, metrics_fd, port = reserve_port(&fd), metrics_port = reserve_port(&metrics_fd);
+        _cleanup_(freep) char *healthcheck = xasprintf("HEALTHCHECK_PORT=%d", port);
+        _cleanup_(freep) char *endpoint = xasprintf("HTTP_ENDPOINT=127.0.0.1:%d", metrics_port);
+        _cleanup_(freep) char *lock_path = world_path(w, "plugins/gpu.nvidia.com/pu.lock");
+        struct prober probe = prober_new(w, port), metrics = prober_new(w, metrics_port);
+        tree_put(w->dir, "plugins/gpu.nvidia.com/pu.lock", "");
+        FILE *lock = fopen(lock_path, "r");
+        assert_int_equal(flock(fileno(lock), LOCK_EX), 0);
+        w->env[0] = healthcheck;
+        w->env[1] = endpoint;
+        w->unregistered = w->hold_slice = true;
+        world_start(w, NULL);
+        probe_until(&metrics, "/readyz", "503 the sockets are not open yet\n");
+        assert_true(probe_is(&metrics, "/healthz", "200 ok\n"));
+        assert_true(probe_is(&probe, "/healthz", "0 ")); /* a startup probe fails */
+        fclose(lock);
+        probe_until(&probe, "/readyz", "503 not registered with the kubelet yet\n");
+        assert_true(probe_is(&probe, "/healthz", "200 ok\n"));
+        world_register(w);
+        UNTIL(w, w->held);
+        probe_until(&probe, "/readyz", "503 the ResourceSlice is not published yet\n");
+        world_store_slice(w);
+        probe_until(&probe, "/readyz", "200 ok\n");
+        assert_true(probe_is(&metrics, "/readyz", "200 ok\n"));
+        assert_true(probe_is(&probe, "/metrics", "404 "));
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+        prober_free(&probe);
+        prober_free(&metrics);
+        close(fd);
+        close(metrics_fd);
+}
+
+/* failure: a socket file of a running plugin is removed -> /healthz fails, so that the kubelet restarts the
+ * container */
+static void healthz_fails_without_a_socket_file(void **state) {
+        struct world *w = *state;
+        int fd, port = reserve_port(&fd);
+        _cleanup_(freep) char *healthcheck = xasprintf("HEALTHCHECK_PORT=%d", port);
+        _cleanup_(freep) char *dra = world_path(w, "plugins/gpu.nvidia.com/dra.sock");
+        _cleanup_(freep) char *registration = world_path(w, "registry/gpu.nvidia.com-reg.sock");
+        struct prober probe = prober_new(w, port);
+        w->env[0] = healthcheck;
+        world_start(w, NULL);
+        probe_until(&probe, "/readyz", "200 ok\n");
+        assert_true(probe_is(&probe, "/healthz", "200 ok\n"));
+        assert_int_equal(unlink(registration), 0);
+        assert_true(probe_is(&probe, "/healthz", "503 the registration socket does not exist\n"));
+        assert_int_equal(unlink(dra), 0);
+        assert_true(probe_is(&probe, "/healthz", "503 the DRA socket does not exist\n"));
+        assert_true(probe_is(&probe, "/readyz", "503 the DRA socket does not exist\n"));
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+        prober_free(&probe);
+        close(fd);
+}
+
+/* failure: another process uses the port of the probes -> the plugin ends, and names the flag */
+static void a_used_port_of_the_probes_is_named(void **state) {
+        struct world *w = *state;
+        int fd, port = reserve_port(&fd);
+        _cleanup_(freep) char *healthcheck = xasprintf("HEALTHCHECK_PORT=%d", port);
+        _cleanup_(freep) char *dra = world_path(w, "plugins/gpu.nvidia.com/dra.sock");
+        assert_int_equal(listen(fd, 1), 0);
+        w->env[0] = healthcheck;
+        w->quiet = true;
+        world_start(w, NULL);
+        RUN_UNTIL(&w->loop, !w->plugin);
+        assert_int_equal(w->exit_status, 1);
+        assert_non_null(strstr(buf_str(&w->says), "--healthcheck-port (HEALTHCHECK_PORT)"));
+        assert_int_equal(access(dra, F_OK), -1);
+        close(fd);
+}
+
 /* failure: a feature gate or option is not supported -> the GPU plugin refuses to start and names it */
 static void unsupported_gates_and_options_are_refused_at_the_start(void **state) {
         static const char *const asked[][2] = {
@@ -362,6 +503,9 @@ int main(int argc, char **argv) {
                 T(a_health_record_may_be_unreadable_or_unwritable),
                 T(a_device_plugin_with_the_same_gpus_and_its_end_are_reported),
                 T(a_default_runtime_that_gives_gpus_to_all_pods_is_reported),
+                T(readyz_names_the_missing_step),
+                T(healthz_fails_without_a_socket_file),
+                T(a_used_port_of_the_probes_is_named),
                 T(unsupported_gates_and_options_are_refused_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,12 @@ static void on_slice(struct world *w, struct fake_conn *c, const struct fake_req
                 buf_adds(&w->slice, r->body);
                 w->writes++;
                 w->rv++;
-                stored(w, &b);
-                fake_reply(c, 200, NULL, buf_str(&b));
+                if (w->hold_slice) {
+                        w->held = c;
+                } else {
+                        stored(w, &b);
+                        fake_reply(c, 200, NULL, buf_str(&b));
+                }
         } else if (fake_query(r, "watch")) {
                 w->watch = c;
                 fake_stream(c);
@@ -52,6 +56,14 @@ static void on_slice(struct world *w, struct fake_conn *c, const struct fake_req
                 buf_adds(&b, "]}");
                 fake_list(c, r, "ResourceSlice", buf_str(&b));
         }
+        buf_done(&b);
+}
+
+void world_store_slice(struct world *w) {
+        struct buf b = BUF_INIT(1 << 20);
+        w->hold_slice = false;
+        stored(w, &b);
+        fake_reply(TAKE(w->held), 200, NULL, buf_str(&b));
         buf_done(&b);
 }
 
@@ -166,12 +178,8 @@ static void on_told(void *u, const struct child_result *r) {
         w->registering--;
 }
 
-/* Registers each new socket, as a kubelet does. */
-static void on_registry(struct watch_file *f) {
-        struct world *w = f->u;
+void world_register(struct world *w) {
         _cleanup_(freep) char *socket = world_path(w, REGISTRATION_SOCKET);
-        if (access(socket, F_OK) < 0)
-                return;
         w->registering++;
         child_run(&w->loop,
                   &(struct child_options){
@@ -180,6 +188,14 @@ static void on_registry(struct watch_file *f) {
                           .timeout_ms = 60000,
                           .done = on_told,
                           .u = w });
+}
+
+/* Each new socket. */
+static void on_registry(struct watch_file *f) {
+        struct world *w = f->u;
+        _cleanup_(freep) char *socket = world_path(w, REGISTRATION_SOCKET);
+        if (!w->unregistered && access(socket, F_OK) == 0)
+                world_register(w);
 }
 
 static void watch_registry(struct world *w) {

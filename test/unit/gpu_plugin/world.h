@@ -42,6 +42,9 @@ struct world {
         const char *env[8];           /* more variables for the next process; NULL-terminated */
         const char *dra_timeout;      /* of the kubelet's calls (test/kubelet/dra_call.c); NULL: the usual */
         bool quiet;                   /* do not print the log when the process ends */
+        bool unregistered;            /* the kubelet does not register the plugin */
+        bool hold_slice;              /* the next write of a slice waits for world_store_slice() */
+        struct fake_conn *held;       /* that write; NULL: it has not arrived */
         unsigned writes, rv, events;
         unsigned gets, changes; /* requests of all kinds: GET, and others */
         char event[512];        /* the last Event */
@@ -58,6 +61,10 @@ void world_node(const struct world *w, struct buf *out);
 /* Changes the slice as kubectl does. A kubelet that starts also deletes slices. */
 void world_delete_slice(struct world *w);
 void world_annotate_slice(struct world *w, const char *key);
+/* Answers the write that hold_slice has held. */
+void world_store_slice(struct world *w);
+/* Registers the plugin, as a kubelet does. */
+void world_register(struct world *w);
 /* libnvidia-ml.conf of the stand-in. */
 void world_conf(struct world *w, const char *text);
 /* A line of libnvidia-ml.events. */

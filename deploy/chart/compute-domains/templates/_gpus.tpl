@@ -72,24 +72,24 @@
   {{- end }}
   {{- if gt $healthport 0 }}
   startupProbe:
-    grpc:
+    httpGet:
+      path: /healthz
       port: {{ $healthport }}
-      service: liveness
     periodSeconds: 1
     timeoutSeconds: 10
     failureThreshold: 600
   livenessProbe:
-    grpc:
+    httpGet:
+      path: /healthz
       port: {{ $healthport }}
-      service: liveness
     periodSeconds: 10
     timeoutSeconds: 10
     failureThreshold: 3
   # Ready: registered with the kubelet, and the GPUs are published.
   readinessProbe:
-    grpc:
+    httpGet:
+      path: /readyz
       port: {{ $healthport }}
-      service: readiness
     periodSeconds: 5
     timeoutSeconds: 10
   {{- end }}

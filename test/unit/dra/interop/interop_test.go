@@ -30,7 +30,6 @@ import (
 type server struct {
 	cmd   *exec.Cmd
 	dir   string
-	port  string
 	lines chan string
 }
 
@@ -60,7 +59,9 @@ func start(t *testing.T) *server {
 		}
 		close(s.lines)
 	}()
-	s.port = strings.TrimPrefix(s.line(t), "ready ")
+	if l := s.line(t); l != "ready" {
+		t.Fatalf("line %q", l)
+	}
 	return s
 }
 
@@ -363,66 +364,4 @@ func TestUnknownMethods(t *testing.T) {
 	wantCode(t, err, codes.Unimplemented, "/grpc.health.v1.Health/Check")
 	_, err = registerapi.NewRegistrationClient(s.dra(t)).GetInfo(seconds(t, 10), &registerapi.InfoRequest{})
 	wantCode(t, err, codes.Unimplemented, "unknown method")
-}
-
-func TestHealth(t *testing.T) {
-	s := start(t)
-	defer s.stop(t)
-	for _, host := range []string{"127.0.0.1", "[::1]"} {
-		conn, err := grpc.NewClient(host+":"+s.port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if host == "[::1]" {
-			if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
-				continue // a machine without IPv6
-			} else {
-				l.Close()
-			}
-		}
-		for _, service := range []string{"", "liveness"} {
-			r, err := healthpb.NewHealthClient(conn).Check(seconds(t, 10), &healthpb.HealthCheckRequest{Service: service})
-			if err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
-				t.Errorf("%s %q: %v %v", host, service, r, err)
-			}
-		}
-	}
-	conn, err := grpc.NewClient("127.0.0.1:"+s.port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	c := healthpb.NewHealthClient(conn)
-	_, err = c.Check(seconds(t, 10), &healthpb.HealthCheckRequest{Service: "other"})
-	wantCode(t, err, codes.NotFound, "")
-	stream, err := c.Watch(seconds(t, 10), &healthpb.HealthCheckRequest{})
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	wantCode(t, err, codes.Unimplemented, "")
-
-	if _, err := drav1.NewDRAPluginClient(s.dra(t)).NodePrepareResources(seconds(t, 10), prepareRequest("unwell")); err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Check(seconds(t, 10), &healthpb.HealthCheckRequest{})
-	if err != nil || r.Status != healthpb.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("unwell: %v %v", r, err)
-	}
-}
-
-// The socket of a running plugin was removed. Only a restart helps, which the probe causes.
-func TestHealthOfLostSocket(t *testing.T) {
-	s := start(t)
-	defer s.stop(t)
-	os.Remove(s.draSocket())
-	conn, err := grpc.NewClient("127.0.0.1:"+s.port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	r, err := healthpb.NewHealthClient(conn).Check(seconds(t, 10), &healthpb.HealthCheckRequest{Service: "liveness"})
-	if err != nil || r.Status != healthpb.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("%v %v", r, err)
-	}
 }
