@@ -79,7 +79,9 @@ static int serve_probes(struct node_main *m, struct err *e) {
         _cleanup_(freep) char *endpoint = xasprintf(":%lld", (long long)m->flags->health_port);
         if (m->flags->health_port < 0)
                 return 0;
-        if (http_server_new(&m->loop, endpoint, &http_limits_default, on_probe, m, &m->probes, e) < 0)
+        if (http_server_new(&m->loop,
+                            &(struct http_server_options){ .endpoint = endpoint, .fn = on_probe, .u = m },
+                            &m->probes, e) < 0)
                 return err_wrap(e, "--healthcheck-port (HEALTHCHECK_PORT)");
         return 0;
 }
