@@ -260,28 +260,20 @@ static const char *copy_str(const char *s, const char *before, struct arena *a) 
 static void copy_obj(const struct jd_field *fields, const char *from, const char *before, struct arena *a,
                      char *to);
 
-/* Tables for elements that have none. */
-static const struct jd_field f_text[] = { { .name = "", .type = JD_T_STR }, JD_END };
-static const struct jd_field f_pair[] = {
+const struct jd_field jd_f_text[] = { { .name = "", .type = JD_T_STR }, JD_END };
+const struct jd_field jd_f_pair[] = {
         JD_STR(struct jd_pair, "key", key),
         JD_STR(struct jd_pair, "value", value),
         JD_END,
 };
 
-struct elements {
-        const struct jd_field *fields;
-        size_t size;
-        size_t end; /* zeroed elements after the last one; if it is not 0, an empty list is not NULL either */
-};
-
-static void json_copy_list(const struct jd_field *f, struct elements of, const char *from, struct arena *a,
-                           char *to) {
+static void json_copy_list(const struct jd_field *f, const char *from, struct arena *a, char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
-        size_t n = *(const size_t *)(const void *)(from + f->count_off);
-        char *copy = list && n + of.end ? arena_alloc(a, (n + of.end) * of.size) : NULL;
+        size_t n = *(const size_t *)(const void *)(from + f->count_off), size = f->size;
+        size_t end = f->type == JD_T_STRS; /* a NULL after the last one, also in an empty list */
+        char *copy = list && n + end ? arena_alloc(a, (n + end) * size) : NULL;
         for (size_t i = 0; i < n; i++)
-                copy_obj(of.fields, list + i * of.size, i ? copy + (i - 1) * of.size : NULL, a,
-                         copy + i * of.size);
+                copy_obj(f->sub, list + i * size, i ? copy + (i - 1) * size : NULL, a, copy + i * size);
         *(void **)(void *)(to + f->off) = copy;
         *(size_t *)(void *)(to + f->count_off) = n;
 }
@@ -314,13 +306,9 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
                 return;
         case JD_T_LIST:
-                json_copy_list(f, (struct elements){ f->sub, f->size, 0 }, from, a, to);
-                return;
         case JD_T_STRS:
-                json_copy_list(f, (struct elements){ f_text, sizeof(char *), 1 }, from, a, to);
-                return;
         case JD_T_MAP:
-                json_copy_list(f, (struct elements){ f_pair, sizeof(struct jd_pair), 0 }, from, a, to);
+                json_copy_list(f, from, a, to);
                 return;
         case JD_T_RAW: {
                 const struct str *raw = at;
@@ -339,6 +327,49 @@ static void copy_obj(const struct jd_field *fields, const char *from, const char
 
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to) {
         copy_obj(fields, from, NULL, a, to);
+}
+
+static bool equal_list(const struct jd_field *f, const char *a, const char *b) {
+        const char *x = *(const char *const *)(const void *)(a + f->off),
+                   *y = *(const char *const *)(const void *)(b + f->off);
+        size_t n = *(const size_t *)(const void *)(a + f->count_off);
+        bool equal = n == *(const size_t *)(const void *)(b + f->count_off);
+        for (size_t i = 0; equal && i < n; i++)
+                equal = jd_equal(f->sub, x + i * f->size, y + i * f->size);
+        return equal;
+}
+
+static bool equal_value(const struct jd_field *f, const char *a, const char *b) {
+        const void *x = a + f->off, *y = b + f->off;
+        switch (f->type) {
+        case JD_T_STR:
+                return streq(*(const char *const *)x, *(const char *const *)y);
+        case JD_T_BOOL:
+                return *(const bool *)x == *(const bool *)y;
+        case JD_T_INT:
+        case JD_T_TIME:
+                return *(const int64_t *)x == *(const int64_t *)y;
+        case JD_T_OBJ:
+                return jd_equal(f->sub, x, y);
+        case JD_T_OPTOBJ:
+                x = *(const void *const *)x;
+                y = *(const void *const *)y;
+                return x && y ? jd_equal(f->sub, x, y) : x == y;
+        case JD_T_LIST:
+        case JD_T_STRS:
+        case JD_T_MAP:
+                return equal_list(f, a, b);
+        case JD_T_RAW:
+                return str_eq(*(const struct str *)x, *(const struct str *)y);
+        }
+        return false;
+}
+
+bool jd_equal(const struct jd_field *fields, const void *a, const void *b) {
+        for (const struct jd_field *f = fields; f->name; f++)
+                if (!f->not_compared && !equal_value(f, a, b))
+                        return false;
+        return true;
 }
 
 /* yyjson reads without recursion, but writing and our own walk of nested tables must not meet absurd input

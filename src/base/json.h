@@ -47,7 +47,10 @@ struct jd_field {
         const struct jd_field *sub; /* table of the element or embedded struct */
         size_t size;                /* of one element */
         bool required;
+        bool not_compared; /* jd_equal() ignores the member */
 };
+
+extern const struct jd_field jd_f_text[], jd_f_pair[]; /* of the elements of JD_STRS and JD_MAP */
 
 #define JD_FIELD_(t, n, kind, m, ...)                                                                        \
         { .name = (n), .type = (kind), .off = offsetof(t, m), __VA_ARGS__ }
@@ -63,8 +66,10 @@ struct jd_field {
 #define JD_COUNTED_(t, n, kind, m, ...) JD_FIELD_(t, n, kind, m, .count_off = offsetof(t, n_##m), __VA_ARGS__)
 #define JD_LIST(t, n, m, st, table, ...)                                                                     \
         JD_COUNTED_(t, n, JD_T_LIST, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
-#define JD_STRS(t, n, m, ...) JD_COUNTED_(t, n, JD_T_STRS, m, __VA_ARGS__)
-#define JD_MAP(t, n, m, ...) JD_COUNTED_(t, n, JD_T_MAP, m, __VA_ARGS__)
+#define JD_STRS(t, n, m, ...)                                                                                \
+        JD_COUNTED_(t, n, JD_T_STRS, m, .sub = jd_f_text, .size = sizeof(char *), __VA_ARGS__)
+#define JD_MAP(t, n, m, ...)                                                                                 \
+        JD_COUNTED_(t, n, JD_T_MAP, m, .sub = jd_f_pair, .size = sizeof(struct jd_pair), __VA_ARGS__)
 #define JD_END                                                                                               \
         { .name = NULL }
 
@@ -90,6 +95,11 @@ int jd_decode_strict(const struct jd_field *fields, struct str text, struct aren
 /* Copies only the members that the table names into *to (zeroed by the caller), and everything that they
  * point to into the arena. In a list, a string that equals the one of the previous element is stored once. */
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
+
+/* Compares the members that the table names, except those with not_compared. Strings, lists and optional
+ * objects are compared by content, lists and maps in their order. A string or optional object that is NULL
+ * equals only NULL. An absent list or map equals an empty one. */
+bool jd_equal(const struct jd_field *fields, const void *a, const void *b);
 
 /* RFC 3339 to seconds since 1970. */
 bool jd_time(const char *s, int64_t *ret);

@@ -116,6 +116,98 @@ static void a_copy_is_independent_of_its_source(void **state) {
         assert_string_equal(copy.opt->request, "op");
 }
 
+/* Decodes two texts, in which ' stands for ", and compares them in both directions. */
+static bool equals(const struct jd_field *fields, const char *x, const char *y) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        const char *texts[] = { x, y };
+        struct doc d[2] = { 0 };
+        struct err e;
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_(freep) char *text = xstrdup(texts[i]);
+                for (char *p = text; *p; p++)
+                        *p = *p == '\'' ? '"' : *p;
+                if (jd_decode_text(fields, text, strlen(text), false, "", a, &d[i], &e) < 0)
+                        fail_msg("%s: %s", texts[i], e.msg);
+        }
+        bool equal = jd_equal(fields, &d[0], &d[1]);
+        assert_int_equal(jd_equal(fields, &d[1], &d[0]), equal);
+        return equal;
+}
+
+static void equality_compares_every_kind_of_field(void **state) {
+        /* `same` is an equal text, `other` differs. */
+        static const struct {
+                const char *text, *same, *other;
+        } cases[] = {
+                /* strings */
+                { "{'metadata':{'name':'x'}}", "{'metadata':{'name':'x'}}", "{'metadata':{'name':'y'}}" },
+                { "{'metadata':{'name':'x'}}", "{'unknown':1,'metadata':{'name':'x'}}", "{}" },
+                { "{}", "{'metadata':{'name':null}}", "{'metadata':{'name':''}}" },
+                /* times */
+                { "{'metadata':{'when':'2026-01-02T03:04:05Z'}}",
+                  "{'metadata':{'when':'2026-01-02T04:04:05+01:00'}}",
+                  "{'metadata':{'when':'2026-01-02T03:04:06Z'}}" },
+                { "{'metadata':{'when':'2026-01-02T03:04:05Z'}}",
+                  "{'metadata':{'when':'2026-01-02T03:04:05Z'}}", "{'metadata':{}}" },
+                /* embedded objects, booleans and integers */
+                { "{'inner':{'request':'a'}}", "{'inner':{'request':'a','n':0,'admin':false}}",
+                  "{'inner':{'request':'b'}}" },
+                { "{'inner':{'request':'a'}}", "{'inner':{'request':'a'}}", "{}" },
+                { "{'inner':{'request':'a','admin':true}}", "{'inner':{'request':'a','admin':true}}",
+                  "{'inner':{'request':'a'}}" },
+                { "{'inner':{'request':'a','n':4294967297}}", "{'inner':{'request':'a','n':4294967297}}",
+                  "{'inner':{'request':'a','n':1}}" },
+                /* optional objects */
+                { "{'opt':{'request':'a'}}", "{'opt':{'request':'a'}}", "{'opt':{'request':'b'}}" },
+                { "{}", "{'opt':null}", "{'opt':{'request':''}}" },
+                /* lists */
+                { "{'items':[{'request':'a'},{'request':'b'}]}",
+                  "{'items':[{'request':'a'},{'request':'b'}]}",
+                  "{'items':[{'request':'a'},{'request':'c'}]}" },
+                { "{'items':[{'request':'a'}]}", "{'items':[{'request':'a'}]}",
+                  "{'items':[{'request':'a'},{'request':'b'}]}" },
+                { "{}", "{'items':[]}", "{'items':[{'request':''}]}" },
+                { "{'tags':['p','q']}", "{'tags':['p','q']}", "{'tags':['q','p']}" },
+                { "{'tags':['p','q']}", "{'tags':['p','q']}", "{'tags':['p']}" },
+                { "{}", "{'tags':[]}", "{'tags':['']}" },
+                /* maps */
+                { "{'labels':{'k':'v','l':'w'}}", "{'labels':{'k':'v','l':'w'}}",
+                  "{'labels':{'k':'v','l':'x'}}" },
+                { "{'labels':{'k':'v'}}", "{'labels':{'k':'v'}}", "{'labels':{'l':'v'}}" },
+                { "{'labels':{'k':'v'}}", "{'labels':{'k':'v'}}", "{'labels':{'k':'v','l':'w'}}" },
+                { "{}", "{'labels':{}}", "{'labels':{'':''}}" },
+                /* raw JSON */
+                { "{'raw':{'z':1}}", "{'raw':{ 'z' : 1 }}", "{'raw':{'z':2}}" },
+                { "{}", "{'raw':null}", "{'raw':''}" },
+        };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                if (!equals(f_doc, cases[i].text, cases[i].same))
+                        fail_msg("%s differs from %s", cases[i].text, cases[i].same);
+                if (equals(f_doc, cases[i].text, cases[i].other))
+                        fail_msg("%s equals %s", cases[i].text, cases[i].other);
+        }
+}
+
+static void equality_ignores_fields_that_the_table_excludes(void **state) {
+        static const struct jd_field f_part[] = { JD_STR(struct item, "request", request),
+                                                  JD_INT(struct item, "n", n, .not_compared = true), JD_END };
+        static const struct jd_field fields[] = {
+                JD_STR(struct doc, "name", name),
+                JD_STRS(struct doc, "tags", tags, .not_compared = true),
+                JD_LIST(struct doc, "items", items, struct item, f_part),
+                JD_END,
+        };
+        (void)state;
+        assert_true(equals(fields, "{'name':'x','tags':['p']}", "{'name':'x'}"));
+        assert_false(equals(fields, "{'name':'x','tags':['p']}", "{'name':'y','tags':['p']}"));
+        assert_true(equals(fields, "{'items':[{'request':'a','n':1}]}", "{'items':[{'request':'a','n':2}]}"));
+        assert_false(
+                equals(fields, "{'items':[{'request':'a','n':1}]}", "{'items':[{'request':'b','n':1}]}"));
+        /* fields without an entry in the table */
+        assert_true(equals(fields, "{'name':'x','raw':1}", "{'name':'x','raw':2}"));
+}
+
 static void names_the_place_of_an_error(void **state) {
         (void)state;
         assert_fails("{\"items\":[{\"request\":\"a\"},{\"request\":5}]}", false,
@@ -240,6 +332,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_every_type),
                 cmocka_unit_test(a_copy_is_independent_of_its_source),
+                cmocka_unit_test(equality_compares_every_kind_of_field),
+                cmocka_unit_test(equality_ignores_fields_that_the_table_excludes),
                 cmocka_unit_test(names_the_place_of_an_error),
                 cmocka_unit_test(a_path_skips_missing_members),
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
