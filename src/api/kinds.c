@@ -42,23 +42,26 @@ bool has_string(const char *const *list, size_t n, const char *s) {
         return false;
 }
 
+/* In the tables of Nodes, Pods and DaemonSets, not_compared marks members that no rule reads, and those of
+ * which rules read only a part: the functions *_differs() compare that part. */
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
 const struct jd_field node_fields[] = {
-        JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
+        JD_OBJ(struct node, "metadata", o.meta, kube_f_meta, .not_compared = true),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
         JD_STR(struct node, LABEL CD_LABEL_DAEMON, imex_daemon),
-        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA, gpu[0]),
-        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_3D, gpu[1]),
-        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_VGA, gpu[2]),
-        JD_STR(struct node, LABEL GPU_PRESENT_LABEL, gpu[3]),
-        JD_STR(struct node, LABEL NFD_LABEL_CPU_VENDOR, gpu[4]),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA, gpu[0], .not_compared = true),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_3D, gpu[1], .not_compared = true),
+        JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_VGA, gpu[2], .not_compared = true),
+        JD_STR(struct node, LABEL GPU_PRESENT_LABEL, gpu[3], .not_compared = true),
+        JD_STR(struct node, LABEL NFD_LABEL_CPU_VENDOR, gpu[4], .not_compared = true),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_CLIQUE, clique_id),
         JD_BOOL(struct node, "spec>unschedulable", unschedulable),
-        JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
+        JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint, .not_compared = true),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
-        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition,
+                .not_compared = true),
         JD_END,
 };
 
@@ -112,10 +115,7 @@ const char *node_boot_id(const struct node *n) {
 }
 
 bool node_differs(const struct node *a, const struct node *b) {
-        return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
-               !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
-               !streq(a->imex_daemon, b->imex_daemon) || !streq(a->clique_id, b->clique_id) ||
-               !streq(a->boot_id, b->boot_id) || a->unschedulable != b->unschedulable ||
+        return !streq(a->o.meta.uid, b->o.meta.uid) || !jd_equal(node_fields, a, b) ||
                node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
 }
 
@@ -129,7 +129,8 @@ static const struct jd_field f_container[] = {
         JD_END,
 };
 #define POD_FIELDS                                                                                           \
-        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta), JD_STR(struct pod, LABEL CD_LABEL, domain_uid), \
+        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta, .not_compared = true),                           \
+                JD_STR(struct pod, LABEL CD_LABEL, domain_uid),                                              \
                 JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),                                        \
                 JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),                        \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),                                 \
@@ -138,8 +139,9 @@ static const struct jd_field f_container[] = {
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),                                 \
                 JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),                             \
                 JD_STR(struct pod, "spec>nodeName", node), JD_STR(struct pod, "status>phase", phase),        \
-                JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),                          \
-                JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),         \
+                JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip, .not_compared = true),    \
+                JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition,          \
+                        .not_compared = true),                                                               \
                 JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container,            \
                         f_container)
 const struct jd_field pod_fields[] = { POD_FIELDS, JD_END };
@@ -195,26 +197,10 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
-static bool why_differs(const struct pod_container_why *a, const struct pod_container_why *b) {
-        return !a != !b || (a && (!streq(a->reason, b->reason) || !streq(a->message, b->message)));
-}
-
-static bool containers_differ(const struct pod *a, const struct pod *b) {
-        if (a->n_containers != b->n_containers)
-                return true;
-        for (size_t i = 0; i < a->n_containers; i++)
-                if (a->containers[i].started != b->containers[i].started ||
-                    why_differs(a->containers[i].waiting, b->containers[i].waiting) ||
-                    why_differs(a->containers[i].terminated, b->containers[i].terminated))
-                        return true;
-        return false;
-}
-
 static bool condition_differs(const struct pod *a, const struct pod *b, const char *type) {
         const struct condition *x = condition_find(a->conditions, a->n_conditions, type),
                                *y = condition_find(b->conditions, b->n_conditions, type);
-        return !x != !y || (x && (!streq(x->status, y->status) || !streq(x->reason, y->reason) ||
-                                  !streq(x->message, y->message) || x->since != y->since));
+        return !x != !y || (x && !jd_equal(f_condition, x, y));
 }
 
 const void *pod_trim(void *pod, struct arena *a) {
@@ -230,20 +216,17 @@ const void *pod_trim(void *pod, struct arena *a) {
 
 bool pod_differs(const struct pod *a, const struct pod *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
-               !streq(a->domain_uid, b->domain_uid) || !streq(a->clique_id, b->clique_id) ||
-               !streq(a->template_hash, b->template_hash) || !streq(a->state, b->state) ||
-               !streq(a->reason, b->reason) || !streq(a->peers, b->peers) || !streq(a->ready, b->ready) ||
-               !streq(a->awaited, b->awaited) || !streq(a->node, b->node) || !streq(a->phase, b->phase) ||
+               !jd_equal(pod_fields, a, b) ||
                !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
-               condition_differs(a, b, "Ready") || containers_differ(a, b);
+               condition_differs(a, b, "Ready");
 }
 
 bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b) {
-        return pod_differs(&a->pod, &b->pod) || !streq(a->report, b->report);
+        return pod_differs(&a->pod, &b->pod) || !jd_equal(daemon_pod_fields, a, b);
 }
 
 const struct jd_field daemonset_fields[] = {
-        JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
+        JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta, .not_compared = true),
         JD_STR(struct daemonset, LABEL CD_LABEL, domain_uid),
         JD_STR(struct daemonset, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
         JD_STRS(struct daemonset, "metadata>finalizers", finalizers),
@@ -251,12 +234,8 @@ const struct jd_field daemonset_fields[] = {
 };
 
 bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
-        bool differs = !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
-                       a->o.meta.generation != b->o.meta.generation || !streq(a->domain_uid, b->domain_uid) ||
-                       !streq(a->template_hash, b->template_hash) || a->n_finalizers != b->n_finalizers;
-        for (size_t i = 0; !differs && i < a->n_finalizers; i++)
-                differs = !streq(a->finalizers[i], b->finalizers[i]);
-        return differs;
+        return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
+               a->o.meta.generation != b->o.meta.generation || !jd_equal(daemonset_fields, a, b);
 }
 
 /* v1 and v1beta2 have the class in "exactly", v1beta1 has it in the request itself. An object has only one of

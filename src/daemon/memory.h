@@ -16,7 +16,7 @@ struct memory {
         bool inherited; /* when loaded: the present assignment is that of another Pod */
 };
 
-/* Ignores what it has seen of the fabric object. */
+/* Ignores what it has seen of the fabric object. The epoch identifies an assignment with all its members. */
 bool memory_same(const struct memory *a, const struct memory *b);
 /* A copy in the arena, including strings and lists. */
 void memory_copy(const struct memory *m, struct arena *a, struct memory *ret);

@@ -206,15 +206,12 @@ static bool is_rolled_back(const struct pod_report *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct own_pod sent = { 0 };
         struct err e;
-        bool same = true;
 
         if (!pod || !r->sent.body)
                 return false;
         int decoded = jd_decode_text(f_texts, str_from(r->sent.body), "", a, &sent, &e);
         BUG_ON(decoded < 0);
-        for (size_t i = 0; i < ARRAY_LEN(sent.text); i++)
-                same = same && streq(pod->text[i], sent.text[i]);
-        return !same;
+        return !jd_equal(f_texts, pod, &sent);
 }
 
 static bool pod_report_is_settled(const struct pod_report *r) {

@@ -21,6 +21,7 @@
 
 /* A copy in the arena, including strings. */
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
+/* Compares boot IDs, too, which the file does not have. A text that is NULL equals an empty one. */
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);
 
 /* Boot IDs are not saved: they count only if the owner has set them since the start. */

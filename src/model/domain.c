@@ -9,12 +9,13 @@ static const struct jd_field f_node[] = { JD_STR(struct domain_node, "name", nod
                                           JD_STR(struct domain_node, "status", status),
                                           JD_INT(struct domain_node, "index", index),
                                           JD_END };
-static const struct jd_field f_condition[] = {
+/* The time of a condition follows from its status, so it needs no comparison. */
+const struct jd_field cd_condition_fields[] = {
         JD_STR(struct cd_condition, "type", type, .required = true),
         JD_STR(struct cd_condition, "status", status),
         JD_STR(struct cd_condition, "reason", reason),
         JD_STR(struct cd_condition, "message", message),
-        JD_TIME(struct cd_condition, "lastTransitionTime", last_transition),
+        JD_TIME(struct cd_condition, "lastTransitionTime", last_transition, .not_compared = true),
         JD_INT(struct cd_condition, "observedGeneration", observed_generation),
         JD_END,
 };
@@ -35,7 +36,8 @@ const struct jd_field compute_domain_fields[] = {
         JD_OPTOBJ(struct compute_domain, "spec>channel", channel, struct cd_channel, f_channel),
         JD_STR(struct compute_domain, "status>status", status),
         JD_LIST(struct compute_domain, "status>nodes", nodes, struct domain_node, f_node),
-        JD_LIST(struct compute_domain, "status>conditions", conditions, struct cd_condition, f_condition),
+        JD_LIST(struct compute_domain, "status>conditions", conditions, struct cd_condition,
+                cd_condition_fields),
         JD_INT(struct compute_domain, "status>nodesReady", nodes_ready),
         JD_INT(struct compute_domain, "status>nodesWanted", nodes_wanted),
         JD_INT(struct compute_domain, "status>cliques", cliques),

@@ -12,6 +12,7 @@ struct cd_condition {
         const char *type, *status, *reason, *message;
         int64_t last_transition, observed_generation;
 };
+extern const struct jd_field cd_condition_fields[];
 
 struct cd_channel {
         const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be

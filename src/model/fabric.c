@@ -7,7 +7,8 @@
 
 #include "api/names.h"
 
-static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", kind),
+/* The UID identifies the owner, so its kind needs no comparison. */
+static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", kind, .not_compared = true),
                                            JD_STR(struct fabric_owner, "namespace", ns),
                                            JD_STR(struct fabric_owner, "name", name),
                                            JD_STR(struct fabric_owner, "uid", uid, .required = true),
@@ -28,7 +29,7 @@ static const struct jd_field f_assignment[] = {
         JD_STR(struct fabric_assignment, "ip", ip),
         JD_END,
 };
-static const struct jd_field f_removal[] = {
+const struct jd_field fabric_removal_fields[] = {
         JD_STR(struct fabric_removal, "node", node, .required = true),
         JD_STR(struct fabric_removal, "podUID", pod_uid, .required = true),
         JD_END,
@@ -42,14 +43,17 @@ static const struct jd_field f_domain[] = {
         JD_STR(struct fabric_domain, "freed", freed),
         JD_END,
 };
+/* The time of a condition follows from its status, so it needs no comparison. */
 static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type, .required = true),
                                                JD_STR(struct condition, "status", status),
                                                JD_STR(struct condition, "reason", reason),
                                                JD_STR(struct condition, "message", message),
-                                               JD_TIME(struct condition, "lastTransitionTime", since),
+                                               JD_TIME(struct condition, "lastTransitionTime", since,
+                                                       .not_compared = true),
                                                JD_END };
+/* not_compared: metadata, and the members that rules/assignment decides. It reports their changes itself. */
 const struct jd_field compute_domain_fabric_fields[] = {
-        JD_OBJ(struct compute_domain_fabric, "metadata", o.meta, kube_f_meta),
+        JD_OBJ(struct compute_domain_fabric, "metadata", o.meta, kube_f_meta, .not_compared = true),
         JD_STR(struct compute_domain_fabric, "metadata>annotations>" CD_ANNOTATION_FABRIC_EMPTY, empty_since),
         JD_STR(struct compute_domain_fabric, "rack", rack),
         JD_INT(struct compute_domain_fabric, "nodes", nodes),
@@ -60,11 +64,13 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_INT(struct compute_domain_fabric, "channelCount", channel_count),
         JD_STR(struct compute_domain_fabric, "imexVersion", imex_version),
         JD_INT(struct compute_domain_fabric, "next", next),
-        JD_INT(struct compute_domain_fabric, "epoch", epoch),
+        JD_INT(struct compute_domain_fabric, "epoch", epoch, .not_compared = true),
         JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
-        JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain),
-        JD_INT(struct compute_domain_fabric, "recount", recount),
-        JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal, f_removal),
+        JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain,
+                .not_compared = true),
+        JD_INT(struct compute_domain_fabric, "recount", recount, .not_compared = true),
+        JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal,
+                fabric_removal_fields, .not_compared = true),
         JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
         JD_END,
 };

@@ -59,6 +59,7 @@ struct fabric_domain {
 struct fabric_removal {
         const char *node, *pod_uid;
 };
+extern const struct jd_field fabric_removal_fields[];
 
 struct compute_domain_fabric {
         struct kube_object o;

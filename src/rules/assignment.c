@@ -617,6 +617,7 @@ static void find_full(const struct assignment_input *in, struct arena *a, struct
         }
 }
 
+/* In the object, an absent text means the same as an empty one. */
 static bool same_text(const char *a, const char *b) {
         return streq(str_or(a, ""), str_or(b, ""));
 }
@@ -645,8 +646,7 @@ static bool is_changed(const struct assignment_input *in, const struct assignmen
                 if (!same_domain(&r->domains[i], &in->old[i]))
                         return true;
         for (size_t i = 0; i < r->n_removals; i++)
-                if (!streq(r->removals[i].node, in->removals[i].node) ||
-                    !streq(r->removals[i].pod_uid, in->removals[i].pod_uid))
+                if (!jd_equal(fabric_removal_fields, &r->removals[i], &in->removals[i]))
                         return true;
         return false;
 }

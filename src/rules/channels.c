@@ -528,43 +528,6 @@ static size_t count_owners(const struct work *w) {
         return n;
 }
 
-static bool same_channels(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
-        bool same = x->n_channels == y->n_channels;
-        for (size_t i = 0; same && i < x->n_channels; i++) {
-                const struct fabric_channel *a = &x->channels[i], *b = &y->channels[i];
-                same = a->id == b->id && a->releasing == b->releasing && streq(a->owner.uid, b->owner.uid) &&
-                       streq(a->owner.ns, b->owner.ns) && streq(a->owner.name, b->owner.name);
-        }
-        return same;
-}
-
-static bool channels_same_conditions(const struct compute_domain_fabric *x,
-                                     const struct compute_domain_fabric *y) {
-        bool same = x->n_conditions == y->n_conditions;
-        for (size_t i = 0; same && i < x->n_conditions; i++) {
-                const struct condition *a = &x->conditions[i], *b = &y->conditions[i];
-                same = streq(a->type, b->type) && streq(a->status, b->status) &&
-                       streq(a->reason, b->reason) && streq(a->message, b->message);
-        }
-        return same;
-}
-
-static bool same_members(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
-        bool same = x->n_members == y->n_members;
-        for (size_t i = 0; same && i < x->n_members; i++)
-                same = streq(x->members[i], y->members[i]);
-        return same;
-}
-
-static bool channels_same(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
-        return streq(x->rack, y->rack) && streq(x->empty_since, y->empty_since) &&
-               streq(x->table_of, y->table_of) && x->nodes == y->nodes &&
-               x->domain_count == y->domain_count && x->channels_in_use == y->channels_in_use &&
-               x->channel_count == y->channel_count && streq(x->imex_version, y->imex_version) &&
-               x->next == y->next && same_members(x, y) && channels_same_conditions(x, y) &&
-               same_channels(x, y);
-}
-
 static void note_members(struct work *w) {
         struct compute_domain_fabric *g = &w->d->fabric;
         g->members = arena_alloc(w->a, (w->n_members + 1) * sizeof *g->members);
@@ -683,7 +646,8 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
                 ret->step = w.n_members || w.n ? CHANNELS_CREATE : CHANNELS_KEEP;
         else if (is_over(&w))
                 ret->step = CHANNELS_DELETE;
-        else if (!channels_same(g, f->old) || (f->assignments && f->assignments->changed))
+        else if (!jd_equal(compute_domain_fabric_fields, g, f->old) ||
+                 (f->assignments && f->assignments->changed))
                 ret->step = CHANNELS_PATCH;
         ret->urgent = ret->urgent || !f->old;
 }
@@ -754,5 +718,6 @@ void channels_keep(const struct channels_facts *f, const char *why, struct arena
                 if (!streq(f->old->conditions[i].type, FABRIC_DECISION_WRONG))
                         ret->fabric.conditions[ret->fabric.n_conditions++] = f->old->conditions[i];
         add_condition(&w, FABRIC_DECISION_WRONG, FABRIC_DECISION_WRONG, why);
-        ret->step = channels_same(&ret->fabric, f->old) ? CHANNELS_KEEP : CHANNELS_PATCH;
+        ret->step =
+                jd_equal(compute_domain_fabric_fields, &ret->fabric, f->old) ? CHANNELS_KEEP : CHANNELS_PATCH;
 }

@@ -213,6 +213,7 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
         }
 }
 
+/* In the object, an absent address or clique ID means the same as an empty one. */
 static bool same_nodes(const struct compute_domain *cd, const struct listed *l, const struct verdict *v) {
         if (!v->has_nodes)
                 return true;
@@ -231,9 +232,7 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
 static bool verdict_same_conditions(const struct compute_domain *cd, const struct verdict *v) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
-                if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) ||
-                    !streq(was->message, now->message) ||
-                    was->observed_generation != now->observed_generation)
+                if (!was || !jd_equal(cd_condition_fields, was, now))
                         return false;
         }
         if (!v->has_nodes)
