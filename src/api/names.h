@@ -11,6 +11,9 @@
 #define CD_CLIQUE_KIND "ComputeDomainClique"
 #define CD_FABRIC_KIND "ComputeDomainFabric"
 
+/* The names of all metrics begin with this and "_". */
+#define CD_METRICS_PREFIX "nvidia_dra"
+
 /* ---- labels ---- */
 
 /* label on Node; by controller; for controller: UID of the ComputeDomain that uses the node. Only with

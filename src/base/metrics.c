@@ -28,7 +28,8 @@ struct series {
 struct metric {
         STAILQ_ENTRY(metric) link;
         enum metric_type type;
-        const char *name, *help;
+        char *name;
+        const char *help;
         const char *label[MAX_LABELS];
         size_t n_labels;
         const double *buckets;
@@ -59,6 +60,7 @@ void metrics_free(struct metrics *m) {
                 struct metric *f = STAILQ_FIRST(&m->metrics);
                 STAILQ_REMOVE_HEAD(&m->metrics, link);
                 metric_clear(f);
+                free(f->name);
                 free(f);
         }
         free(m);
@@ -115,7 +117,7 @@ struct metric *metric_add(struct metrics *m, enum metric_type t, const char *nam
         BUG_ON(t == METRIC_HISTOGRAM);
         struct metric *f = xnew(struct metric);
         f->type = t;
-        f->name = name;
+        f->name = xstrdup(name);
         f->help = help;
         metrics_add(m, f, labels);
         return f;
@@ -125,7 +127,7 @@ struct metric *metric_add_histogram(struct metrics *m, const char *name, const c
                                     const char *const *labels, const double *buckets, size_t n_buckets) {
         struct metric *f = xnew(struct metric);
         f->type = METRIC_HISTOGRAM;
-        f->name = name;
+        f->name = xstrdup(name);
         f->help = help;
         f->buckets = buckets;
         f->n_buckets = n_buckets;

@@ -18,8 +18,8 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* A counter or a gauge. `labels` are at most 4 label names, NULL-terminated, or NULL. All strings are
- * static. */
+/* A counter or a gauge. `labels` are at most 4 label names, NULL-terminated, or NULL. The name is
+ * copied. All other strings are static. */
 struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
                           const char *const *labels);
 /* `buckets` are ascending, and static. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/http_server.h"
@@ -203,6 +204,7 @@ static int controller_main_begin(struct program *p, struct err *e) {
                                         .qps = (double)p->config.qps,
                                         .burst = (unsigned)p->config.burst,
                                         .metrics = p->metrics,
+                                        .metrics_prefix = CD_METRICS_PREFIX,
                                 },
                                 &p->client, e);
         kube_config_done(&kc);

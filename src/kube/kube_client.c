@@ -645,7 +645,7 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->recoveries);
         TAILQ_INIT(&c->rooms);
         if (o->metrics)
-                kube_metrics_init(&c->metrics, o->metrics);
+                kube_metrics_init(&c->metrics, o);
         loop_timer_init(&c->timer, loop, kube_client_on_timer, c);
         *ret = c;
         return 0;

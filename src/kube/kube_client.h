@@ -30,6 +30,7 @@ struct kube_client_options {
         double qps;     /* average requests per second, writes and gets alike (not watches); 0: 1000 */
         unsigned burst; /* 0: 2000 */
         struct metrics *metrics; /* counts the requests; must outlive the client; NULL: no metrics */
+        const char *metrics_prefix; /* the names are PREFIX_kube_...; required with metrics */
 };
 
 int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret,

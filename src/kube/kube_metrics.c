@@ -20,29 +20,36 @@ static const char *const lanes[] = {
         [KUBE_LANE_BULK] = "bulk",
 };
 
-void kube_metrics_init(struct kube_metrics *m, struct metrics *r) {
+static struct metric *kube_metrics_add(const struct kube_client_options *o, enum metric_type type,
+                                       const char *name, const char *help, const char *const *labels) {
+        _cleanup_(freep) char *full = xasprintf("%s_%s", o->metrics_prefix, name);
+        return type == METRIC_HISTOGRAM
+                       ? metric_add_histogram(o->metrics, full, help, labels, buckets, ARRAY_LEN(buckets))
+                       : metric_add(o->metrics, type, full, help, labels);
+}
+
+void kube_metrics_init(struct kube_metrics *m, const struct kube_client_options *o) {
         static const char *const by_code[] = { "verb", "resource", "code", NULL };
         static const char *const by_verb[] = { "verb", "resource", NULL }, *const by_lane[] = { "lane",
                                                                                                 NULL };
         *m = (struct kube_metrics){
-                .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_kube_requests_total",
-                                       "Requests to the API server, one for each attempt. code is the HTTP "
-                                       "status of the answer, or error without an answer. A subresource "
-                                       "follows its resource (computedomains/status); the resource apis "
-                                       "is the request for the served API versions.",
-                                       by_code),
-                .seconds =
-                        metric_add_histogram(r, "nvidia_dra_kube_request_duration_seconds",
-                                             "Time from sending a request until its answer, except watches.",
-                                             by_verb, buckets, ARRAY_LEN(buckets)),
-                .waiting =
-                        metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_waiting",
-                                   "Requests that wait for their turn, or for their next attempt, by lane: "
-                                   "urgent (Leases), read, write, bulk (writes of the controller).",
-                                   by_lane),
-                .in_flight = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_in_flight",
-                                        "Requests that were sent and are not answered yet, except watches.",
-                                        by_lane),
+                .requests = kube_metrics_add(o, METRIC_COUNTER, "kube_requests_total",
+                                             "Requests to the API server, one for each attempt. code is the "
+                                             "HTTP status of the answer, or error without an answer. A "
+                                             "subresource follows its resource (computedomains/status).",
+                                             by_code),
+                .seconds = kube_metrics_add(o, METRIC_HISTOGRAM, "kube_request_duration_seconds",
+                                            "Time from sending a request until its answer, except watches.",
+                                            by_verb),
+                .waiting = kube_metrics_add(
+                        o, METRIC_GAUGE, "kube_requests_waiting",
+                        "Requests that wait for their turn, or for their next attempt, by lane: "
+                        "urgent (Leases), read, write, bulk (writes of the controller).",
+                        by_lane),
+                .in_flight =
+                        kube_metrics_add(o, METRIC_GAUGE, "kube_requests_in_flight",
+                                         "Requests that were sent and are not answered yet, except watches.",
+                                         by_lane),
         };
 }
 

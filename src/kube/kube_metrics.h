@@ -10,8 +10,8 @@ struct kube_metrics {
         struct metric *requests, *seconds, *waiting, *in_flight;
 };
 
-/* Registers the families. The registry must outlive *m. */
-void kube_metrics_init(struct kube_metrics *m, struct metrics *registry);
+/* Registers the families in o->metrics, which must outlive *m. */
+void kube_metrics_init(struct kube_metrics *m, const struct kube_client_options *o);
 /* An attempt got an answer, or none: `status` is the HTTP status, 0 when there was none. `res` NULL: a query
  * for the versions that the server offers. */
 void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -218,7 +219,8 @@ static int start_client(struct node_main *m, struct err *e) {
                                                .user_agent = m->program,
                                                .qps = (double)f->qps,
                                                .burst = (unsigned)f->burst,
-                                               .metrics = m->registry };
+                                               .metrics = m->registry,
+                                               .metrics_prefix = CD_METRICS_PREFIX };
         int r = kube_client_new(&m->loop, &k, &m->kube, e);
         kube_config_done(&config);
         return r;

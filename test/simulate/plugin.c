@@ -258,7 +258,8 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,
                                                               .user_agent = "plugin",
-                                                              .metrics = l->metrics.registry },
+                                                              .metrics = l->metrics.registry,
+                                                              .metrics_prefix = CD_METRICS_PREFIX },
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);
         l->slices = slice_publisher_new(l->client, CD_DRIVER, l->name);

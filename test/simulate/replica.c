@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "api/names.h"
 #include "base/stderr.h"
 #include "base/mem.h"
 #include "controller/checks.h"
@@ -263,7 +264,8 @@ static void start(unsigned i, uv_loop_t *loop) {
                                                               .user_agent = "controller",
                                                               .qps = (double)l->config.qps,
                                                               .burst = (unsigned)l->config.burst,
-                                                              .metrics = l->metrics },
+                                                              .metrics = l->metrics,
+                                                              .metrics_prefix = CD_METRICS_PREFIX },
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
         sim_log("controller-%u starts", i);

@@ -126,7 +126,7 @@ static bool equals(const struct jd_field *fields, const char *x, const char *y) 
                 _cleanup_(freep) char *text = xstrdup(texts[i]);
                 for (char *p = text; *p; p++)
                         *p = *p == '\'' ? '"' : *p;
-                if (jd_decode_text(fields, text, strlen(text), false, "", a, &d[i], &e) < 0)
+                if (jd_decode_text(fields, str_from(text), "", a, &d[i], &e) < 0)
                         fail_msg("%s: %s", texts[i], e.msg);
         }
         bool equal = jd_equal(fields, &d[0], &d[1]);

@@ -73,8 +73,10 @@ void world_connect(struct world *w) {
         struct kube_config k = { .server = url, .token_file = w->token_file };
         struct err e;
         assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){
-                                                 .config = &k, .user_agent = "t", .metrics = w->metrics },
+                                         &(struct kube_client_options){ .config = &k,
+                                                                        .user_agent = "t",
+                                                                        .metrics = w->metrics,
+                                                                        .metrics_prefix = "nvidia_dra" },
                                          &w->client, &e),
                          0);
 }

@@ -93,7 +93,8 @@ static int set_up_with(void **state, double qps, unsigned burst, bool token_file
                                                                         .user_agent = "t",
                                                                         .qps = qps,
                                                                         .burst = burst,
-                                                                        .metrics = w->metrics },
+                                                                        .metrics = w->metrics,
+                                                                        .metrics_prefix = "nvidia_dra" },
                                          &w->client, &e),
                          0);
         free(k.server);
