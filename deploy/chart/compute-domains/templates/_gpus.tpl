@@ -24,83 +24,27 @@
 {{- define "compute-domains.gpuContainer" -}}
 {{- $root := index . 0 -}}
 {{- $container := include "compute-domains.gpuValues" $root | fromJson -}}
-{{- $healthport := int $container.healthcheckPort -}}
-{{- $metrics := include "compute-domains.gpuPort" $root -}}
-- name: gpus
-  image: {{ include "compute-domains.image" $root }}
-  imagePullPolicy: {{ include "compute-domains.pullPolicy" $root }}
-  command: ["gpu-kubelet-plugin", "-v", "$(LOG_VERBOSITY)"]
-  terminationMessagePolicy: FallbackToLogsOnError
-  env:
-    {{- include "compute-domains.env" (dict "ours" (include "compute-domains.gpuEnv" $root) "users" $container.env) | nindent 4 }}
-  volumeMounts:
-    - name: plugins-registry
-      mountPath: {{ include "compute-domains.registrarPath" $root }}
-    # The plugin installs the hook for containers with GPUs there. It runs on the host.
-    - name: plugins
-      mountPath: {{ include "compute-domains.pluginsPath" $root }}
-    - name: cdi
-      mountPath: /var/run/cdi
-    - name: driver-root
-      mountPath: /driver-root
-      readOnly: true
-      mountPropagation: HostToContainer
-    {{- if ne (clean ($root.Values.nvidiaDriverRoot | default "/")) "/" }}
-    # The configuration of the host's container runtime, which may give GPUs to pods without a claim.
-    - name: host-root
-      mountPath: /host-root
-      readOnly: true
-      mountPropagation: HostToContainer
-    {{- end }}
-    {{- if $root.Values.altProcDevices }}
-    - name: alt-proc-devices
-      mountPath: /alt-proc-devices
-      readOnly: true
-    {{- end }}
-  {{- if or (gt $healthport 0) $metrics }}
-  ports:
-    {{- if $metrics }}
-    - name: gpu-metrics
-      containerPort: {{ $metrics }}
-      protocol: TCP
-    {{- end }}
-    {{- if gt $healthport 0 }}
-    - name: gpu-healthcheck
-      containerPort: {{ $healthport }}
-      protocol: TCP
-    {{- end }}
-  {{- end }}
-  {{- if gt $healthport 0 }}
-  startupProbe:
-    httpGet:
-      path: /healthz
-      port: {{ $healthport }}
-    periodSeconds: 1
-    timeoutSeconds: 10
-    failureThreshold: 600
-  livenessProbe:
-    httpGet:
-      path: /healthz
-      port: {{ $healthport }}
-    periodSeconds: 10
-    timeoutSeconds: 10
-    failureThreshold: 3
-  # Ready: registered with the kubelet, and the GPUs are published.
-  readinessProbe:
-    httpGet:
-      path: /readyz
-      port: {{ $healthport }}
-    periodSeconds: 5
-    timeoutSeconds: 10
-  {{- end }}
-  {{- with $container.resources }}
-  resources:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with merge (dict) $container.securityContext (index . 1) }}
-  securityContext:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+{{- include "compute-domains.pluginContainer" (dict
+  "root" $root
+  "name" "gpus"
+  "program" "gpu-kubelet-plugin"
+  "container" $container
+  "env" (include "compute-domains.env" (dict "ours" (include "compute-domains.gpuEnv" $root) "users" $container.env))
+  "mounts" (include "compute-domains.gpuMounts" $root)
+  "portPrefix" "gpu-"
+  "metricsPort" (include "compute-domains.gpuPort" $root)
+  "healthPort" (int $container.healthcheckPort)
+  "user" (index . 1)) -}}
+{{- end -}}
+
+{{- define "compute-domains.gpuMounts" -}}
+{{- if ne (clean (.Values.nvidiaDriverRoot | default "/")) "/" }}
+# The configuration of the host's container runtime, which may give GPUs to pods without a claim.
+- name: host-root
+  mountPath: /host-root
+  readOnly: true
+  mountPropagation: HostToContainer
+{{- end }}
 {{- end -}}
 
 {{- define "compute-domains.gpuEnv" -}}
