@@ -46,10 +46,9 @@ void kube_metrics_init(struct kube_metrics *m, const struct kube_client_options 
                         "Requests that wait for their turn, or for their next attempt, by lane: "
                         "urgent (Leases), read, write, bulk (writes of the controller).",
                         by_lane),
-                .in_flight =
-                        kube_metrics_add(o, METRIC_GAUGE, "kube_requests_in_flight",
-                                         "Requests that were sent and are not answered yet, except watches.",
-                                         by_lane),
+                .in_flight = kube_metrics_add(
+                        o, METRIC_GAUGE, "kube_requests_in_flight",
+                        "Requests that were sent and are not answered yet, except watches.", by_lane),
         };
 }
 
