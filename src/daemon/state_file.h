@@ -3,9 +3,9 @@
  * (imex/imex_state.h).
  *
  * The plugin accepts only a file whose lock the daemon holds. If the file is removed or replaced, it is
- * written again, and its folder is recreated where that is possible. If the file cannot be written, it is
- * withdrawn and retried after 1 s, 2 s, ... 30 s; each cause is logged once and reported to the owner.
- * Embedded, zero-initialised. Loop thread only. */
+ * written again, and its folder is recreated if possible. If a write fails, the old file is removed, and the
+ * write is retried after 1 s, 2 s, ... 30 s. Each cause is logged once and reported to the owner. Embedded,
+ * zero-initialised. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,10 +17,12 @@
 #include "imex/imex_state.h"
 
 struct state_file {
-        /* The owner's, before the start. */
+        /* The owner sets these before state_file_start(). */
         const char *dir;          /* borrowed */
         struct imex_state state;  /* boot, claim and pod; the rest by state_file_set() */
-        void (*changed)(void *u); /* state_file_error() may have changed; called outside of any call */
+        /* The result of state_file_error() may have changed. Never called from inside a function of this
+         * module. */
+        void (*changed)(void *u);
         void *u;
 
         uv_loop_t *loop;
@@ -33,8 +35,8 @@ struct state_file {
 };
 
 void state_file_start(struct state_file *f, uv_loop_t *loop);
-void state_file_stop(struct state_file *f);   /* the last content stays, and locked */
-void state_file_unlock(struct state_file *f); /* at the end: the plugin ignores the file from now on */
+void state_file_stop(struct state_file *f);   /* the file keeps its last content, and stays locked */
+void state_file_unlock(struct state_file *f); /* from now on the plugin ignores the file */
 
 void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
 /* The version of nvidia-imex, "" when it is not known. Written with the next state, or at once when the file

@@ -16,8 +16,9 @@
 #include "nvidia/driver_root.h"
 
 enum driver_group {
-        DRIVER_LIBRARY,  /* has the driver's version in its name, and is in the folder of libcuda or
-                            libnvidia-ml or in vdpau/ below it; and libnvidia-nvvm70.so.<its own version> */
+        DRIVER_LIBRARY,  /* a library with the driver's version in its name, in the folder of libcuda or
+                            libnvidia-ml or in its folder vdpau/; also libnvidia-nvvm70.so, which has its own
+                            version */
         DRIVER_GRAPHICS, /* a library with its own version */
         DRIVER_XORG,
         DRIVER_CONFIG,

@@ -348,11 +348,12 @@ void verdict_make_other(const struct verdict_input *in, const struct imex_mode *
 void verdict_make_wrong(const struct verdict_input *in, const char *why, struct arena *a,
                         struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
-        ret->conditions[0] = (struct cd_condition){
-                CONDITION_READY, "False", REASON_DECISION_WRONG,
-                message_of(a, "The controller does not write its next status, because it would be wrong: %s",
-                           why)
-        };
+        ret->conditions[0] =
+                (struct cd_condition){ CONDITION_READY, "False", REASON_DECISION_WRONG,
+                                       message_of(a,
+                                                  "The controller does not write the status that it "
+                                                  "computed, because it is inconsistent: %s",
+                                                  why) };
         conclude(in, NULL, ret);
 }
 
