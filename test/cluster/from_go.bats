@@ -142,7 +142,6 @@ rolled_out() {
 }
 
 # failure: a node is to join a ComputeDomain of the Go driver -> it waits, and an Event reports until when
-# bats test_tags=long
 @test "a new node of the ComputeDomain waits, and condition and Event report until when; another ComputeDomain forms there" {
 	worker three train 2
 	# Its first Prepare may end while the table of our first minute here still waits for what ran on deleted Nodes.
