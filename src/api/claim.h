@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claim: the parts of a ResourceClaim that the driver needs. resource.k8s.io v1, v1beta2 and v1beta1 have the
- * same form in status.allocation. */
+/* claim: decodes the parts of a ResourceClaim that the driver needs, and finds the configuration of an
+ * allocated device. status.allocation has the same form in resource.k8s.io v1, v1beta2 and v1beta1. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,8 @@ struct claim_config {
         const char *source; /* "FromClass" or "FromClaim" */
         const char **requests;
         size_t n_requests;
-        const char *driver;    /* opaque.driver, NULL when there is no opaque part */
-        struct str parameters; /* opaque.parameters as compact JSON, key order kept */
+        const char *driver;    /* opaque.driver; NULL: there is no opaque part */
+        struct str parameters; /* opaque.parameters as compact JSON, with the original order of keys */
 };
 
 struct claim_consumer {
@@ -32,14 +32,14 @@ struct claim_owner {
 };
 
 #define CLAIM_GROUP_KIND "PodGroup"
-/* The PodGroup (scheduling.k8s.io, from Kubernetes 1.36 on) of the Pods that share a claim, and the
- * ComputeDomain that the claim names. */
+/* A PodGroup (scheduling.k8s.io, Kubernetes 1.36 and later) whose Pods share a claim, and the ComputeDomain
+ * that the claim names. */
 struct claim_group {
         const char *api_version, *name, *uid;
         const char *domain_uid;
 };
 
-/* The claim is allocated. The results are in struct claim. */
+/* Marks a claim as allocated. The results of the allocation are in struct claim. */
 struct claim_allocated {
         char unused;
 };
@@ -54,8 +54,8 @@ struct claim {
         size_t n_asked;
         struct claim_consumer *consumers; /* status.reservedFor */
         size_t n_consumers;
-        struct claim_owner *owners; /* the pod for which it was made from a template; none: a person created
-                                       it by name */
+        struct claim_owner *owners; /* the pod for which the claim was created from a claim template; no
+                                       owner: a user created the claim by name */
         size_t n_owners;
         struct jd_pair *annotations;
         size_t n_annotations;
@@ -63,30 +63,31 @@ struct claim {
 };
 extern const struct jd_field claim_fields[];
 
-/* Is this result a channel device, or a daemon device, of this driver? */
+/* Returns whether the result is a device of this driver: a channel device, or a daemon device. */
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
 
-/* Finds the configuration of a result. Configurations of the claim come before those of the class, and later
- * ones before earlier ones. The first one counts that names the request, or that names no request and has the
- * kind of the device. A configuration that names "request" also matches "request/subrequest". ERR_INVALID:
- * the message names the fault: the configuration cannot be decoded, it names the request but has the wrong
- * kind, only configurations without a request and with the wrong kind exist, or there is none. From
- * Kubernetes 1.37 on, the scheduler omits the names in a configuration that names all requests of the
- * claim. */
+/* Finds the configuration of a result. Searches the configurations of the claim before those of the class,
+ * and later ones before earlier ones. Uses the first one that names the request, or that names no request and
+ * has the kind of the device. A configuration that names "request" also matches "request/subrequest".
+ * ERR_INVALID: the configuration cannot be decoded, it names the request but has the wrong kind, the only
+ * configurations name no request and have the wrong kind, or there is no configuration. The message states
+ * which. From Kubernetes 1.37 on, the scheduler omits the names of the requests in a configuration that names
+ * all requests of the claim. */
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
                      struct opaque_config *ret, struct err *e);
 
-/* The ComputeDomain and the node that a claim connects, by the labelling rule. True if the claim is
- * allocated, has a channel of this driver without admin access, and has a strictly valid configuration: for
- * the shared channel, or with `own_channels` for an assigned channel. The ComputeDomain need not exist in the
- * claim's namespace. */
+/* The ComputeDomain and the node that a claim connects, by the labelling rule. claim_place() returns true if
+ * the claim is allocated, has a channel of this driver without admin access, and has a strictly valid
+ * configuration: for an assigned channel if `own_channels` is true, otherwise for the shared channel. The
+ * ComputeDomain need not exist in the claim's namespace. */
 struct claim_place {
         const char *domain_uid, *node;
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
 
-/* True: the claim requests a channel of a ComputeDomain, and all Pods of a PodGroup share it, whether it is
- * allocated or not. The kube-controller-manager makes such a claim from a template, with the PodGroup as its
- * owner. A claim that a person created by name is reserved for the PodGroup instead of a Pod. */
+/* Returns true if the claim requests a channel of a ComputeDomain and all Pods of a PodGroup share it. The
+ * claim need not be allocated. If the kube-controller-manager created the claim from a claim template, the
+ * PodGroup is its owner. If a user created the claim by name, it is reserved for the PodGroup instead of a
+ * Pod. */
 bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gates: feature gates with the Go driver's names, defaults and dependencies. */
+/* gates: parses and checks the feature gates. They have the names, defaults and dependencies of the Go
+ * driver's gates. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,18 +9,19 @@
 #include "base/str.h"
 
 enum gate {
-        /* umbrella of the alpha gates. true is refused: some of them exclude each other */
+        /* sets all alpha gates that are not named. true is refused, because some of these gates exclude each
+         * other */
         GATE_ALL_ALPHA,
-        /* umbrella of the beta gates */
+        /* sets all beta gates that are not named */
         GATE_ALL_BETA,
-        /* no effect: ComputeDomainFabrics list the nodes */
+        /* no effect, because ComputeDomainFabrics list the nodes */
         GATE_COMPUTE_DOMAIN_CLIQUES,
         /* refused if GPUs are allocated, otherwise no effect */
         GATE_CONSUMABLE_SHARES,
         /* no effect */
         GATE_CONTEXTUAL_LOGGING,
-        /* an error of the NVLink fabric withholds the devices of the node; if false, only its clique ID is
-           missing */
+        /* if true, a node with an error of the NVLink fabric withholds its devices; if false, only its clique
+         * ID is missing */
         GATE_CRASH_ON_NVLINK_FABRIC_ERRORS,
         /* refused if GPUs are allocated, otherwise no effect */
         GATE_DRA_LIST_TYPE_ATTRIBUTES,
@@ -33,7 +35,7 @@ enum gate {
         GATE_HOST_MANAGED_IMEX,
         /* with imex.mode=hostManaged, the default of imex.waitForHost is true */
         GATE_HOST_MANAGED_IMEX_DAEMON,
-        /* no effect: nvidia-imex always gets stable names of its peers */
+        /* no effect, because nvidia-imex always gets stable names of its peers */
         GATE_IMEX_DAEMONS_WITH_DNS_NAMES,
         /* no effect */
         GATE_LOGGING_ALPHA_OPTIONS,
@@ -41,7 +43,7 @@ enum gate {
         GATE_LOGGING_BETA_OPTIONS,
         /* refused if GPUs are allocated, otherwise no effect */
         GATE_MPS_SUPPORT,
-        /* GPUs are monitored for XIDs, and their devices get taints */
+        /* the GPU plugin monitors the GPUs for XIDs, and sets taints on their devices */
         GATE_NVML_DEVICE_HEALTH_CHECK,
         /* refused if GPUs are allocated, otherwise no effect */
         GATE_PASSTHROUGH_SUPPORT,
@@ -52,17 +54,17 @@ enum gate {
 
 struct gates {
         bool on[GATE_COUNT];
-        bool named[GATE_COUNT];  /* set by name, to true or false */
-        bool forced[GATE_COUNT]; /* switched off by another setting, although it was on */
+        bool named[GATE_COUNT];  /* the text names the gate, with true or false */
+        bool forced[GATE_COUNT]; /* another setting switched the gate off, although it was on */
 };
 
-void gates_init(struct gates *g); /* defaults */
-/* Parses "Name=true,Other=false,". Unknown names and values are ERR_INVALID; empty segments are allowed.
+void gates_init(struct gates *g); /* sets the defaults */
+/* Parses "Name=true,Other=false,". ERR_INVALID: a name or a value is unknown. Empty segments are allowed.
  * AllAlpha and AllBeta apply to gates that are not named. */
 int gates_parse(struct gates *g, const char *text, struct err *e);
 /* Checks the Go driver's dependencies between gates. AllAlpha=true is refused, because it violates them. */
 int gates_validate(const struct gates *g, struct err *e);
-/* Renders all gates, sorted by name, each followed by a comma. */
+/* Renders all gates in the form of gates_parse(), sorted by name, with a comma after each gate. */
 void gates_render(const struct gates *g, struct buf *out);
 /* Switches the gate off, because another setting makes it meaningless. */
 void gates_force_off(struct gates *g, enum gate gate);

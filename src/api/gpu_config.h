@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_config: the configurations of GPUs in resource claims (resource.nvidia.com/v1beta1: GpuConfig,
- * MigDeviceConfig, VfioDeviceConfig), and the choice of the one that counts for a device. Pure; fuzzed.
+/* gpu_config: decodes the configurations of GPUs in resource claims (resource.nvidia.com/v1beta1: GpuConfig,
+ * MigDeviceConfig, VfioDeviceConfig), and chooses the configuration of a device. Pure; fuzzed.
  *
- * Errors use the words of the Go driver, which users search for. */
+ * Errors have the wording of the Go driver's errors, because users search for it. */
 #pragma once
 
 #include "api/claim.h"
 #include "api/gates.h"
 
-/* The kind of a configuration, and of a device. A configuration is for devices of its kind. */
+/* The kind of a device, and of the configurations that apply to it. */
 enum gpu_config_kind { GPU_CONFIG_GPU, GPU_CONFIG_MIG, GPU_CONFIG_VFIO };
-/* "gpu", "mig", "vfio": the attribute `type` of a device. */
+/* Returns "gpu", "mig" or "vfio", the value of the attribute `type` of a device. */
 const char *gpu_config_type(enum gpu_config_kind kind);
 
 enum gpu_sharing { GPU_EXCLUSIVE, GPU_TIME_SLICING, GPU_MPS };
@@ -22,20 +22,21 @@ struct gpu_config {
         enum gpu_interval interval; /* with GPU_TIME_SLICING */
 };
 
-/* The configuration of a device, and its place among the claim's configurations; n_configs: none of them. */
+/* The configuration of a device. `index` is its position in the claim's configurations; n_configs: it is not
+ * one of them. */
 struct gpu_config_choice {
         struct gpu_config config;
         size_t index;
 };
 
-/* Decodes strictly: unknown and duplicate members, another apiVersion or kind, and settings that the gates do
- * not allow are ERR_INVALID. Missing settings have their defaults. */
+/* Decodes a configuration strictly: unknown and duplicate members, another apiVersion or kind, and settings
+ * that the gates do not allow are ERR_INVALID. Missing settings get their defaults. */
 int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_config *ret, struct err *e);
 
-/* Finds the configuration of a device. Those of the claim come before those of its class, and later ones
- * before earlier ones. The first one counts that names the request, or that names no request and has the kind
- * of the device. If there is none, the device is GPU_EXCLUSIVE. A configuration that names the request "main"
- * also counts for "main/sub". All configurations of the claim must be well-formed, but only the one that
- * counts is checked against the gates. */
+/* Finds the configuration of a device. Searches the configurations of the claim before those of the class,
+ * and later ones before earlier ones. Uses the first one that names the request, or that names no request and
+ * has the kind of the device. If there is none, the device is GPU_EXCLUSIVE. A configuration that names the
+ * request "main" also matches "main/sub". All configurations of the claim must be well-formed, but only the
+ * used one is checked against the gates. */
 int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
                    const struct gates *gates, struct gpu_config_choice *ret, struct err *e);

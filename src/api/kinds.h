@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kinds: the Kubernetes kinds that the controller caches, reduced to the members that its rules need. */
+/* kinds: decodes the Kubernetes kinds that the controller caches, with only the members that its rules
+ * need. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,11 +12,11 @@ struct condition {
         const char *type, *status, *reason, *message;
         int64_t since; /* lastTransitionTime */
 };
-/* Returns NULL if there is no condition of this type. */
+/* Returns the condition of this type; NULL: there is none. */
 const struct condition *condition_find(const struct condition *list, size_t n, const char *type);
-/* Returns NULL if there is no condition of this type, or its status is not True. */
+/* Returns the condition of this type if its status is True; otherwise NULL. */
 const struct condition *condition_true(const struct condition *list, size_t n, const char *type);
-/* Returns the condition of the first of these types that is True; NULL: none is. */
+/* Returns the first condition, in the order of `types`, that is True; NULL: none is True. */
 const struct condition *condition_first_true(const struct condition *list, size_t n, const char *const *types,
                                              size_t n_types);
 
@@ -28,11 +29,11 @@ struct node {
         const char *domain_uid;      /* label CD_LABEL */
         const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that the controller
-                                        wrote; NULL: never */
+                                        wrote into the label; NULL: it wrote none */
         const char *imex_daemon;     /* label CD_LABEL_DAEMON */
         const char *clique_id;       /* annotation CD_ANNOTATION_CLIQUE, NULL when absent */
         const char *boot_id;         /* status.nodeInfo.bootID */
-        bool unschedulable;          /* spec.unschedulable: it is cordoned */
+        bool unschedulable;          /* spec.unschedulable: the node is cordoned */
         const char *gpu[5];          /* labels of nodes with a GPU, see node_has_gpu() */
         struct taint *taints;
         size_t n_taints;
@@ -41,18 +42,18 @@ struct node {
 };
 extern const struct jd_field node_fields[];
 bool node_ready(const struct node *n);
-/* Has Node Feature Discovery, the GPU Operator or a person labelled the node as one with a GPU? With the
- * default affinity, the chart's kubelet plugin runs on these nodes. */
+/* Returns whether Node Feature Discovery, the GPU Operator or an administrator has labelled the node as a
+ * node with a GPU. With the default affinity of the chart, the kubelet plugin runs on these nodes. */
 bool node_has_gpu(const struct node *n);
-/* Has the node the out-of-service taint? With it, the operator declares that the machine is off, so nothing
- * still runs on it. */
+/* Returns whether the node has the out-of-service taint. With this taint, the operator declares that the
+ * machine is off, so nothing runs on it any more. */
 bool node_out_of_service(const struct node *n);
-/* The boot ID of the node, as its kubelet reports it; "": none. */
+/* Returns the boot ID of the node, as its kubelet reports it; "": it reports none. */
 const char *node_boot_id(const struct node *n);
-/* Removes the members that no rule needs. The other kinds have the same function. */
+/* Removes the members that no rule needs. pod_trim() and slice_trim() do the same for their kinds. */
 const void *node_trim(void *node, struct arena *a);
-/* Does an update change anything that the rules use? Kubelets update the status of their Nodes all the
- * time. */
+/* Returns whether an update changes anything that the rules use. Kubelets constantly update the status of
+ * their Nodes. */
 bool node_differs(const struct node *a, const struct node *b);
 
 struct pod_ip {
@@ -65,15 +66,17 @@ struct pod_container_why {
 
 struct pod_container {
         const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */
-        int64_t started;                                      /* seconds since 1970; 0: it does not run */
+        int64_t started;                                      /* seconds since 1970; 0: the container is not
+                                                                 running */
 };
 
-/* A Pod of a daemon, of this driver or of the Go driver. */
+/* The Pod of a daemon, either of this driver or of the Go driver. */
 struct pod {
         struct kube_object o;
         const char *domain_uid, *clique_id; /* labels; clique_id is NULL until the daemon has set it, ""
                                                without a partition */
-        const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
+        const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: the Go driver created the
+                                      Pod */
         const char *state, *reason, *peers, *ready, *awaited; /* annotations of this driver's daemon, NULL
                                                                  when absent */
         const char *node, *phase;
@@ -86,18 +89,18 @@ struct pod {
 };
 extern const struct jd_field pod_fields[];
 const void *pod_trim(void *pod, struct arena *a);
-/* Has the Pod ended, so that none of its processes can run any more? */
+/* Returns whether the Pod has ended, so that none of its processes can run any more. */
 bool pod_ended(const struct pod *p);
-/* Does an update change anything that the rules use? */
+/* Returns whether an update changes anything that the rules use. */
 bool pod_differs(const struct pod *a, const struct pod *b);
 
-/* A Pod of this driver's daemon, which serves one IMEX domain after another. */
+/* The Pod of a daemon of this driver. The daemon serves one IMEX domain after another. */
 struct daemon_pod {
-        struct pod pod;     /* state, peers and so on belong to its assignment */
+        struct pod pod;     /* `state`, `peers` and so on describe the daemon's present assignment */
         const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
 };
 extern const struct jd_field daemon_pod_fields[];
-/* Does an update change anything that the rules use? */
+/* Returns whether an update changes anything that the rules use. */
 bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b);
 
 /* A Pod of the kubelet plugin. */
@@ -110,15 +113,15 @@ struct plugin_pod {
         size_t n_conditions;
 };
 extern const struct jd_field plugin_pod_fields[];
-/* Does the Pod report the state of its host's IMEX? The report of a plugin that is not Ready, or of a Pod
- * without a plugin, does not count. */
+/* Returns whether the Pod reports the state of its host's IMEX. Annotations of a Pod that is not Ready, is
+ * being deleted or has ended do not count, because its plugin may no longer run. */
 bool plugin_pod_reports(const struct plugin_pod *p);
-/* Has the Pod ended, so that none of its processes can run any more? */
+/* Returns whether the Pod has ended, so that none of its processes can run any more. */
 bool plugin_pod_ended(const struct plugin_pod *p);
-/* The time since when it has been Ready; 0: it is not. */
+/* Returns since when the Pod has been Ready, in seconds since 1970; 0: it is not Ready. */
 int64_t plugin_pod_ready_since(const struct plugin_pod *p);
-/* Which of two Pods of a node reports the host's state? NULL: neither. If both do, the newer one counts.
- * Either may be NULL. */
+/* Returns the one of two Pods on a node that reports the state of the host's IMEX; NULL: neither reports it.
+ * If both report it, returns the newer Pod. `a` and `b` may be NULL. */
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
 
 struct daemonset {
@@ -129,8 +132,8 @@ struct daemonset {
         const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE */
 };
 extern const struct jd_field daemonset_fields[];
-/* Does an update change anything that the rules use? The DaemonSet controller updates the number of pods in
- * its status all the time. */
+/* Returns whether an update changes anything that the rules use. The DaemonSet controller constantly updates
+ * the number of pods in the status. */
 bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
 
 struct rct_selector {
@@ -150,7 +153,7 @@ struct rct_config {
         struct str parameters;
 };
 
-/* ResourceClaimTemplate */
+/* A ResourceClaimTemplate. */
 struct rct {
         struct kube_object o;
         const char *domain_uid, *target; /* labels */
@@ -176,13 +179,15 @@ struct slice {
         size_t n_devices;
 };
 extern const struct jd_field slice_fields[];
-extern const struct jd_field slice_kept_fields[]; /* the members that are needed of a slice of this driver */
+extern const struct jd_field slice_kept_fields[]; /* the members that the cache keeps of a slice of this
+                                                     driver */
 const void *slice_trim(void *slice, struct arena *a);
-/* The clique ID that a node's slice states; "" without a partition. False: it states none, because it has no
- * devices after an error of the fabric. A slice that withholds its devices for another reason has the clique
- * ID in an annotation. */
+/* Reads the clique ID from a node's slice; *ret is "" if the node has no partition. Returns false if the
+ * slice contains no clique ID, because the plugin withholds the devices after an error of the NVLink fabric.
+ * If the plugin withholds the devices for another reason, an annotation of the slice contains the clique
+ * ID. */
 bool slice_clique(const struct slice *s, const char **ret);
-/* The rack that its devices state; NULL: none. */
+/* Returns the rack in the attributes of the slice's devices; NULL: they have none. */
 const char *slice_rack(const struct slice *s);
 
 bool has_string(const char *const *list, size_t n, const char *s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names: the strings that users, other programs and the Go driver know. docs/reference/labels.md is generated
- * from the comments of this form (scripts/reference), one for each use of the name that follows:
+/* names: defines the strings that users, other programs and the Go driver know. A name has one comment of the
+ * following form for each of its uses. scripts/reference generates docs/reference/labels.md from these
+ * comments:
  *
  *     KIND on OBJECT; by WRITER; for READER: meaning */
 #pragma once
@@ -11,7 +12,7 @@
 #define CD_CLIQUE_KIND "ComputeDomainClique"
 #define CD_FABRIC_KIND "ComputeDomainFabric"
 
-/* The names of all metrics begin with this and "_". */
+/* The names of all metrics begin with this prefix and "_". */
 #define CD_METRICS_PREFIX "nvidia_dra"
 
 /* ---- labels ---- */
@@ -186,11 +187,12 @@
 #define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
 /* CDI kind on CDI file; by GPU plugin; for container runtime: the devices of claims of GPUs */
 #define GPU_CDI_KIND_CLAIM "k8s.gpu.nvidia.com/claim"
-/* The domainID in the configuration of a daemon claim. No ComputeDomain has it: a daemon serves any
- * ComputeDomain. The plugin of the Go driver knows this kind of configuration, so it can unprepare the claim.
- */
+/* The domainID in the configuration of a daemon claim. No ComputeDomain has this UID, because a daemon can
+ * serve any ComputeDomain. The plugin of the Go driver knows this kind of configuration, so it can unprepare
+ * the claim. */
 #define CD_DAEMON_DOMAIN "818fb0f3-f5f0-4334-937e-f52c07a0c01e"
-/* The UID of the ComputeDomain follows: DaemonSet and daemon claim template of the Go driver. */
+/* The Go driver names its DaemonSets and daemon claim templates with this prefix and the UID of the
+ * ComputeDomain. */
 #define CD_GO_OBJECT_PREFIX "computedomain-daemon-"
 
 /* ---- field managers ---- */

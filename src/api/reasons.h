@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reasons: the catalogue of the reasons in Events and conditions, and of the messages by which a plugin
- * refuses or delays a claim. reasons.def has their meaning and the role that can fix them;
- * docs/reference/reasons.md is generated from it. Pure.
+/* reasons: lists the reasons in Events and conditions, and the messages with which a plugin refuses or delays
+ * a claim. reasons.def defines the meaning of each entry, and the role that can fix its cause.
+ * docs/reference/reasons.md is generated from reasons.def. Pure.
  *
- * The programs use reasons only by these constants: REASON_DOMAIN_FULL is "DomainFull". The code that knows
- * the facts makes the messages with facts. */
+ * The programs use only the constants for reasons: REASON_DOMAIN_FULL is "DomainFull". A message with facts
+ * is formatted by the code that knows the facts. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,10 +27,10 @@ enum reason_object {
 
 /* The role that can fix the cause. */
 enum reason_fixer {
-        REASON_FIX_NONE, /* nothing to fix, or it ends without action */
+        REASON_FIX_NONE, /* nothing has to be fixed, or the cause ends without action */
         REASON_FIX_USER, /* the owner of the pod */
         REASON_FIX_NAMESPACE_ADMIN,
-        REASON_FIX_CLUSTER_ADMIN, /* also for the driver's installation and the host's software */
+        REASON_FIX_CLUSTER_ADMIN, /* also for the installation of the driver and the software of the hosts */
         REASON_FIX_HARDWARE,      /* the operator of the GPUs, switches and disks */
         REASON_FIXERS,
 };
@@ -39,24 +39,25 @@ extern const char *const reason_fixer_names[REASON_FIXERS]; /* "user", "namespac
 struct reason {
         const char *name;  /* the reason, or the constant part of a message */
         unsigned objects;  /* of enum reason_object */
-        /* the types of the conditions, or the reasons of the Events with this reason in their message:
-         * "Ready", "Ready, IMEXHealthy". Its own name: it is the type of a condition. "": it is the reason of
-         * an Event only. For a message: the name of the driver */
+        /* Where the reason appears: the types of the conditions that have it, or the reasons of the Events
+         * whose message contains it, for example "Ready, IMEXHealthy". Equal to `name`: the entry is the type
+         * of a condition. "": the entry is only the reason of an Event. For a message: the name of the
+         * driver */
         const char *under;
         const char *meaning, *remedy; /* sentences; remedy "": nothing has to be done */
         enum reason_fixer fixer;
-        const char *anchor; /* of docs/reference/reasons.md, without '#'; no other entry has it */
+        const char *anchor; /* in docs/reference/reasons.md, without '#'; unique */
         bool is_message;    /* the name is part of a message */
 };
 
 extern const struct reason reason_list[];
 extern const size_t reason_count;
 
-/* Returns the reason of this name on one of these kinds of objects (enum reason_object); NULL: there is
- * none. */
+/* Returns the reason with this name that appears on one of these kinds of objects (bits of enum
+ * reason_object); NULL: there is none. */
 const struct reason *reason_find(unsigned objects, const char *name);
-/* Returns the entry for a message of a plugin or a daemon, such as the kubelet puts into the Event
- * FailedPrepareDynamicResources; NULL: there is none. */
+/* Returns the entry for a message of a plugin or a daemon, for example from the Event
+ * FailedPrepareDynamicResources of the kubelet; NULL: there is none. */
 const struct reason *reason_find_message(const char *text);
 
 #define REASON(constant, name, ...) static const char constant[] = name;

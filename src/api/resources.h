@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources: the resources of the driver's own API group. */
+/* resources: defines the resources of the driver's own API group. */
 #pragma once
 
 #include <stddef.h>

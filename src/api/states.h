@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* states: the words for states that users see (states.def), as constants: FABRIC_LEAVING is "Leaving". This
- * header needs no library, so that each layer can use it. */
+/* states: defines constants for the names of states that users see (states.def): FABRIC_LEAVING is "Leaving".
+ * This header needs no library, so that each layer can include it. */
 #pragma once
 
 #define STATE_TABLE(...)
