@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment_id: names an assignment of a partition, as text: "<clique ID>/<UID of the
- * owner>/<index>/<epoch>". The daemon writes it into its state file for the kubelet plugin, and into its
+/* assignment_id: renders and parses the ID of an assignment in a partition: "<clique ID>/<UID of the
+ * owner>/<index>/<epoch>". The daemon writes the ID into its state file for the kubelet plugin, and into its
  * report for the controller. Pure. */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* A clique ID has at most 63 bytes. */
+/* The limit of the length of an assignment ID, in bytes. A clique ID has at most 63 bytes. */
 enum { ASSIGNMENT_ID_MAX = 160 };
 
 struct assignment_id {
@@ -20,5 +20,5 @@ struct assignment_id {
 
 void assignment_id_render(const char *clique_id, const char *domain_uid, int64_t index, int64_t epoch,
                           struct buf *out);
-/* False: the text is no assignment ID. */
+/* Returns false if the text is not an assignment ID. */
 bool assignment_id_parse(const char *text, struct assignment_id *ret);

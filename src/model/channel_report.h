@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel_report: lists the channels that a node holds, by partition. The kubelet plugin reports them to the
- * controller in the annotation IMEX_ANNOTATION_HOST_CHANNELS of its Pod:
+/* channel_report: decodes and renders the report of the channels that a node holds, by partition. The kubelet
+ * plugin writes this report for the controller into the annotation IMEX_ANNOTATION_HOST_CHANNELS of its Pod:
  *
  *     {"<clique ID>": {"uid": "<UID of the fabric object, or \"\">", "channelCount": 2048, "imexVersion":
  * "580.95.05", "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}}}
  *
  * The node's own partition always has an entry. Another partition has one as long as the node holds one of
- * its channels. The controller treats the text as untrusted input: if any part is not readable, there is no
- * report, and a node without a report may hold any channel. */
+ * its channels. The controller treats the text as untrusted input: if it cannot read any part, it ignores the
+ * whole report. It assumes that a node without a report may hold any channel. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,9 +18,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Channel IDs are below this: the maximum of the driver's parameter NVreg_ImexChannelCount. */
+/* Channel IDs are below this limit, which is the maximum of the NVIDIA driver's parameter
+ * NVreg_ImexChannelCount. */
 enum { CHANNEL_REPORT_IDS_MAX = 1 << 20 };
-/* The limit of partitions in a report. No node has been in so many since its pods started. */
+/* The maximum number of partitions in a report. No node is in so many partitions during the life of its
+ * pods. */
 enum { CHANNEL_REPORT_FABRICS_MAX = 64 };
 
 struct channel_report_hold {
@@ -30,13 +32,13 @@ struct channel_report_hold {
 
 struct channel_report_fabric {
         const char *clique_id;
-        const char *uid; /* of the fabric object that the plugin sees; "": none */
-        int64_t count;   /* ImexChannelCount of the node, in the entry of the node's partition; -1: not
-                            reported */
+        const char *uid; /* UID of the fabric object that the plugin sees; "": none */
+        int64_t count;   /* ImexChannelCount of the node, only in the entry of the node's own partition; -1:
+                            not reported */
         struct channel_report_hold *held;
         size_t n_held;
-        /* In the entry of the node's partition: the version of its nvidia-imex; why it offers no devices.
-         * NULL: not reported. */
+        /* Only in the entry of the node's own partition: `imex` is the version of the node's nvidia-imex, and
+         * `withheld` is the reason why the node offers no devices. NULL: not reported. */
         const char *imex, *withheld;
 };
 
@@ -45,16 +47,16 @@ struct channel_report {
         size_t n_fabrics;
 };
 
-/* Is the text a version or reason as a report may contain it? It becomes part of messages and of the fabric
- * object. */
+/* Returns whether a report may contain the text as a version or a reason. Such a text becomes part of
+ * messages and of the fabric object. */
 bool channel_report_is_token(const char *s);
 
-/* Decodes a report, into the arena. ERR_INVALID: the message names the fault, such as a partition that is
- * listed twice. Unknown members are ignored, because a newer plugin may report more. An ID with two owners is
- * listed twice. */
+/* Decodes a report into the arena. ERR_INVALID: the message names the fault, for example that a partition is
+ * listed twice. Unknown members are ignored, because a newer plugin may report more. A channel ID with two
+ * owners is listed twice. */
 int channel_report_decode(struct str text, struct arena *a, struct channel_report *ret, struct err *e);
 /* Renders a report, in the order of the lists. */
 void channel_report_render(const struct channel_report *r, struct buf *out);
 
-/* Returns the entry of a partition; NULL: none. */
+/* Returns the entry of a partition; NULL: it has none. */
 const struct channel_report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clique: a ComputeDomainClique of the Go driver, in which the Go driver's daemons list themselves. This
- * driver only reads it, and deletes it with the other objects of the Go driver. The partition is
- * model/fabric. */
+/* clique: decodes a ComputeDomainClique of the Go driver, in which the daemons of the Go driver list
+ * themselves. This driver only reads such an object, and deletes it with the other objects of the Go driver.
+ * model/fabric describes the partition itself. */
 #pragma once
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain: a ComputeDomain as the controller and the plugin cache it. */
+/* domain: decodes a ComputeDomain, with the members that the controller and the plugin cache. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,9 @@ struct cd_condition {
 extern const struct jd_field cd_condition_fields[];
 
 struct cd_channel {
-        const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be
-                                                        NULL in objects of an old schema */
+        const char *template_name, *allocation_mode; /* name and allocation mode of the claim template for
+                                                        workloads; either may be NULL in objects of an old
+                                                        schema */
 };
 
 struct compute_domain {
@@ -24,7 +25,8 @@ struct compute_domain {
         const char **finalizers;
         size_t n_finalizers;
         int64_t num_nodes;
-        const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
+        const struct cd_channel *channel; /* NULL: the object has no spec.channel, which only an old schema
+                                             admits */
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         const char *rack;                 /* label CD_LABEL_RACK, NULL: none */
@@ -38,14 +40,15 @@ struct compute_domain {
 };
 extern const struct jd_field compute_domain_fields[];
 
-/* Does this finalizer belong to another controller? The garbage collector's finalizers "orphan" and
- * "foregroundDeletion" do not count: they only choose how an object is deleted (k8s.io/apimachinery,
+/* Returns whether this finalizer belongs to another controller. The garbage collector's finalizers "orphan"
+ * and "foregroundDeletion" do not count: they only choose how an object is deleted (k8s.io/apimachinery,
  * meta/v1/types.go). */
 bool domain_finalizer_is_foreign(const char *finalizer);
-/* Must the ComputeDomain end? True if it is being deleted, and no other controller's finalizer remains. This
- * is never revoked: the API server adds no finalizer to an object that is being deleted. */
+/* Returns whether the ComputeDomain must end: it is being deleted, and no finalizer of another controller
+ * remains. The result never changes back to false, because the API server adds no finalizer to an object that
+ * is being deleted. */
 bool domain_ends(const struct compute_domain *cd);
-/* May a claim bring a node into the ComputeDomain, if the node is in `current` now (a UID; NULL: in none)?
- * While another controller's finalizer holds a deleted ComputeDomain, its nodes stay in it, and no others
- * join. */
+/* Returns whether a claim may bring a node into the ComputeDomain. `current` is the UID of the ComputeDomain
+ * that the node is in now; NULL: it is in none. While the finalizer of another controller keeps a deleted
+ * ComputeDomain, its nodes stay in it, and no other nodes join. */
 bool domain_takes(const struct compute_domain *cd, const char *current);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabric: the fabric object (ComputeDomainFabric) of an NVLink partition. It records which ComputeDomain has
- * which IMEX channel there, and which IMEX domains exist.
+/* fabric: decodes the fabric object (ComputeDomainFabric) of an NVLink partition, and finds its entries. The
+ * object records which ComputeDomain has which IMEX channel in the partition, and which IMEX domains exist.
  *
  * The object is cluster-scoped, and its name is the clique ID of the partition. Only the leading controller
- * writes it. It has no status subresource: a backup may omit a status, and the controller would assign its
- * channels and indices a second time. */
+ * writes it. It has no status subresource, because a backup may omit the status: after a restore, the
+ * controller would assign the channels and indices a second time. */
 #pragma once
 
 #include "api/kinds.h"
@@ -13,14 +13,14 @@
 #include "base/json.h"
 #include "kube/kube_object.h"
 
-/* Assigned channel IDs are below this, even if the NVIDIA driver has more channels, so that an object with
- * all of them fits into etcd. Channel 0 is never assigned. */
+/* Assigned channel IDs are below this limit, even if the NVIDIA driver has more channels, so that an object
+ * with all channels fits into etcd. Channel 0 is never assigned. */
 enum { FABRIC_CHANNELS_MAX = 2048 };
 
-/* The maximum of slots of an IMEX domain. */
+/* The maximum number of slots of an IMEX domain. */
 enum { FABRIC_SLOTS_MAX = 4096 };
 
-/* The owner of a channel or an IMEX domain. `uid` identifies it, the rest is for people. */
+/* The owner of a channel or an IMEX domain. `uid` identifies it; the other members are for people. */
 struct fabric_owner {
         const char *kind, *ns, *name, *uid;
 };
@@ -28,7 +28,8 @@ struct fabric_owner {
 struct fabric_channel {
         int64_t id;
         struct fabric_owner owner;
-        int64_t releasing; /* since when its owner no longer needs it, seconds since 1970; 0: it is in use */
+        int64_t releasing; /* since when the owner no longer needs the channel, in seconds since 1970; 0: it
+                              is in use */
 };
 
 /* An assignment of a node in an IMEX domain of the partition. */
@@ -36,26 +37,28 @@ struct fabric_assignment {
         const char *node;
         int64_t index, epoch; /* no other assignment in the partition ever has this epoch */
         const char *state;    /* FABRIC_RESERVED, FABRIC_LEAVING or FABRIC_ENDING; NULL or "": active */
-        /* Only the daemon with this claim may use it, in this boot of the node. Absent while it is
-         * reserved. */
+        /* Only the daemon with this claim may use the assignment, and only in this boot of the node. Both
+         * members are absent while the assignment is reserved. */
         const char *claim, *boot_id;
-        const char *ip; /* "" or NULL unless it is active, and while another IMEX domain lists the node */
+        const char *ip; /* "" or NULL if the assignment is not active, or while another IMEX domain lists the
+                           node */
 };
 
 bool fabric_is_active(const struct fabric_assignment *a);
 bool fabric_is_reserved(const struct fabric_assignment *a);
-bool fabric_is_leaving(const struct fabric_assignment *a); /* Leaving or Ending */
+bool fabric_is_leaving(const struct fabric_assignment *a); /* the state is Leaving or Ending */
 
 struct fabric_domain {
         struct fabric_owner owner;
-        const char *infix; /* part of the names that its daemons have for each other */
+        const char *infix; /* part of the names that its daemons use for each other */
         int64_t slots, port;
         struct fabric_assignment *assignments;
         size_t n_assignments;
-        const char *freed; /* the indices that were used before, comma-separated, the longest free first */
+        const char *freed; /* the indices that were used before, comma-separated; the index that has been free
+                              the longest is first */
 };
 
-/* A mark: the controller is about to delete this daemon. It gets no assignment any more. */
+/* A mark: the controller is about to delete this daemon, and gives it no assignment any more. */
 struct fabric_removal {
         const char *node, *pod_uid;
 };
@@ -63,22 +66,24 @@ extern const struct jd_field fabric_removal_fields[];
 
 struct compute_domain_fabric {
         struct kube_object o;
-        const char *rack;                             /* its name; NULL: none */
+        const char *rack;                             /* the name of the rack; NULL: none */
         const char *empty_since;                      /* annotation CD_ANNOTATION_FABRIC_EMPTY, NULL: none */
         int64_t nodes, domain_count, channels_in_use; /* for people, as columns of kubectl */
         /* The Nodes that may hold channels of the partition, sorted. ResourceSlices are not enough, because
          * kubelets delete the slices of plugins that do not run. */
         const char **members;
         size_t n_members;
-        /* The UID of the object in which the table began: normally this object's own, NULL while it has no
-         * table. In a copy that somebody restored, it is another object's. */
+        /* The UID of the object in which the table was created: normally the UID of this object; NULL: it has
+         * no table yet. In a copy that somebody restored, it is the UID of another object. */
         const char *table_of;
-        int64_t channel_count;    /* the number that most plugins report; 0: none has */
-        const char *imex_version; /* the version of nvidia-imex that most plugins report; NULL: none has */
+        int64_t channel_count;    /* the number of channels that most plugins report; 0: no plugin has
+                                     reported it */
+        const char *imex_version; /* the version of nvidia-imex that most plugins report; NULL: no plugin has
+                                     reported it */
         int64_t next;             /* the search for a free channel ID begins here */
-        int64_t epoch;            /* the last epoch that was given */
-        /* The number of a recount: each daemon must report again with this number, because the object may
-         * lack assignments; 0: no recount. */
+        int64_t epoch;            /* the last epoch that was assigned */
+        /* The number of the present recount: each daemon must report again with this number, because the
+         * object may lack assignments. 0: there is no recount. */
         int64_t recount;
         struct condition *conditions;
         size_t n_conditions;
@@ -91,23 +96,25 @@ struct compute_domain_fabric {
 };
 extern const struct jd_field compute_domain_fabric_fields[];
 
-/* The UID of the standing domain of a partition, which all its ComputeDomains use. It is used where other
- * IMEX domains have the UID of their ComputeDomain. It is derived from the clique ID, because the fabric
- * object's UID changes when somebody deletes the object, and IMEX must not restart then. It is a UUID of
- * version 8 (RFC 9562, 5.8), so no API server gives it to an object. */
+/* Computes the UID of a partition's standing domain, which all ComputeDomains of the partition use. Other
+ * IMEX domains have the UID of their ComputeDomain instead. The UID is derived from the clique ID and not
+ * from the UID of the fabric object: that UID changes when somebody deletes the object, and IMEX must not
+ * restart in this case. The result is a UUID of version 8 (RFC 9562, 5.8), so no API server gives it to an
+ * object. */
 void fabric_standing_uid(const char *clique_id, char ret[static 37]);
-/* Is this the standing domain of the partition? Otherwise it belongs to a ComputeDomain. */
+/* Returns whether this is the standing domain of the partition. Any other IMEX domain belongs to a
+ * ComputeDomain. */
 bool fabric_domain_is_standing(const struct fabric_domain *d);
 
-/* The table began in this object. The table of a restored copy, or of an object that a person made, does not
- * count. */
+/* Returns whether the table was created in this object. The table of a restored copy, or of an object that a
+ * person created, does not count. */
 bool fabric_is_own(const struct compute_domain_fabric *f);
-/* The IMEX domain of a ComputeDomain; NULL: it has none, or the table does not count. */
+/* Returns the IMEX domain of a ComputeDomain; NULL: it has none, or the table does not count. */
 const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid);
-/* The same, even if the table does not count. */
+/* Returns the same IMEX domain, even if the table does not count; NULL: there is none. */
 const struct fabric_domain *fabric_domain_at(const struct compute_domain_fabric *f, const char *owner_uid);
-/* The assignment of a node in an IMEX domain, in any state; NULL: none. */
+/* Returns the assignment of a node in an IMEX domain, in any state; NULL: it has none. */
 const struct fabric_assignment *fabric_assignment_of(const struct fabric_domain *d, const char *node);
-/* The channel of an owner, preferably one that is not releasing; NULL: it has none, or the table does not
- * count. */
+/* Returns the channel of an owner, preferably one that is not releasing; NULL: the owner has none, or the
+ * table does not count. */
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rack: the name of an NVLink partition that stays the same when its nodes reboot or get another clique ID.
- * Pure. */
+/* rack: makes the names of racks. A rack is an NVLink partition with a name that stays the same when its
+ * nodes reboot or get another clique ID. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@
  * Both are limited to 63 bytes. */
 enum { RACK_MAX = 63 };
 
-/* Makes the rack ID of a Node. `label` and `clique` may be NULL or "". False: the Node is in no rack. */
+/* Makes the rack ID of a Node. `label` and `clique` may be NULL or "". Returns false if the Node is in no
+ * rack. */
 bool rack_id(const char *label, const char *clique, char ret[static RACK_MAX + 1]);
 
 /* Renders the name of the rack's ComputeDomain: the value of the label, or "rack-<first 8 characters of the
@@ -21,5 +22,5 @@ bool rack_id(const char *label, const char *clique, char ret[static RACK_MAX + 1
  * name. */
 void rack_domain_name(const char *id, bool whole, struct buf *out);
 
-/* The claim template of the rack's ComputeDomain has its name after this prefix. */
+/* The name of a rack's claim template is this prefix and the name of the rack's ComputeDomain. */
 #define RACK_TEMPLATE_PREFIX "imex-channel-"
