@@ -29,49 +29,50 @@
 #include "model/daemon_report.h"
 #include "model/fabric.h"
 
-/* How far a report counts. Anyone with the token of a node can write one. */
+/* How far the controller trusts a report. Anyone with the token of a node can write a report. */
 enum assignment_trust {
-        ASSIGNMENT_TRUST_NONE, /* there is no report, or only the report names this partition */
-        /* there is no ResourceSlice, or the object lists the node although its slice names another partition.
-         * The report keeps an index from other nodes, but frees none */
+        ASSIGNMENT_TRUST_NONE, /* there is no report, or the report is the only evidence that the node is in
+                                  this partition */
+        /* the node has no ResourceSlice, or the fabric object lists the node although its slice names another
+         * partition. The report keeps an index from other nodes, but frees no index */
         ASSIGNMENT_TRUST_RESERVE,
-        ASSIGNMENT_TRUST_FULL /* the slice names this partition */
+        ASSIGNMENT_TRUST_FULL /* the node's slice names this partition */
 };
 
-/* What a daemon reports on its own Pod. */
+/* The report of a daemon on its own Pod. */
 struct assignment_report {
-        const char *pod_uid, *claim, *boot_id; /* of the daemon */
+        const char *pod_uid, *claim, *boot_id; /* the daemon's Pod and claim, and the boot of its node */
         const char *object;   /* UID of the fabric object that the daemon watches; "": none yet */
-        const char *domain;   /* UID of the owner of the IMEX domain that it runs; NULL: none */
-        int64_t index, epoch; /* of its assignment */
-        const int64_t *left;  /* left epochs: they do not run on the node, and never will again */
+        const char *domain;   /* UID of the owner of the IMEX domain that the daemon runs; NULL: none */
+        int64_t index, epoch; /* those of its assignment */
+        const int64_t *left;  /* left epochs: IMEX does not run in them on this node, and never will again */
         size_t n_left;
-        int64_t seen;    /* the highest epoch that it has seen */
-        int64_t recount; /* the recount of the object that it has answered */
+        int64_t seen;    /* the highest epoch that the daemon has seen */
+        int64_t recount; /* the recount of the object that the daemon has answered */
         bool ready;      /* IMEX has been READY in this assignment, and the Pod has not ended */
         bool served;     /* IMEX has been READY in this Pod, in any IMEX domain */
 };
 
-/* What is known of a node. */
+/* The facts about a node. */
 struct assignment_node {
         const char *name;
         const char *ip;      /* IP address of its daemon; "" while unknown */
         const char *boot_id; /* confirmed by the API server; NULL: not asked or not known */
         const char *wanted;  /* UID of the owner of the IMEX domain that its claims need; NULL: none */
-        bool released;       /* the API server confirms that no claim for its present IMEX domain is on the
-                                node */
+        bool released;       /* the API server confirms that no claim for its present IMEX domain is allocated
+                                on the node */
         bool dead;           /* confirmed: out of service, or no Node object for a minute */
         bool moved;          /* its daemon has left this partition and serves another one */
-        /* by the cache it is dead, or in another boot than its daemon reports, but the API server has not
-         * confirmed it yet. Until then, its report adds nothing to the object */
+        /* the cache shows that the node is dead, or in another boot than its daemon reports, but the API
+         * server has not confirmed this yet. Until then, its report adds nothing to the object */
         bool doubtful;
         bool expected; /* a daemon may run here, whether or not it has reported */
-        bool ending;   /* its daemon terminates: it keeps its assignments, and gets no new ones */
+        bool ending;   /* its daemon is terminating: the node keeps its assignments, and gets no new ones */
         const char *remove;     /* UID of a daemon Pod that the controller wants to delete; NULL: none */
         const char *unprepared; /* the daemon claim that the kubelet plugin unprepared last; NULL: none */
         enum assignment_trust trust;
-        struct assignment_report report; /* of the newest daemon Pod with a report; pod_uid NULL: no Pod has
-                                            one */
+        struct assignment_report report; /* the report of the newest daemon Pod that has one; pod_uid NULL: no
+                                            Pod has one */
         /* The left epochs of the node's other daemon Pods that have not ended. They count, too. */
         const int64_t *more_left;
         size_t n_more_left;
@@ -89,24 +90,24 @@ struct assignment_domain {
 enum {
         ASSIGNMENT_IDLE_S = 60, /* an IMEX domain without assignments stays listed for this time, so that a
                                    node that returns does not get an index that was just freed */
-        ASSIGNMENT_DOMAINS_MAX = 1000, /* IMEX domains that a fabric object has room for */
+        ASSIGNMENT_DOMAINS_MAX = 1000, /* the maximum number of IMEX domains in a fabric object */
 };
 /* An epoch in a report counts only if it is at most DAEMON_REPORT_EPOCHS_AHEAD above a base. The base is the
  * object's epoch, or the second highest epoch that nodes of the partition have seen, if that is higher. A
- * later epoch is ignored: the controller assumes that its node runs nothing, and gives it no assignment,
- * because a daemon accepts no epoch below one that it has seen. So a single node can neither use up the
- * epochs nor cause the reports of others to be ignored. A node that lies can raise the object's epoch step by
- * step. But the other nodes see each step, so their epochs still count after the object was deleted and
- * begins at 0 again.
+ * higher epoch is ignored: the controller assumes that the node runs nothing, and gives the node no
+ * assignment, because a daemon accepts no epoch below one that it has seen. So a single node can neither use
+ * up the epochs nor cause the reports of others to be ignored. A node with false reports can raise the
+ * object's epoch step by step. But the other nodes see each step, so their epochs still count if the object
+ * is deleted and its epoch begins at 0 again.
  *
  * If only one node reports, its own epoch replaces the second highest, up to ASSIGNMENT_EPOCH_ALONE. While
- * the object has given no epoch, nodes that have seen none are not counted.
+ * the object's epoch is 0, nodes that have seen no epoch are not counted.
  *
- * If two nodes report, the lower epoch counts. If one of them lies, it can raise the object's epoch beyond
- * the bound, and report a low epoch after the object was deleted. Then the other node's report is ignored:
- * the index of that node may be given to the node that lies, and that node gets no assignment until it
- * reboots. The same can happen to a node of a larger partition if all other nodes except the one that lies
- * have rebooted. */
+ * If two nodes report, the lower epoch counts. A node with false reports can then raise the object's epoch
+ * beyond the bound, and report a low epoch after the object was deleted. The controller then ignores the
+ * report of the honest node: it may give the index of the honest node to the other one, and the honest node
+ * gets no assignment until it reboots. The same can happen to a node of a larger partition if all other
+ * honest nodes have rebooted. */
 #define ASSIGNMENT_EPOCH_ALONE (INT64_MAX / 2)
 
 struct assignment_input {
@@ -114,20 +115,21 @@ struct assignment_input {
         size_t n_old;
         const struct fabric_removal *removals;
         size_t n_removals;
-        int64_t epoch;      /* the last epoch that was given */
-        int64_t recount;    /* a recount runs since this epoch; 0: none */
+        int64_t epoch;      /* the last epoch that was assigned */
+        int64_t recount;    /* a recount has been running since this epoch; 0: there is none */
         const char *object; /* UID of the fabric object; NULL: it does not exist yet */
         bool rolled_back;   /* the resource version of the object decreased: etcd was restored */
         bool copy;          /* the object is a copy of another one */
         bool settling;      /* IMEX may still run on nodes whose Node object was deleted */
-        bool vanished;      /* as `settling`, and the object is so new that it may not list what ran there */
-        const struct assignment_node *nodes; /* sorted by name, each once */
+        bool vanished;      /* as `settling`, and the object is so new that it may not list the assignments of
+                               these nodes */
+        const struct assignment_node *nodes; /* sorted by name, without duplicates */
         size_t n_nodes;
-        const struct assignment_domain *domains; /* each once */
+        const struct assignment_domain *domains; /* without duplicates */
         size_t n_domains;
         int64_t slots;             /* slots of a new IMEX domain */
-        bool fresh_pod_per_domain; /* a daemon that has served an IMEX domain, or may have, gets no other
-                                      one */
+        bool fresh_pod_per_domain; /* a daemon that has served an IMEX domain, or may have done so, gets no
+                                      assignment in another one */
 };
 
 struct assignment {
@@ -137,30 +139,32 @@ struct assignment {
         size_t n_removals;
         int64_t epoch, recount;
         bool changed;
-        bool repaired;       /* a node runs an assignment that the object did not list, or listed with another
-                                index */
+        bool repaired;       /* a node runs an assignment that the object did not list, or that it listed with
+                                another index */
         const char **silent; /* nodes that a recount waits for */
         size_t n_silent;
         const char **full; /* nodes that are wanted in the standing domain, which has no free index */
         size_t n_full;
-        bool unsure;      /* the API server is being asked whether a report still counts that the object does
-                             not list. Until it has answered, nothing is assigned */
+        bool unsure;      /* the object does not list the assignment in a report, and the API server is being
+                             asked whether this report still counts. Until it has answered, nothing is
+                             assigned */
         int64_t slots;    /* slots of the standing domain; 0: there is none */
-        size_t n_refused; /* IMEX domains that nodes are wanted in, but that the object has no room for */
+        size_t n_refused; /* number of IMEX domains in which nodes are wanted although the object has no room
+                             for them */
 };
 
-/* Decides. The result is in the arena and uses strings of the input. A node that is wanted gets no assignment
- * if no index is free. */
+/* Decides the assignments of one partition. The result is in the arena and uses strings of the input. If no
+ * index is free, a wanted node gets no assignment. */
 void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret);
 
-/* Checks what must hold of every object that is written: no index is used twice, except where both nodes ran
- * with it before; no node is active in two IMEX domains; no IMEX domain is larger than its slots. Returns
- * NULL if this holds, or else what is wrong, in the arena. */
+/* Checks the invariants of every fabric object that the controller writes: no index is used twice, except
+ * where both nodes ran with it before; no node is active in two IMEX domains; no IMEX domain has more nodes
+ * than slots. Returns NULL if they hold, otherwise a description of the violation, in the arena. */
 const char *assignment_check(const struct assignment_input *in, const struct assignment *out,
                              struct arena *a);
 
 /* Returns the port of nvidia-imex in an IMEX domain. Most IMEX domains have different ports, so that a late
- * packet of an earlier one finds no listener. The ports are below those of outgoing connections (32768 to
- * 60999), because IMEX cannot listen on a port that a connection uses. */
+ * packet for an earlier IMEX domain finds no listener. The ports are below those of outgoing connections
+ * (32768 to 60999), because IMEX cannot listen on a port that a connection uses. */
 enum { ASSIGNMENT_PORT_FIRST = 28000, ASSIGNMENT_PORT_LAST = 32095 };
 int64_t assignment_port(const char *infix);

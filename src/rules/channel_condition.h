@@ -9,14 +9,15 @@
 #include "base/mem.h"
 #include "model/domain.h"
 
-/* A partition with allocated claims of the ComputeDomain on its nodes. */
+/* A partition in which claims of the ComputeDomain are allocated. */
 struct own_channel {
-        const char *fabric; /* clique ID; "": the node has none */
+        const char *fabric; /* clique ID; "": the node has no partition */
         const char *rack;   /* NULL: none */
         int64_t id;         /* channel ID; -1: none is assigned */
-        const char *why;    /* why none is assigned, a sentence from the fabric object; NULL: unknown */
+        const char *why;    /* why no channel is assigned: a sentence from the fabric object; NULL: unknown */
 };
 
-/* Fills type, status, reason and message of the condition ChannelAssigned. `list` is sorted by `fabric`, each
- * once. The message changes with the partitions, not with the nodes. */
+/* Fills type, status, reason and message of the condition ChannelAssigned. `list` is sorted by `fabric`,
+ * without duplicates. The message depends only on the partitions, so a node that joins a listed partition
+ * does not change it. */
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret);

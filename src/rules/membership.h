@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* membership: describes the nodes of a ComputeDomain for its status. Nothing is decided here: the fabric
- * objects of the partitions have the assignments (rules/assignment). Pure. */
+/* membership: describes the nodes of a ComputeDomain for its status. The module decides nothing: the
+ * assignments are in the fabric objects of the partitions (rules/assignment). Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,28 +15,28 @@
 /* A node with an allocated claim of the ComputeDomain, or with an assignment in it. */
 struct member_facts {
         const char *name;
-        const struct node *node; /* NULL: there is no such Node */
+        const struct node *node; /* NULL: the Node does not exist */
         bool wanted;             /* a channel claim of the ComputeDomain is allocated here */
-        const char *clique;      /* clique ID in the node's ResourceSlice; "": without a partition, NULL:
-                                    there is no slice */
-        const struct pod *pod;   /* of the node's daemon, in any IMEX domain; NULL: none */
-        bool occupied;           /* the node has no daemon of this driver, and the label of another
-                                ComputeDomain */
-        const char *fabric;      /* clique ID of the partition whose fabric object lists the node; NULL: none
-                                    does */
+        const char *clique;      /* clique ID in the node's ResourceSlice; "": the node has no partition;
+                                    NULL: there is no slice */
+        const struct pod *pod;   /* Pod of the node's daemon, in any IMEX domain; NULL: none */
+        bool occupied;           /* the node has no daemon of this driver, but the label of another
+                                    ComputeDomain */
+        const char *fabric;      /* clique ID of the partition whose fabric object lists the node; NULL: no
+                                    fabric object lists it */
         const struct fabric_assignment *assignment; /* the node's assignment in that object; NULL: none */
         bool joined;                                /* its daemon reports exactly this assignment */
         bool seen;                                  /* its daemon has at least seen this assignment */
         bool busy;                                  /* its daemon is still in another IMEX domain */
-        const char *other_boot; /* the boot ID in its daemon's report, if the Node has another one. Then the
-                                   node gets no assignment (rules/assignment). NULL: they agree */
+        const char *other_boot; /* the boot ID in its daemon's report, if the Node has a different one; the
+                                   node then gets no assignment (rules/assignment). NULL: both are equal */
         bool full;              /* the IMEX domain has no free index in the partition */
 };
 
 enum member_why {
         MEMBER_READY,
         MEMBER_STARTING, /* not ready yet; no problem so far */
-        MEMBER_FAILING,  /* a person should look at it */
+        MEMBER_FAILING,  /* a person should look at the node */
         MEMBER_LOST,     /* the Node or its daemon does not answer */
         MEMBER_OCCUPIED, /* the daemon of another ComputeDomain uses the node */
         MEMBER_FULL,     /* no index is free */
@@ -45,10 +45,11 @@ enum member_why {
 
 struct member {
         struct domain_node entry; /* as status.nodes shows it */
-        bool listed;              /* status.nodes shows it, because it has an assignment, or needs none */
+        bool listed;              /* status.nodes shows the node, because it has an assignment or needs
+                                     none */
         bool wanted;
         enum member_why why;
-        const char *message;     /* for people, "" when ready */
+        const char *message;     /* for people; "": the node is ready */
         int64_t peers_connected; /* from its daemon's report; -1: unknown */
 };
 
@@ -65,20 +66,22 @@ struct membership {
         size_t n_cliques;
         bool no_daemon; /* a member has no daemon Pod yet */
         const char *go; /* an explanation for people if the Go driver formed the ComputeDomain and its daemons
-                           serve it; NULL: it did not */
+                           serve it; NULL: this is not so */
 };
 
-/* What is known of a ComputeDomain that the Go driver formed. */
+/* The facts about a ComputeDomain that the Go driver formed. */
 struct go_facts {
         const struct compute_domain *cd;
-        const struct clique *const *cliques; /* none: its daemons write status.nodes themselves */
+        const struct clique *const *cliques; /* empty: the Go driver's daemons write status.nodes
+                                                themselves */
         size_t n_cliques;
-        const struct pod *const *pods; /* of its daemons, without those that have ended */
+        const struct pod *const *pods; /* the Pods of its daemons, without Pods that have ended */
         size_t n_pods;
 };
 
-/* `list` is sorted by name, each once. The result is in the arena, or borrowed from the facts. */
+/* Describes the members of a ComputeDomain; membership_make_go() does so for one that the Go driver formed.
+ * `list` is sorted by name, without duplicates. The result is in the arena, or borrowed from the facts. */
 void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret);
 void membership_make_go(const struct go_facts *f, struct arena *a, struct membership *ret);
-/* Returns NULL if the ComputeDomain has no members in this partition. */
+/* Returns the members in a partition; NULL: the ComputeDomain has no members there. */
 const struct member_clique *membership_clique(const struct membership *m, const char *id);

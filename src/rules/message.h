@@ -5,10 +5,12 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Formats into an arena, at most 4 KiB: the texts that Pods report may be longer. */
+/* Formats a text of at most 4 KiB into the arena. The limit is needed because texts that Pods report may be
+ * longer. */
 const char *message_of(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A list that names only the first few: "node-1, node-2 and 3 more". Zero-initialized by the caller. */
+/* A text that lists only the first few items: "node-1, node-2 and 3 more". The caller zero-initializes the
+ * struct. */
 enum { MESSAGE_NAMES_MAX = 5 };
 struct message_list {
         struct buf text;

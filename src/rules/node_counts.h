@@ -24,8 +24,8 @@ struct node_counts {
         size_t peers_missing; /* nodes that are not connected to all peers; 0 if the nodes do not report it */
 };
 
-/* For a ComputeDomain with its own IMEX domain. `peers_missing` is the verdict's. */
+/* Counts the nodes of a ComputeDomain with its own IMEX domain. `peers_missing` comes from the verdict. */
 struct node_counts node_counts_daemons(const struct membership *all, size_t peers_missing);
-/* For a ComputeDomain that uses the IMEX of its hosts. DEGRADED and DOWN count as failing. A host without a
- * report counts as lost. */
+/* Counts the nodes of a ComputeDomain that uses the IMEX of its hosts. DEGRADED and DOWN count as failing. A
+ * host without a report counts as lost. */
 struct node_counts node_counts_hosts(const struct host *hosts, size_t n);

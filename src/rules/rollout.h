@@ -2,10 +2,11 @@
 /* rollout: decides which daemons are replaced so that they run the newest template. Pure.
  *
  * Only idle daemons are replaced. A new template is first tried on one node, then on a tenth of the idle
- * nodes. It reaches the rest when these daemons are healthy. So an image that crashes reaches at most a tenth
- * of the idle nodes (at least one). Every daemon with the newest template counts, even if the DaemonSet
- * controller created it for another reason. Nothing is remembered: a controller that has just started decides
- * the same. Daemons on nodes that are not ready are not replaced, and nothing waits for them. */
+ * nodes. When these daemons are healthy, it reaches the other idle nodes. So an image that crashes reaches at
+ * most a tenth of the idle nodes (at least one). Every daemon with the newest template counts, even if the
+ * DaemonSet controller created it for another reason. The module remembers nothing, so a controller that has
+ * just started decides the same. Daemons on nodes that are not ready are not replaced, and the rollout does
+ * not wait for them. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@ struct rollout_daemon {
         bool outdated;     /* it does not run the newest template */
         bool node_ready;   /* its Node exists and is Ready */
         bool spent;        /* its claim was unprepared, so none of its containers can start again */
-        bool removed;      /* its Pod is being deleted, or its removal is granted (marked) */
+        bool removed;      /* its Pod is being deleted, or the fabric object marks it for removal */
         bool asked;        /* the controller has requested its mark; the write may be under way */
         bool idle;         /* it has no assignment, or IMEX has never been READY in it */
         bool reported;     /* it has reported in this Pod */
@@ -27,7 +28,7 @@ struct rollout_daemon {
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
         bool fresh_wanted; /* it has served an IMEX domain, and must be replaced before the node joins
                               another */
-        int64_t started;   /* when its container was first seen running; 0: it does not run */
+        int64_t started;   /* when its container was first seen running; 0: it is not running */
 };
 
 enum rollout_choice {
@@ -40,13 +41,13 @@ enum rollout_choice {
 
 struct rollout {
         bool proven;       /* enough daemons are healthy, so the template may reach every node */
-        size_t n_outdated; /* on ready nodes, including those that are being removed */
-        size_t n_busy;     /* those of them that are not idle */
+        size_t n_outdated; /* outdated daemons on ready nodes, including those that are being removed */
+        size_t n_busy;     /* the outdated daemons that are not idle */
         size_t n_crashing; /* daemons with the newest template that crash */
         int64_t recheck_s; /* decide again after this time, when a daemon may be healthy; 0: no need */
 };
 
-/* Sets choices[i] for list[i]. Among equal daemons, those with a requested mark are replaced first, then in
- * the order of the list. */
+/* Sets choices[i] for list[i]. Among equal daemons, those with a requested mark are replaced first, and the
+ * others in the order of the list. */
 void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum rollout_choice *choices,
                   struct rollout *ret);

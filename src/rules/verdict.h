@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict: makes the status of a ComputeDomain from the state of its nodes or of the hosts' IMEX, and the
- * Events that report a change of it. Pure. */
+ * Events that report a change of the status. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,22 +27,22 @@ enum {
 
 struct verdict {
         const char *status;        /* "Ready" or "NotReady" */
-        struct domain_node *nodes; /* sorted by name. If the list is full, nodes that the object already lists
-                                      come first */
+        struct domain_node *nodes; /* sorted by name. If there are too many nodes, those that the object
+                                      already lists take precedence */
         size_t n_nodes;
         size_t n_joined;                            /* including nodes that are not listed */
-        int64_t nodes_ready, nodes_wanted, cliques; /* nodes_wanted is never below nodes_ready: a node that
-                                                       leaves counts while its daemon is ready */
+        int64_t nodes_ready, nodes_wanted, cliques; /* nodes_wanted is never below nodes_ready, because a node
+                                                       that leaves counts while its daemon is ready */
         size_t peers_missing; /* nodes that are not connected to all peers, or cannot be asked */
         bool has_nodes;       /* the controller writes the nodes and their counts */
         struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready; then PeersConnected, HostIMEXHealthy or
                                                                IMEXHealthy; then ChannelAssigned */
         size_t n_conditions;
         bool warns;   /* a person should look at the reason of Ready */
-        bool changed; /* it differs from the status of the object */
+        bool changed; /* the verdict differs from the status of the object */
 };
 
-/* What every verdict needs. */
+/* The input of every verdict. */
 struct verdict_input {
         const struct compute_domain *cd;
         struct verdict_problem problem; /* verdict_make() and verdict_make_host() read it */
@@ -51,7 +51,7 @@ struct verdict_input {
         int64_t now;     /* in seconds since 1970, for transition times */
 };
 
-/* For a ComputeDomain with its own IMEX domain. */
+/* Makes the verdict for a ComputeDomain with its own IMEX domain. */
 void verdict_make(const struct verdict_input *in, const struct membership *all, struct arena *a,
                   struct verdict *ret);
 
@@ -64,25 +64,25 @@ struct verdict_hosts {
         size_t n_channels;
 };
 
-/* For a ComputeDomain that uses the IMEX of its hosts, or the standing domain (`of_daemons`). Ready means
- * only that it was admitted and that its claim template exists. A separate condition shows the state of IMEX,
- * and delays nothing. */
+/* Makes the verdict for a ComputeDomain that uses the IMEX of its hosts, or the standing domain
+ * (`of_daemons`). Ready means only that it was admitted and that its claim template exists. A separate
+ * condition shows the state of IMEX, and delays nothing. */
 void verdict_make_host(const struct verdict_input *in, const struct verdict_hosts *hosts, struct arena *a,
                        struct verdict *ret);
 
-/* For a ComputeDomain that was formed in another mode (`formed_in`) than the mode in which the controller
- * runs now (`mode`). It is not ready. The nodes in its status stay as they are, because no controller updates
- * them any more. */
+/* Makes the verdict for a ComputeDomain that was formed in another mode (`formed_in`) than the present mode
+ * of the controller (`mode`). Such a ComputeDomain is not ready. The nodes in its status stay as they are,
+ * because no controller updates them any more. */
 void verdict_make_other(const struct verdict_input *in, const struct imex_mode *mode, const char *formed_in,
                         struct arena *a, struct verdict *ret);
 
-/* What must hold of every status that is written: Ready agrees with the condition Ready; no node is listed
- * twice, and the list is not too long; no more nodes are ready than
- * belong to the domain. NULL: it holds. Otherwise what does not, in the arena. */
+/* Checks the invariants of every status that the controller writes: Ready agrees with the condition Ready; no
+ * node is listed twice, and the list is not too long; no more nodes are ready than belong to the
+ * ComputeDomain. Returns NULL if they hold, otherwise a description of the violation, in the arena. */
 const char *verdict_check(const struct verdict *v, struct arena *a);
 
-/* In place of a verdict that failed its check: not ready, with the reason DecisionWrong and the message
- * `why`. What the status reports about nodes stays. */
+/* Makes the verdict that replaces one that failed its check: not ready, with the reason DecisionWrong and the
+ * message `why`. The nodes in the status and their counts stay as they are. */
 void verdict_make_wrong(const struct verdict_input *in, const char *why, struct arena *a,
                         struct verdict *ret);
 
@@ -90,7 +90,7 @@ struct verdict_event {
         bool warning;
         const char *reason, *message;
 };
-/* Makes the Events for the change from the object's status to the verdict. Returns the number; *ret is in the
- * arena. */
+/* Makes the Events for the change from the object's status to the verdict. Returns their number; *ret is in
+ * the arena. */
 size_t verdict_events(const struct compute_domain *cd, const struct membership *all, const struct verdict *v,
                       struct arena *a, struct verdict_event **ret);
