@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checks: reports decisions that fail the check of their rule. Such a decision is a bug of the driver. Its
- * caller does not write it, and serves all other objects. */
+/* checks: reports decisions that fail the check of their rule. Such a decision is a bug of the driver. The
+ * caller does not write it, and continues with all other objects. */
 #pragma once
 
 #include "controller/records.h"
@@ -14,7 +14,7 @@ enum checks_rule {
         CHECKS_RULES
 };
 
-/* As the metric has it. */
+/* Returns the name of the rule in the metric. */
 static inline const char *checks_rule_name(enum checks_rule rule) {
         static const char *const names[CHECKS_RULES] = {
                 [CHECKS_ASSIGNMENT] = "assignment", [CHECKS_CHANNELS] = "channels", [CHECKS_LABEL] = "label",
@@ -23,7 +23,7 @@ static inline const char *checks_rule_name(enum checks_rule rule) {
         return names[rule];
 }
 
-/* Logs the failure, counts it, and records the Event DecisionWrong on the object. `why` is what would not
- * hold. */
+/* Logs the failure, counts it, and records the Event DecisionWrong on the object. `why` describes the
+ * violation. */
 void checks_failed(struct controller *c, enum checks_rule rule, const struct event_about *about,
                    const char *why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_metrics: the metrics of the controller, the ComputeDomains, the nodes and the partitions. */
+/* controller_metrics: maintains the metrics of the controller, the ComputeDomains, the nodes and the
+ * partitions. */
 #pragma once
 
 #include "controller/records.h"

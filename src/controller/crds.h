@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crds: the CustomResourceDefinitions. They are built into the program, because Helm installs them once and
- * never upgrades them.
+/* crds: creates and updates the CustomResourceDefinitions. They are built into the program, because Helm
+ * installs them once and never upgrades them.
  *
- * Every replica creates missing definitions, because without them no cache can be filled and no replica
- * takes part in the election. It reads first and does not change existing ones, because a replica of an older
- * version would restore the old schema. Only the leader updates them. Nothing waits for these requests. A
- * request that fails is logged and retried without limit, with its own back-off. */
+ * Every replica creates missing definitions, because without them no cache can be filled and no replica takes
+ * part in the election. It first reads them and does not change existing ones, because a replica of an older
+ * version would restore the old schema. Only the leader updates existing definitions. The rest of the program
+ * does not wait for these requests. A request that fails is logged and retried without limit, with its own
+ * back-off. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,19 +18,20 @@ struct crds;
 
 struct crds_options {
         struct kube_client *client;
-        /* Apply the definitions of ComputeDomain and ComputeDomainClique, too, which another driver may own.
-         * That of ComputeDomainFabric is applied in every mode: no other driver ships it, and every
-         * controller watches it. */
+        /* Also apply the definitions of ComputeDomain and ComputeDomainClique, which another driver may own.
+         * The definition of ComputeDomainFabric is always applied, because no other driver ships it, and
+         * every controller watches its objects. */
         bool domains;
-        struct metric *failing;   /* gauge with label "crd": 1 while it cannot be created or updated */
-        void (*applied)(void *u); /* a definition now equals the built-in one */
+        struct metric *failing;   /* gauge with the label "crd": 1 while this definition cannot be created or
+                                     updated */
+        void (*applied)(void *u); /* called when a definition on the server equals the built-in one */
         void *u;
 };
 
 struct crds *crds_new(const struct crds_options *o);
 void crds_free(struct crds *c); /* NULL is allowed */
-/* This replica leads. */
+/* Call this when the replica has become the leader: it now updates existing definitions. */
 void crds_lead(struct crds *c);
-/* The schema on the server differs although it was applied: another client has replaced it, or the API server
- * that answered does not use it yet. For the leader. */
+/* Call this on the leader when the schema on the server differs although it was applied: another client has
+ * replaced it, or the API server that answered does not use it yet. Checks the definitions again. */
 void crds_recheck(struct crds *c);

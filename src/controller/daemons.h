@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemons: the DaemonSet of the daemons and the claim template of their Pods. Both are applied in
- * driver-managed mode. In host-managed mode they are deleted when no node needs a daemon any more. A new
- * template replaces a daemon's Pod only while its node is in no IMEX domain. The claim template of another
- * version is deleted and recreated before the DaemonSet is updated. */
+/* daemons: maintains the DaemonSet of the daemons and the claim template of their Pods. In driver-managed
+ * mode, the controller applies both. In host-managed mode, it deletes them when no node needs a daemon any
+ * more. After a change of the Pod template, it replaces a daemon's Pod only while the node is in no IMEX
+ * domain. If the claim template is from another version, it deletes and recreates the claim template before
+ * it updates the DaemonSet. */
 #pragma once
 
 #include "controller/records.h"

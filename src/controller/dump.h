@@ -4,5 +4,6 @@
 
 #include "controller/records.h"
 
-/* Logs its caches, ComputeDomains, paused removals, and writes. May be called before controller_start(). */
+/* Logs the caches, ComputeDomains, paused removals and writes of the controller. May be called before
+ * controller_start(). */
 void controller_dump(const struct controller *c);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabrics: writes the fabric objects, as rules/channels and rules/assignment decide from the caches. Does
- * nothing where no partition needs an object. */
+/* fabrics: writes the fabric objects. rules/channels and rules/assignment decide their content from the
+ * caches. The module does nothing for partitions that need no fabric object. */
 #pragma once
 
 #include "controller/records.h"
 
-/* The fabric object of one partition, by its clique ID. */
+/* Decides and writes the fabric object of the partition with this clique ID. */
 void fabrics_reconcile(struct controller *c, const char *clique);
 
-/* Queue the fabric objects that a change concerns. NULL is allowed for each argument. */
+/* The functions below queue the fabric objects that a change concerns. Each argument except `c` may be
+ * NULL. */
 void fabrics_queue_all(struct controller *c);
 void fabrics_queue_of_node(struct controller *c, const char *node);
-void fabrics_queue_assigned(struct controller *c, const char *node); /* those that list its assignments */
+void fabrics_queue_assigned(struct controller *c, const char *node); /* the fabric objects that list
+                                                                        assignments of the node */
 void fabrics_queue_of_domain(struct controller *c, const char *uid);
-/* A plugin's Pod, with its report, has changed; the fabric object itself has changed. */
+/* Call these when the Pod of a plugin, with its report, has changed, and when a fabric object itself has
+ * changed. */
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is);
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* first_seen: for how long facts have been true, as this process has seen it. Times are clock_mono_s(),
- * because the clocks of other machines may be wrong, and this machine's clock may be set. Nothing survives a
- * restart, so no fact is older than the process. */
+/* first_seen: tracks for how long facts have been true, as observed by this process. Times are
+ * clock_mono_s(), because the clocks of other machines may be wrong, and the clock of this machine may be
+ * set. The records do not survive a restart, so no fact is older than the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +11,13 @@ struct first_seen;
 
 struct first_seen *first_seen_new(void);
 void first_seen_free(struct first_seen *s);
-/* Records that the fact `what` is true now. Returns since when it has been true. */
+/* Records that the fact `what` is true at `now`. Returns since when it has been true. */
 int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now);
-/* Records that the fact is true now. Returns whether it has been true for at least `seconds`. If not,
- * *recheck_s (0: none) is lowered to the seconds that are missing. */
+/* Records that the fact is true at `now`. Returns whether it has been true for at least `seconds`. If not,
+ * lowers *recheck_s (0: unset) to the number of seconds that remain. */
 bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int64_t now, int64_t *recheck_s);
-/* The seconds until all recorded facts have been true for `seconds`; 0: they have been. */
+/* Returns in how many seconds all recorded facts will have been true for `seconds`; 0: they already have
+ * been. */
 int64_t first_seen_left(const struct first_seen *s, int64_t seconds, int64_t now);
 /* Records that the fact is no longer true. */
 void first_seen_forget(struct first_seen *s, const char *what);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* go_domains: ComputeDomains that the Go driver formed. While a daemon claim template, a DaemonSet, a
+/* go_domains: finds ComputeDomains that the Go driver formed. While a daemon claim template, a DaemonSet, a
  * daemon's Pod or a ComputeDomainClique of such a ComputeDomain exists, the Go driver's daemons serve it on
- * their nodes, and no other node joins it. controller/plan deletes these objects when no claim of the
- * ComputeDomain is left. With its next claim this driver forms it again. The facts are from the caches. */
+ * their nodes, and no other node joins it. controller/plan deletes these objects when the ComputeDomain has
+ * no claim any more. With the next claim, this driver forms the ComputeDomain again. The facts are from the
+ * caches. */
 #pragma once
 
 #include "controller/records.h"
 
-/* Whether the Go driver formed it; false if `uid` is NULL or unknown. */
+/* Returns whether the Go driver formed the ComputeDomain; false if `uid` is NULL or unknown. */
 bool go_domains_is(const struct controller *c, const char *uid);
-/* Whether the node has a daemon of the Go driver, or will get one because it has the label of such a
+/* Returns whether the node has a daemon of the Go driver, or will get one because it has the label of such a
  * ComputeDomain. */
 bool go_domains_occupy(const struct controller *c, const struct node *n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys: the entries of the work queue. Each names an object that needs a decision. The queue and the writes
- * compare keys as texts. Pure. */
+/* keys: renders and parses the keys of the work queue. Each key names an object that needs a decision. The
+ * queue and controller/writes compare keys as texts. Pure. */
 #pragma once
 
 #include "base/str.h"
@@ -21,9 +21,9 @@ struct key {
 
 /* Appends the text of the key. */
 void key_render(enum key_kind kind, const char *name, struct buf *out);
-/* Of a text of key_render(); the name points into it. */
+/* Parses a text of key_render(). The name in the result points into the text. */
 struct key key_parse(const char *text);
-/* As metrics show it: "domain", "node", "rack", "fabric", "daemons". */
+/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric" or "daemons". */
 const char *key_kind_name(enum key_kind kind);
 
 #define KEY_OF_DAEMONS "daemons/"

@@ -2,15 +2,16 @@
 /* live_read: asks the API server whether an object that the caches do not show really does not exist, before
  * the controller removes something because of it.
  *
- * A question is whether a list has an object with a certain key: a ComputeDomain with a UID, a claim that
- * brings a node into a ComputeDomain, a Node that is not out of service, or a Node in a certain boot. Only a
- * list that began after the question answers it. The list is read from etcd and not from a cache of the API
- * server (it has no resourceVersion). Questions that arrive during a list share the next one. Objects that
- * the list shows are given to `found`, so that the caches get them. A list that fails, or shows an object
- * that cannot be decoded, answers nothing. It is retried with back-off as long as callers ask.
+ * Each question is whether a list contains an object with a certain key: a ComputeDomain with a UID, a claim
+ * that brings a node into a ComputeDomain, a Node that is not out of service, or a Node in a certain boot.
+ * Only a list that began after the question answers it. The API server reads the list from etcd and not from
+ * its cache, because the request has no resourceVersion. Questions that arrive during a list share the next
+ * one. The module passes each object in the list to `found`, so that the caches get the object. A list that
+ * fails, or contains an object that cannot be decoded, answers no question. It is retried with back-off as
+ * long as callers ask.
  *
- * An expired answer is dropped after at most twice its lifetime. So is a question that no caller repeats
- * after a failure. Loop thread only. */
+ * The module drops an expired answer after at most twice its lifetime, and does the same with a question that
+ * no caller repeats after a failure. Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -35,16 +36,16 @@ struct live_read_options {
 struct live_read *live_read_new(const struct live_read_options *o);
 void live_read_free(struct live_read *c); /* cancels requests in flight */
 
-/* "<UID of the ComputeDomain>/<node>"; node "": any node. */
+/* Renders the key "<UID of the ComputeDomain>/<node>"; node "": any node. */
 void live_read_on_node(const char *domain_uid, const char *node, struct buf *out);
-/* "<node>/<boot ID>/<tag>": the Node in this boot. boot_id NULL: the Node in any boot, if it is not out of
- * service. `tag`, a text without "/", separates answers that may not be shared. */
+/* Renders the key "<node>/<boot ID>/<tag>", for the Node in this boot. boot_id NULL: the Node in any boot, if
+ * it is not out of service. `tag`, a text without "/", separates answers that may not be shared. */
 void live_read_node(const char *node, const char *boot_id, const char *tag, struct buf *out);
 
-/* True: the API server has confirmed within the last valid_ms that the object does not exist. False: the
- * question is sent, and `requester` is queued after any answer. ns NULL: all namespaces. */
+/* Returns true if the API server has confirmed within the last valid_ms that the object does not exist.
+ * Otherwise sends the question, and queues `requester` after any answer. ns NULL: all namespaces. */
 bool live_read_absent(struct live_read *c, enum live_read_kind what, const char *ns, const char *key,
                       const char *requester);
-/* The same, but sends no question. */
+/* Returns the same, but sends no question. */
 bool live_read_known(const struct live_read *c, enum live_read_kind what, const char *ns, const char *key);
 size_t live_read_count(const struct live_read *c); /* the number of questions and lists in memory */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: the writes that bring one ComputeDomain to its desired state, as a pure function of the caches. It is
- * level-triggered: it uses only the present state, so a lost event or a crash between two writes costs one
- * more pass. */
+/* plan: decides the writes that bring one ComputeDomain to its desired state, as a pure function of the
+ * caches. The function is level-triggered: it uses only the present state, so after a lost event or a crash
+ * between two writes, the next pass completes the work. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -14,15 +14,16 @@
 
 struct plan_input {
         const struct objects_settings *settings;
-        const struct imex_mode *mode; /* the controller's */
+        const struct imex_mode *mode; /* the mode of the controller */
         const char *uid;
-        const struct compute_domain *cd; /* NULL: it does not exist, or no longer */
-        const struct rct *const *rcts;   /* its own claim templates, see rules_own_template() */
+        const struct compute_domain *cd; /* NULL: the ComputeDomain does not exist, or no longer exists */
+        const struct rct *const *rcts;   /* the claim templates of the ComputeDomain, see
+                                            rules_own_template() */
         size_t n_rcts;
         const struct rct *holder; /* the object with the name and namespace of its workload claim template;
                                      NULL: none known */
-        /* Objects that the Go driver left, in all namespaces of the configuration. `pods` are those of its
-         * daemons that have not ended. */
+        /* Objects that the Go driver left, in all namespaces of the configuration. `pods` contains the Pods
+         * of its daemons that have not ended. */
         const struct daemonset *const *sets;
         size_t n_sets;
         const struct pod *const *pods;
@@ -38,7 +39,7 @@ struct plan_input {
                                                isolation `domain` */
         size_t n_members;
         size_t n_assigned;    /* assignments that fabric objects still list; only when it ends */
-        const char *assigned; /* on which nodes, for people */
+        const char *assigned; /* the nodes of these assignments, for people */
         size_t n_labelled;    /* nodes with its label */
         const char *labelled; /* their names, for people; only when it ends */
         bool conditions;      /* the server keeps status.conditions */
@@ -47,7 +48,7 @@ struct plan_input {
          * its absence. Facts that a stale cache shows were true at some time, and some of them stay true: a
          * deletionTimestamp is never removed. */
         const char *stale;
-        /* `cd` is NULL, and the API server has lately confirmed that no ComputeDomain has this UID. UIDs are
+        /* `cd` is NULL, and the API server has confirmed lately that no ComputeDomain has this UID. UIDs are
          * never reused. */
         bool deletion_confirmed;
         int64_t now;             /* seconds since 1970 */
@@ -56,7 +57,7 @@ struct plan_input {
         const char *label_error; /* why one of its labels cannot be removed when it ends; NULL: none known */
 };
 
-/* Which handler gets the answer to a write, in addition to the cache. */
+/* The handler that gets the answer to a write, in addition to the cache. */
 enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE };
 
 /* Whether a write is sent at once, or may wait because only people read it. */
@@ -79,17 +80,18 @@ struct plan {
         int64_t recheck_s; /* plan again after this time even without an event; 0: no need */
         bool nothing_left; /* the caches show no object of the ComputeDomain */
         bool ask_domain;   /* ask the API server whether the ComputeDomain exists, then plan again */
-        bool held;         /* something should be removed, and is kept because a cache is stale */
+        bool held;         /* an object should be removed, but stays because a cache is stale */
         bool counted; /* the node counts are valid; false if the ComputeDomain ends or was formed in another
                          mode */
         struct node_counts counts;
-        const char *broken;    /* why the status failed its check and is not written; NULL: it did not */
+        const char *broken;    /* why the status failed its check, so that it is not written; NULL: it
+                                  passed */
         const char *too_large; /* the name of an object that is too large to be written, NULL: none */
 };
 
-/* How long the deletion of a ComputeDomain waits for daemons before it continues without them; when it begins
- * to report that it waits; and after what time it reports an object that is being deleted, if no cause is
- * known. */
+/* Times of the deletion of a ComputeDomain: how long it waits for daemons before it continues without them;
+ * after what time it begins to report that it waits; and after what time it reports an object whose deletion
+ * does not end, if no cause is known. */
 enum { PLAN_DAEMONS_END_S = 60, PLAN_REPORT_AFTER_S = 5, PLAN_STANDSTILL_S = 60 };
 
 void plan_make(const struct plan_input *in, struct arena *a, struct plan *ret);

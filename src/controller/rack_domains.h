@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rack_domains: the ComputeDomains of one rack. They are created in the namespaces that want them, record the
- * Nodes of the rack, and are deleted when nothing is left of the rack. */
+/* rack_domains: creates, updates and deletes the ComputeDomains of a rack. The controller creates them in the
+ * namespaces that want them, records the Nodes of the rack in them, and deletes them when the rack has no
+ * Nodes any more. */
 #pragma once
 
 #include "controller/records.h"
@@ -10,7 +11,8 @@ void rack_domains_reconcile(struct controller *c, const char *id);
 void rack_domains_queue_of(struct controller *c, const struct compute_domain *cd);
 /* Queues the racks that may have waited for the name of a deleted ComputeDomain. */
 void rack_domains_queue_freed(struct controller *c, const struct compute_domain *gone);
-/* Queues the rack of a Node; without a ResourceSlice, the racks whose ComputeDomains list it. */
+/* Queues the rack of a Node. If the Node has no ResourceSlice, queues the racks whose ComputeDomains list the
+ * Node. */
 void rack_domains_queue_by_node(struct controller *c, const char *node);
 /* Queues the racks whose ComputeDomains list a Node. A Node without a ResourceSlice stays listed until its
  * next ResourceSlice names another rack. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconcile: one ComputeDomain. Gathers facts from the caches, decides with plan_make(), and sends the
- * writes.
- */
+/* reconcile: handles one ComputeDomain. Collects the facts from the caches, decides with plan_make(), and
+ * sends the writes. */
 #pragma once
 
 #include "controller/records.h"

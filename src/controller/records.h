@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records: the state of the controller: its caches, what it remembers beside them, and the queue of keys.
- * Decides and writes nothing. Loop thread only. */
+/* records: holds the state of the controller: its caches, the facts that it remembers in addition, and the
+ * queue of keys. The module decides and writes nothing. Loop thread only. */
 #pragma once
 
 #include <uthash.h>
@@ -30,19 +30,22 @@ struct controller_namespace {
         struct kube_informer *sets, *pods, *cliques;
 };
 
-/* What is remembered of a ComputeDomain beside the caches. None of it matters after a restart. */
+/* The facts about a ComputeDomain that the controller remembers in addition to the caches. They do not matter
+ * after a restart. */
 struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
         struct arena *holder_arena;
         const struct rct *holder; /* the object with the name of the workload claim template, if the caches
                                      do not show it */
-        struct arena *events_arena; /* Events of the status write in flight, created when it has succeeded */
+        struct arena *events_arena; /* Events of the status write in flight; they are created after the write
+                                       has succeeded */
         struct verdict_event *events;
         size_t n_events;
-        struct kube_call *asking; /* reads the holder */
+        struct kube_call *asking; /* the request that reads the holder */
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
-        bool was_held;            /* it was deleted and kept by another controller's finalizer */
+        bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
+                                     kept it */
         bool counted;
         struct node_counts counts; /* of the last pass, if `counted` */
         char uid[];
@@ -53,19 +56,19 @@ struct controller_paused {
         char key[];
 };
 
-/* The label of a Node as this controller wrote it last. */
+/* The label that this controller wrote last on a Node. */
 struct controller_written {
         UT_hash_handle hh;
-        char *domain_uid; /* NULL: removed */
+        char *domain_uid; /* NULL: it removed the label */
         char node[];
 };
 
 struct controller_deleted_fabric {
         struct controller_deleted_fabric *next;
-        const struct compute_domain_fabric *was; /* holds a reference */
+        const struct compute_domain_fabric *was; /* this struct holds a reference */
 };
 
-/* A fabric object that went back to an earlier version, and the epoch in that version. */
+/* A fabric object that returned to an earlier version, and the epoch in that version. */
 struct controller_restored_fabric {
         struct controller_restored_fabric *next;
         int64_t epoch;
@@ -87,8 +90,8 @@ struct controller_metrics {
         struct metric *checks_failed;
 };
 
-/* At most CONTROLLER_SERIES_MAX ComputeDomains have their own series, eight each. Those that are not Ready
- * come first. */
+/* At most CONTROLLER_SERIES_MAX ComputeDomains have their own series in the metrics, eight each.
+ * ComputeDomains that are not Ready take precedence. */
 enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000 };
 
 struct controller {
@@ -121,14 +124,15 @@ struct controller {
         struct controller_deleted_fabric *deleted_fabrics;
         struct controller_restored_fabric *restored_fabrics;
         struct controller_removal *removals;
-        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* their Pods, DaemonSet, claim template */
+        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* Pods, DaemonSet and claim template of
+                                                                      the daemons */
         struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
         struct controller_namespace *namespaces; /* objects that the Go driver left */
         size_t n_namespaces;
         struct controller_domain *domains;
         struct loop_timer calm; /* expires after CONTROLLER_IDLE_MS without a decision or a list */
         bool started, leading, synced_called;
-        bool no_conditions; /* the server's schema drops them */
+        bool no_conditions; /* the schema of the API server drops conditions */
         struct controller_metrics m;
 };
 
@@ -146,32 +150,34 @@ enum {
         CONTROLLER_PODS_BY_NODE = 1
 };
 
-/* All caches are filled. */
+/* Returns whether all caches are filled. */
 bool records_synced(const struct controller *c);
-/* The caches of the objects that the Go driver left are filled. */
+/* Returns whether the caches of the objects that the Go driver left are filled. */
 bool records_go_synced(const struct controller *c);
-/* The plural of a stale cache that removals depend on; NULL: none is stale. */
+/* Returns the plural of the resource of a stale cache that removals depend on; NULL: none is stale. */
 const char *records_stale(const struct controller *c);
 /* Makes the caches deliver all changes that they have received. Call it before a decision. */
 void records_catch_up(const struct controller *c);
 
-/* Queues a key (controller/keys.h). A follower queues nothing. */
+/* The functions below queue a key (controller/keys.h). They do nothing while this replica does not lead. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id); /* does nothing while racks are off */
 void records_queue_fabric(struct controller *c, const char *clique);
-void records_queue_daemons(struct controller *c); /* their DaemonSet and claim template */
-/* The domains that have to do with a node: by claim, by label, by a daemon Pod of the Go driver. */
+void records_queue_daemons(struct controller *c); /* the DaemonSet and claim template of the daemons */
+/* Queues the ComputeDomains that are related to a node by a claim, by a label, or by a daemon Pod of the Go
+ * driver. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
-/* The removals of this key are paused until no cache is stale. Then the key is queued again. */
+/* Records that the removals of this key are paused until no cache is stale. Then the key is queued again.
+ * records_resume() ends the pause of the key. */
 void records_pause(struct controller *c, const char *key);
 void records_resume(struct controller *c, const char *key);
-/* A cache has become current (`is` true) or stale. */
+/* Call this when a cache has become current (`is` true) or stale. */
 void records_on_current(struct controller *c, bool is);
 
-/* When this controller first saw that the object `uid` reports the time `reported`, which is of another
- * clock. The result is a time of clock_mono_s(); 0: `reported` is 0. */
+/* Returns when this controller first saw that the object `uid` reports the time `reported`, which another
+ * clock measured. The result is a time of clock_mono_s(); 0: `reported` is 0. */
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported);
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid);
@@ -182,22 +188,24 @@ const char *records_node_rack(const struct controller *c, const char *node); /* 
 struct mode_traces records_traces(const struct controller *c, const char *uid,
                                   const struct compute_domain *cd);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
-/* The fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */
+/* Returns the fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);
-/* The daemon's Pod on a node that has not ended; NULL: none. Of several, one that has reported, else the
- * newest. */
+/* Returns the daemon's Pod on a node that has not ended; NULL: there is none. If there are several, prefers a
+ * Pod that has reported, then the newest. */
 const struct daemon_pod *records_daemon(const struct controller *c, const char *node);
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
 
-/* What is remembered of a ComputeDomain; NULL: nothing. */
+/* Returns the remembered facts about a ComputeDomain; NULL: there are none. records_make() creates them if
+ * needed. */
 struct controller_domain *records_find(const struct controller *c, const char *uid);
 struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
-/* The states of a ComputeDomain's nodes in the last pass; NULL: unknown, or the ComputeDomain is ending. */
+/* Returns the number of a ComputeDomain's nodes in each state in the last pass; NULL: unknown, or the
+ * ComputeDomain is ending. */
 const struct node_counts *records_node_counts(const struct controller *c, const char *uid);
-/* The label that this controller wrote last on a Node. It is kept until the Node is deleted. */
+/* Records the label that this controller wrote last on a Node. It is remembered until the Node is deleted. */
 void records_label_written(struct controller *c, const char *node, const char *domain_uid);
 const struct controller_written *records_written(const struct controller *c, const char *node);
 void records_forget_written(struct controller *c, const char *node);
-/* Forgets all ComputeDomains, paused removals, and labels. */
+/* Forgets all ComputeDomains, paused removals and labels. */
 void records_done(struct controller *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* removals: requests to delete daemons, because of their template or because their node should have none.
+/* removals: records requests to delete daemons, either because a daemon has an earlier Pod template or
+ * because its node should have no daemon.
  *
  * A request first leads to a mark in the fabric object: rules/assignment marks the daemon when it is idle,
  * and gives it no assignment from then on. Only a marked daemon is deleted, and every marked daemon is
@@ -16,15 +17,15 @@ enum removals_why {
         REMOVALS_NODE = 2,     /* its node should have no daemon */
 };
 
-/* Requests the removal of a daemon. True: the caller may delete it now, because the fabric object marks this
- * Pod, or because the Pod cannot have an assignment. */
+/* Requests the removal of a daemon. Returns true if the caller may delete its Pod now, because the fabric
+ * object marks this Pod, or because the Pod cannot have an assignment. */
 bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removals_why why);
-/* Withdraws the request of this reason for the daemon on the node. */
+/* Withdraws the request for the daemon on the node that was made for this reason. */
 void removals_withdraw(struct controller *c, const char *node, enum removals_why why);
-/* Whether the fabric object marks the daemon. */
+/* Returns whether the fabric object marks the daemon. */
 bool removals_marked(const struct controller *c, const struct daemon_pod *p);
-/* Whether the removal is requested for this reason. */
+/* Returns whether the removal of the daemon on the node is requested for this reason. */
 bool removals_asked(const struct controller *c, const char *node, enum removals_why why);
-/* The UID of the Pod on the node that is requested to be removed; NULL: none. */
+/* Returns the UID of the Pod on the node whose removal is requested; NULL: none. */
 const char *removals_on(const struct controller *c, const char *node);
 void removals_done(struct controller *c);
