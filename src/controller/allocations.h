@@ -33,7 +33,7 @@ void allocations_free(struct allocations *p);
 bool allocations_update(struct allocations *p, const struct claim_record *old, const struct claim_record *now,
                         struct allocation *ret_old, struct allocation *ret_new);
 
-/* Is called for each allocation. `x` is valid during the call, and its strings as long as the claim. */
+/* Receives one allocation per call. `x` is valid during the call, and its strings as long as the claim. */
 typedef void(allocations_visit_fn)(void *u, const struct allocation *x);
 void allocations_of_domain(const struct allocations *p, const char *uid, allocations_visit_fn *fn, void *u);
 void allocations_on_node(const struct allocations *p, const char *node, allocations_visit_fn *fn, void *u);

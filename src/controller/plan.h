@@ -60,7 +60,7 @@ struct plan_input {
 /* The handler that gets the answer to a write, in addition to the cache. */
 enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE };
 
-/* Whether a write is sent at once, or may wait because only people read it. */
+/* The time of a write: at once, or later if only people read it. */
 enum plan_when { PLAN_NOW, PLAN_LATER };
 
 struct plan_action {

@@ -117,7 +117,7 @@ struct channels_facts {
                                     one */
         const char *wrong;       /* why the decision about assignments failed its check; NULL: it passed */
         bool stale;              /* a cache from which these facts come may be stale */
-        /* When the last list of Leases and the one before it were made; 0: never. */
+        /* The times of the last list of Leases and of the list before it; 0: there was none. */
         int64_t leases_at, leases_before;
         int64_t now;
 };

@@ -66,7 +66,7 @@ struct membership {
         size_t n_cliques;
         bool no_daemon; /* a member has no daemon Pod yet */
         const char *go; /* an explanation for people if the Go driver formed the ComputeDomain and its daemons
-                           serve it; NULL: this is not so */
+                           serve it; otherwise NULL */
 };
 
 /* The facts about a ComputeDomain that the Go driver formed. */

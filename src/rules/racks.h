@@ -22,8 +22,8 @@ enum { RACKS_EMPTY_S = 24 * 3600 };
 /* The maximum number of ComputeDomains of racks, in all namespaces together. */
 enum { RACKS_MAX = 2000 };
 
-/* Returns whether the controller created this ComputeDomain for a rack. A user can set the label of a rack,
- * too. */
+/* Returns whether the controller created this ComputeDomain for a rack. The label alone is no evidence,
+ * because a user can set it on any ComputeDomain. */
 bool racks_is_domain(const struct compute_domain *cd);
 
 /* A node whose ResourceSlice states the rack, or that the rack's ComputeDomain lists. */

@@ -64,8 +64,9 @@ bool rules_own_template(const struct compute_domain *cd, const char *const *name
 
 /* Decides the value of the node label GPU_CLIQUE_LABEL. `current` is its present value, and `ours` the value
  * that the controller wrote last (both NULL when absent). `clique` is the clique ID in the node's
- * ResourceSlice; NULL: there is no slice. Returns true if *ret_label and *ret_ours must be written; NULL:
- * removed. The controller never changes a value that another writer set. */
+ * ResourceSlice; NULL: there is no slice. Returns true if *ret_label and *ret_ours must be written; NULL in
+ * one of them removes the label or the annotation. The controller never changes a value that another writer
+ * set. */
 bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
                      const char **ret_label, const char **ret_ours);
 
