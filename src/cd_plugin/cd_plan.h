@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_plan: the effect of preparing one of our devices, and its record. For node_driver. */
+/* cd_plan: determines how preparing one of our devices changes the node and the containers, and how the
+ * device is recorded. For struct node_driver. */
 #pragma once
 
 #include "cd_plugin/state.h"

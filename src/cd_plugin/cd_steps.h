@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_steps: the checks by which a Prepare is judged, in this order: is the daemon claim released, is the
- * device held, which ComputeDomain, which node, which channel, is IMEX ready. */
+/* cd_steps: lists the checks that decide on a Prepare, in this order: was the daemon claim unprepared
+ * earlier, does another claim hold the device, which ComputeDomain, which node, which channel, is IMEX
+ * ready. */
 #pragma once
 
 #include "cd_plugin/state.h"
 
-extern node_step_fn *const cd_steps[]; /* for node_driver */
+extern node_step_fn *const cd_steps[]; /* for struct node_driver */

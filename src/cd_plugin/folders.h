@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folders: the folders of domains. The folder of a domain that the Go driver formed is a resource of this
- * driver (node/driver.h) while the Go driver's daemon is prepared here; its ID is the UID of the
- * ComputeDomain. Our daemon removes the folders of the domains that it leaves. For node_driver. readiness.h
- * describes the content of a folder. */
+/* folders: manages the folders of the ComputeDomains that the Go driver formed. Such a folder is a resource
+ * of this driver (node/driver.h) while the Go driver's daemon is prepared here; its ID is the UID of the
+ * ComputeDomain. Folders of other domains are removed by our daemon when it leaves the domain. readiness.h
+ * describes the content of a folder. For struct node_driver. */
 #pragma once
 
 #include "cd_plugin/state.h"
 
-/* Calls fn for each domain for which the entry has a daemon of the Go driver: by its devices if they are
- * recorded, otherwise by the configuration in its status. Invalid data is ignored. */
+/* Calls fn for each domain for which the entry has a daemon of the Go driver. Uses the devices of the entry
+ * if they are recorded, otherwise the configuration in its status. Ignores invalid data. */
 void folders_each(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u);
 void folders_undo_failed(const char *domain, const struct err *e);
-/* False for the claim of a daemon that holds the lock of its state file, whatever the API reports. */
+/* Returns whether the claim may be unprepared because the API no longer has it. False if it is the claim of a
+ * daemon that holds the lock of its state file, whatever the API reports. */
 bool folders_may_collect(void *u, const struct checkpoint_claim *entry);
-/* The parent of all these folders, which our daemon has mounted; caller frees. */
+/* Returns the path of the parent of all these folders, which is mounted into our daemon; the caller frees
+ * it. */
 char *folders_shared(const char *plugin_dir);
-/* Does a living process of the node's daemon, which has one claim for all of the folders, hold one of their
- * state files? Also true if that cannot be determined. */
+/* Returns whether a living process of our daemon holds one of the state files; the daemon's one claim is for
+ * all folders. Also returns true if that cannot be determined. */
 bool folders_daemon_lives(const struct cd *cd, const char *claim_uid);
-/* Removes folders without an entry and without a living daemon. */
+/* Removes the folders that belong to no entry of the table and have no living daemon. */
 void folders_remove_unused(void *u, const struct checkpoint *table);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants: the files that report to the daemon that runs IMEX for a domain on this node that a channel is, or
- * will soon be, in use here (imex/imex_grants.h): one file for each channel claim that is prepared or is
+/* grants: writes the files by which our daemon learns that a channel of its IMEX domain is in use on this
+ * node, or will soon be (imex/imex_grants.h). There is one file for each channel claim that is prepared or is
  * being prepared.
  *
- * The grant of a claim that waits is `waiting`. It is `granting` from before the last judgement of the claim
- * until the claim is unprepared. The files follow the table of prepared claims: at the start, the files of an
- * earlier process are brought in line with it. A thread makes all changes. Loop thread only. */
+ * The grant of a claim that waits is `waiting`. It becomes `granting` before the claim is judged for the last
+ * time, and stays so until the claim is unprepared. The files follow the table of prepared claims: at the
+ * start, files of an earlier process are updated or removed to match the table. A thread makes all changes to
+ * the files. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +16,20 @@
 
 struct grants;
 
-/* The IMEX domain that a recorded claim's channel depends on. False: not known; existing grants then stay. */
+/* Finds the IMEX domain that the channel of a recorded claim depends on. False: it is not known; existing
+ * grants then stay. */
 typedef bool grants_domain_fn(void *u, const struct checkpoint_claim *entry, const struct node_device *d,
                               char ret[static 37]);
 
-/* `settled`: the results of grants_get() and grants_renewed() may have changed. `domain_of` NULL: no daemon
- * of ours runs IMEX for new claims. Grants from before a change of the mode, which an old daemon may wait
- * for, are still removed with their claims. */
+/* Creates the module's state. `settled` is called when the results of grants_get() and grants_renewed() may
+ * have changed. `domain_of` NULL: our daemons run no IMEX for new claims. Grants from before a change of the
+ * mode are then still removed together with their claims, because an old daemon may wait for that. */
 struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *plugin_dir,
                           grants_domain_fn *domain_of, void (*settled)(void *u), void *u);
 void grants_free(struct grants *g);
 
-/* Requests the file of this claim in the folder of this domain, in this state. Both must be UIDs. */
+/* Requests that the claim's file exists in the folder of this domain with this state. Both arguments must be
+ * UIDs. */
 void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid, enum imex_grant_state state);
 /* Sets the grant of a claim that is not prepared from `granting` back to `waiting`. */
 void grants_wait(struct grants *g, const char *claim_uid);
@@ -36,21 +39,23 @@ enum grant_state {
         GRANT_PENDING, /* not on the disk yet */
         GRANT_WAITING,
         GRANT_GRANTING,
-        GRANT_FAILED /* *ret_why has the reason; grants_put() tries again */
+        GRANT_FAILED /* *ret_why has the reason; grants_put() retries */
 };
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why);
 
-/* Rewrites the files of all prepared claims: a daemon that has ended may have removed them. */
+/* Rewrites the files of all prepared claims, because a daemon that has ended may have removed them. */
 void grants_renew(struct grants *g);
-/* GRANT_GRANTING: all these files exist. Otherwise GRANT_PENDING or GRANT_FAILED, as above. */
+/* Returns GRANT_GRANTING if all these files exist. Otherwise returns GRANT_PENDING, or GRANT_FAILED with the
+ * reason in *ret_why. */
 enum grant_state grants_renewed(const struct grants *g, const char **ret_why);
 
-/* The table of the claims, or their operations, have changed: removes the files of claims that are neither
- * recorded nor being prepared. The first call also reads the existing files. */
+/* Removes the files of claims that are neither recorded nor being prepared. Call it after a change of the
+ * table of claims or of the operations. The first call also reads the existing files. */
 void grants_follow(struct grants *g);
-/* The domains for which a claim is prepared or is being prepared, possibly with duplicates, and `also` if it
- * is not NULL; in the arena, NULL-terminated. */
+/* Returns the domains for which a claim is prepared or is being prepared, possibly with duplicates, and adds
+ * `also` unless it is NULL. The list is NULL-terminated and in the arena. */
 const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a);
-/* The folder of this domain may be removed at this moment: code that needs it must wait. */
+/* Returns true if the folder of this domain may be removed at this moment; code that needs the folder must
+ * wait. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_report: reports the state of the host's nvidia-imex: in metrics after each answer; after a change also
- * in the log, an Event of the Node, and, in the host-managed mode, annotations of the plugin's own Pod, from
- * which the controller makes a condition. */
+/* host_report: reports the state of the host's nvidia-imex. It updates the metrics after each answer. After a
+ * change, it also writes a log line and an Event of the Node, and, in the host-managed mode, annotations of
+ * the plugin's own Pod, from which the controller makes a condition. */
 #pragma once
 
 #include "cd_plugin/host_imex.h"
@@ -17,7 +17,7 @@ struct host_report_options { /* the strings are borrowed until host_report_free(
         struct cd_metrics *metrics;
         const struct imex_mode *mode;
         const char *node;
-        struct own_pod *own_pod; /* borrowed, too; NULL: nothing is annotated */
+        struct own_pod *own_pod; /* borrowed until host_report_free(); NULL: nothing is annotated */
 };
 
 struct host_report *host_report_new(const struct host_report_options *o);

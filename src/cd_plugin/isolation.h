@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isolation: the work on a node for isolation by channel (assigned channels): it watches the node's
- * fabric object, reports the held channels, and lets the node offer devices only where a channel isolates. */
+/* isolation: runs isolation by channel (assigned channels) on a node. It watches the node's fabric object,
+ * reports the held channels, and makes the node offer devices only if its channels isolate ComputeDomains. */
 #pragma once
 
 #include "cd_plugin/fabric_watch.h"
@@ -20,30 +20,31 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         struct event_recorder *events;
         struct cd_metrics *metrics;
         const char *node;
-        struct own_pod *own_pod; /* borrowed, too */
+        struct own_pod *own_pod; /* borrowed until isolation_free() */
         const char *cdi_root;
         struct driver_root root; /* of the NVIDIA driver */
         const char *host_root;   /* where the host's root is mounted; "": nowhere */
-        bool trust_toolkit;      /* whatever the container toolkit's configuration is */
+        bool trust_toolkit;      /* offer devices regardless of the container toolkit's configuration */
         const struct facts_sampler *facts;
-        struct host_imex *host; /* host-managed; NULL: not queried */
-        /* Driver-managed; otherwise NULL. */
+        struct host_imex *host; /* in the host-managed mode; NULL: not queried */
+        /* Returns the state of the standing domain in the driver-managed mode; otherwise NULL. */
         void (*standing)(void *u, struct standing *ret);
-        /* The offering, or a state that waiting claims may wait for. Never from inside a call of this module.
-         */
+        /* The offering has changed, or a state that waiting claims may depend on. Never called from inside a
+         * function of this module. */
         void (*changed)(void *u);
         void *u;
 };
 
 struct isolation *isolation_new(const struct isolation_options *o);
-void isolation_free(struct isolation *i); /* after the claims; NULL is allowed */
+void isolation_free(struct isolation *i); /* only after claims_free(); NULL is allowed */
 struct fabric_watch *isolation_fabric(const struct isolation *i);
 struct holdings *isolation_holdings(const struct isolation *i);
-/* The result of `standing` may have changed: `changed` follows, but not from inside. */
+/* Handles a possible change of the result of `standing`: schedules a call of `changed`, which is never made
+ * from inside this call. */
 void isolation_standing(struct isolation *i);
-/* The facts have changed. */
+/* Handles a change of the facts. */
 void isolation_facts(struct isolation *i);
-/* Whether the devices are offered; `i` NULL: by the facts alone. False: IMEX or the fabric object is still
- * being queried, for a few seconds at most. Until then the devices that an earlier process published stay: a
- * restart must not briefly offer devices that were withheld. */
+/* Determines whether the devices are offered; `i` NULL: from the facts alone. Returns false while IMEX or the
+ * fabric object is still being queried, for a few seconds at most. Until then the caller keeps the devices
+ * that an earlier process published, because a restart must not briefly offer devices that were withheld. */
 bool isolation_evaluate(struct isolation *i, const struct facts *f, struct offering *ret);

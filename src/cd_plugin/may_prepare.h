@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* may_prepare: may a pod have its channel on this node now? Pure.
+/* may_prepare: decides whether a pod may have its channel on this node now. Pure.
  *
- * Where we run IMEX, the node's daemon must be prepared here, alive and READY with an assignment, and the
- * ComputeDomainFabric must list exactly this assignment as active: the controller may have given the node
- * another one, or may want it to leave, and the daemon may not have seen that yet. In a ComputeDomain that
- * the Go driver formed, its daemon must be prepared here, and Ready in the ComputeDomainClique with its
- * present address: after a reboot the entry stays Ready until the daemon writes its new address, and then its
- * new state. Between these two writes, which follow each other at once, the entry looks like that of a daemon
- * that is Ready. */
+ * If the driver runs IMEX on the node, our daemon must be prepared here, alive, and READY with an assignment.
+ * The ComputeDomainFabric must list exactly this assignment as active: the controller may have given the node
+ * another assignment, or may want the node to leave, and the daemon may not have seen that yet.
+ *
+ * In a ComputeDomain that the Go driver formed, its daemon must be prepared here, and must be Ready with its
+ * present address in the ComputeDomainClique. After a reboot, the entry there stays Ready until the daemon
+ * writes its new address, and then its new state. Between these two writes, which follow each other at once,
+ * the entry looks like that of a daemon that is Ready. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,19 +22,19 @@
 /* Which driver's daemon holds the node's daemon device. */
 enum prepare_runner {
         PREPARE_RUNNER_NONE,
-        PREPARE_RUNNER_OWN, /* ours, which serves any domain that the node is in */
-        PREPARE_RUNNER_GO   /* the Go driver's, which serves one ComputeDomain */
+        PREPARE_RUNNER_OWN, /* our daemon, which serves any IMEX domain that the node is in */
+        PREPARE_RUNNER_GO   /* the Go driver's daemon, which serves one ComputeDomain */
 };
 
 /* The observed state of the daemon. */
 struct prepare_daemon {
         enum prepare_runner runner;
-        const char *claim_uid; /* its prepared claim; NULL: none */
+        const char *claim_uid; /* UID of its prepared claim; NULL: none */
         /* For our daemon: */
-        struct imex_state state; /* in the folder of the domain */
+        struct imex_state state; /* its state file in the folder of the domain */
         bool held;               /* a living process holds the state file */
-        struct err unread;       /* of the state file; kind ERR_NONE: it was read */
-        /* For the Go driver's daemon: the ComputeDomain that it serves, and its namespace. */
+        struct err unread;       /* the error in reading the state file; kind ERR_NONE: it was read */
+        /* For the Go driver's daemon: the UID of the ComputeDomain that it serves, and its namespace. */
         const char *go_domain, *go_ns;
         char go_address[GO_FOLDER_ADDRESS_SIZE]; /* the address with which it was started here; "": not
                                                     started */
@@ -41,32 +42,34 @@ struct prepare_daemon {
 
 struct prepare_question {
         const char *node, *boot_id, *clique_id;
-        const char *imex_uid; /* of the IMEX domain: of the ComputeDomain, or of the standing domain */
+        const char *imex_uid; /* UID of the IMEX domain: that of the ComputeDomain, or that of the standing
+                                 domain */
         bool is_standing;     /* the IMEX domain is the standing domain */
         const char *domain_ns, *domain_name, *domain_uid; /* the pod's ComputeDomain */
-        unsigned channel_count;                           /* of this node's driver */
-        const struct compute_domain_fabric *fabric;       /* for our daemon; NULL: no such object */
-        const struct clique *clique; /* for the Go driver's daemon; NULL: no such object */
+        unsigned channel_count;                           /* as this node's NVIDIA driver states it */
+        const struct compute_domain_fabric *fabric;       /* for our daemon; NULL: the object does not
+                                                             exist */
+        const struct clique *clique; /* for the Go driver's daemon; NULL: the object does not exist */
 };
 
-/* The channel that is assigned to the ComputeDomain in this node's partition. False: not yet; `msg` has the
- * reason and begins with the node's name. */
+/* Finds the channel that is assigned to the ComputeDomain in this node's partition. False: there is none yet;
+ * `msg` has the reason and begins with the node's name. */
 bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *msg, size_t n);
 
-/* Is our daemon READY for the domain? Uses only node, boot_id and imex_uid of the question. False: `msg` as
- * above. */
+/* Returns whether our daemon is READY for the IMEX domain. Uses only node, boot_id and imex_uid of the
+ * question. False: `msg` has the reason and begins with the node's name. */
 bool may_prepare_daemon(const struct prepare_question *q, const struct prepare_daemon *d,
                         struct assignment_id *ret_assignment, char *msg, size_t n);
 
-/* Our daemon has received SIGTERM and recorded it, and no other daemon has been prepared since. Uses only
- * boot_id of the question. */
+/* Returns true if our daemon has received SIGTERM and recorded it, and no other daemon has been prepared
+ * since. Uses only boot_id of the question. */
 bool may_prepare_terminating(const struct prepare_question *q, const struct prepare_daemon *d);
 
-/* Does the daemon on this node serve the ComputeDomain? Our daemon: it is READY, and the fabric object lists
- * the assignment with which it is READY. In a standing domain a terminating daemon serves no new pods,
- * because it would never end otherwise. */
+/* Returns whether the daemon on this node serves the ComputeDomain. Our daemon serves it if it is READY and
+ * the fabric object lists the assignment with which it is READY. A terminating daemon of a standing domain
+ * serves no new pods, because otherwise it would never end. */
 bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg, size_t n);
 
-/* Why this node has no assignment in the standing domain, as the fabric object states it; the object owns the
- * string. NULL: it has one, or the object gives no reason. */
+/* Returns why this node has no assignment in the standing domain, as the fabric object states it; the object
+ * owns the string. NULL: the node has an assignment, or the object gives no reason. */
 const char *may_prepare_no_index(const struct compute_domain_fabric *f, const char *node);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* readiness: the state file of our IMEX daemon on this node, which is in the folder of the domain that it
- * serves, and is watched with inotify. may_prepare.h describes the meaning.
+/* readiness: reads the state file of our IMEX daemon on this node. The file is in the folder of the domain
+ * that the daemon serves, and is watched with inotify. may_prepare.h describes the meaning of the state.
  *
- * A stale READY would release a pod without IMEX. So a state counts only if the daemon's claim is prepared
- * here now, the file is of this boot and of that claim, and a living process holds the file's lock. The file
- * is read again for each answer. */
+ * A stale READY would start a pod without IMEX. So a state counts only if the daemon's claim is prepared here
+ * now, the file was written in this boot and for that claim, and a living process holds the file's lock. The
+ * module reads the file again for each answer. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,24 +28,27 @@ struct readiness_options {      /* the strings are borrowed */
 };
 
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o);
-/* Follows the table: while our daemon's claim is prepared here, there is one watch for each of `granted`, the
- * domains for which a claim is prepared or is being prepared (NULL-terminated; NULL: none). An empty folder
- * of a domain that is no longer followed is removed. */
+/* Updates the watches from the table. While our daemon's claim is prepared here, there is one watch for each
+ * domain in `granted`. These are the domains for which a claim is prepared or is being prepared
+ * (NULL-terminated; NULL: none). Removes the empty folder of a domain that is no longer watched. */
 void readiness_follow(struct readiness *r, const char *const *granted);
-/* The present state of the daemon that is prepared here; for our daemon, its state in this domain. The
- * strings belong to the table. */
+/* Returns the present state of the daemon that is prepared here. For our daemon, it is the state in this
+ * domain. The strings belong to the table. */
 void readiness_get(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret);
-/* Is it our daemon, and READY? *ret as above. False: `reason` as in may_prepare_daemon(). */
+/* Returns whether the daemon is ours and READY. *ret is set as by readiness_get(). False: `reason` is set as
+ * by may_prepare_daemon(). */
 bool readiness_check(const struct readiness *r, const char *domain_uid, struct prepare_daemon *ret,
                      char *reason, size_t n);
 void readiness_free(struct readiness *r);
 
-/* "<plugin dir>/domains/<uid>", caller frees. Must be a UID (str_is_uuid), because it becomes a path. */
+/* Returns "<plugin dir>/domains/<uid>"; the caller frees it. domain_uid must be a UID (str_is_uuid), because
+ * it becomes a path. */
 char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid);
-/* Makes the folder for a daemon of the Go driver, with the files that it needs. For node_driver. */
+/* Creates the folder for a daemon of the Go driver, with the files that the daemon needs. For struct
+ * node_driver. */
 int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool again, struct err *e);
-/* Removes the folder with its content, the state file first. */
+/* Removes the folder and its content, the state file first. */
 int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e);
-/* A living daemon holds the state file of this folder: the daemon with this claim (NULL: any). Also true if
- * that cannot be determined. */
+/* Returns whether a living daemon with this claim (NULL: with any claim) holds the state file of this folder.
+ * Also returns true if that cannot be determined. */
 bool readiness_has_daemon(const char *plugin_dir, const char *domain_uid, const char *claim_uid);

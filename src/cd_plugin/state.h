@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state: the state that the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+/* state: defines the state that the functions of this driver share. It is the `u` of node/driver.h. Loop
+ * thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -21,34 +22,35 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
-        /* With isolation by channel; otherwise NULL. If our daemons run IMEX with isolation by domain, the
-         * driver makes it itself, and follows the fabric object while our daemon runs here. */
+        /* Set with isolation by channel; otherwise NULL. If our daemons run IMEX with isolation by domain,
+         * the driver creates its own watch, and follows the fabric object while our daemon runs here. */
         struct fabric_watch *fabric;
         struct holdings *holdings;
-        struct own_pod *own_pod; /* where the plugin reports */
+        struct own_pod *own_pod; /* the Pod on which the plugin reports */
         const struct imex_mode *mode;
         struct host_imex *host; /* NULL: not queried */
         bool wait_for_host;     /* Prepare waits until the host's IMEX is READY; needs `host` */
-        const char *node, *ns;  /* this node; the driver's namespace, where daemons run */
-        const char *more_ns; /* comma separated: other namespaces with daemons of an earlier installation */
+        const char *node, *ns;  /* `node` is this node, and `ns` the driver's namespace, where daemons run */
+        const char *more_ns; /* comma-separated list of other namespaces, with daemons of an earlier
+                                installation */
         const char *plugin_dir;
         const char *boot_id;
         struct driver_root root;
         const char *dev_root;      /* holds dev/ */
         const char *proc_driver;   /* "/proc/driver/nvidia" or its substitute */
-        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is mounted; "": nowhere,
-                                      and no nodes are made there */
-        /* The result of standing_get() may have changed. NULL: not used. */
+        const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is mounted; "": it is
+                                      not mounted, and the plugin creates no device nodes there */
+        /* Called when the result of standing_get() may have changed; NULL: not called. */
         void (*standing_changed)(void *u);
         void *u;
 };
 
-/* The state of cd_plugin/daemon_claim. */
+/* The state of the module daemon_claim. */
 struct daemon_claim {
         struct loop_timer retry;
         char compared[37];  /* UID of the claim that was last compared with the node's facts */
         char preparing[37]; /* UID of the claim whose edits are being made; "" none */
-        bool shown;         /* its files may exist */
+        bool shown;         /* the files for the daemon may exist */
 };
 
 /* A domain whose daemon was ready and no longer is. */
@@ -63,12 +65,13 @@ struct cd {
         struct readiness *readiness;
         struct grants *grants;
         struct lookup_watches *watches;
-        struct loop_timer grace; /* of `lost` */
+        struct loop_timer grace; /* delays the reports on `lost` */
         struct daemon_claim daemon;
         bool followed;           /* the table of the prepared claims has been read */
-        bool standing_was_ready; /* IMEX, with the assignment of this node (cd_plugin/standing) */
+        bool standing_was_ready; /* IMEX has been READY with the present assignment of this node
+                                    (cd_plugin/standing) */
         LIST_HEAD(, cd_unready) lost;
 };
 
-/* What an operation of this driver may wait for. */
+/* Reasons for which an operation of this driver may wait (op.waits_for). */
 enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST, WAITS_FOR_FABRIC };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toolkit_watch: the settings of this node's container toolkit for IMEX channels (nvidia/toolkit). Watches
- * its configuration with inotify, or reads it every 30 s where inotify is not available. */
+/* toolkit_watch: watches the settings for IMEX channels in the configuration of this node's container toolkit
+ * (nvidia/toolkit). It uses inotify, or reads the configuration every 30 s where inotify is not available. */
 #pragma once
 
 #include <uv.h>
@@ -14,7 +14,8 @@ struct toolkit_watch;
 struct toolkit_watch_options {
         const struct driver_root *roots; /* at most TOOLKIT_ROOTS_MAX; their strings are borrowed */
         size_t n_roots;
-        void (*changed)(void *u); /* the answer or its reason; never from inside a call of this module */
+        void (*changed)(void *u); /* the answer or its reason has changed; never called from inside a function
+                                     of this module */
         void *u;
 };
 
