@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint: the table of a node's prepared claims. Pure. checkpoint_layouts.h describes its file.
+/* checkpoint: manages the table of a node's prepared claims in memory. Pure. checkpoint_layouts.h describes
+ * the format of its file.
  *
- * `status` and `preparedDevices` of a claim are kept as text, so that members which another version wrote
+ * `status` and `preparedDevices` of a claim are kept as text, so that members written by another version
  * survive. Each driver has its own codec for the properties of a device other than its name. */
 #pragma once
 
@@ -16,39 +17,43 @@
 #include "base/str.h"
 
 enum checkpoint_state {
-        CHECKPOINT_STARTED,   /* side effects may be half done */
-        CHECKPOINT_COMPLETED, /* answered, or about to be; the devices are taken */
-        CHECKPOINT_ABORTED,   /* unprepared while started: a late success of that Prepare must not count */
+        CHECKPOINT_STARTED,   /* side effects may be incomplete */
+        CHECKPOINT_COMPLETED, /* the Prepare has been answered, or is about to be; the devices are taken */
+        CHECKPOINT_ABORTED,   /* unprepared while Prepare was still running: if that Prepare succeeds later,
+                                 its result is ignored */
 };
 
 struct node_device {
-        const char *name, *pool; /* NULL when the file has none */
+        const char *name, *pool; /* NULL: the file has none */
         const char **requests;   /* NULL-terminated */
         const char **cdi_ids;    /* NULL-terminated, may be empty */
         const char *type;        /* the driver's name for its type; NULL and "": its usual type */
-        const char *domain;      /* what it serves, as the driver names it; "" or NULL when unknown */
-        int64_t id;              /* the driver's number for what a container gets; 0: none */
-        bool admin;              /* from the claim's status: by admin access, so the device is not taken */
+        const char *domain;      /* what the device serves, as the driver names it; "" or NULL: unknown */
+        int64_t id;              /* the driver's number for the device that a container gets; 0: none */
+        bool admin;              /* from the claim's status: allocated with admin access, so the device is not
+                                    taken */
         /* Recorded by some drivers only; NULL: nothing. JSON as in the file: `info` for the device itself,
-         * `group_info` for settings of all devices of its group, which are those with the same number. */
+         * `group_info` for settings that all devices of its group share. Devices with the same number `group`
+         * form a group. */
         const char *info, *group_info;
         unsigned group;
 };
 
 /* How a driver records its devices. */
 struct device_codec {
-        const char *driver; /* in the results of a claim's allocation */
-        /* An Unprepare before the Prepare is remembered in this process only: other versions have no such
-         * state. */
+        const char *driver; /* the driver's name in the results of a claim's allocation */
+        /* An Unprepare that comes before its Prepare is remembered only in this process, because other
+         * versions have no such state. */
         bool no_tombstones;
         /* Writes the list `preparedDevices`. A driver whose versions cannot read each other's files has
-         * dialects, with numbers from 1 on; 0: the dialect of a file is unknown. */
+         * several dialects, with numbers from 1; 0: the dialect of a file is unknown. */
         void (*encode)(struct jw *w, const struct node_device *devices, size_t n, int dialect);
-        /* The dialect of a claim's entry; 0: it cannot be determined. NULL: there are no dialects. */
+        /* Returns the dialect of a claim's entry; 0: it cannot be determined. NULL: the codec has no
+         * dialects. */
         int (*dialect_of)(yyjson_val *entry);
-        /* Reads a claim's entry of any version: an object with the member preparedDevices (without it: no
-         * devices), or, in the oldest versions, that list alone. Does not fill `admin`. All memory is in the
-         * arena. ERR_INVALID: what is wrong, and where. */
+        /* Reads the devices from a claim's entry of any version. The entry is an object with the member
+         * preparedDevices (without that member: no devices), or, in the oldest versions, only that list. Does
+         * not fill `admin`. All memory is in the arena. ERR_INVALID: *e states what is invalid, and where. */
         int (*decode)(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
                       struct err *e);
 };
@@ -62,7 +67,7 @@ struct checkpoint_claim {
         int64_t aborted_at;  /* seconds since 1970 */
         struct str status;   /* ResourceClaimStatus as canonical JSON, "{}" when unknown */
         struct str prepared; /* preparedDevices as canonical JSON; empty: none */
-        int dialect;         /* of `prepared` */
+        int dialect;         /* the dialect of `prepared` */
         struct node_device *devices;
         size_t n_devices;
         UT_hash_handle hh;
@@ -70,7 +75,8 @@ struct checkpoint_claim {
 
 struct checkpoint {
         const struct device_codec *codec;
-        int dialect;      /* the file is written in this one, whatever it had; 0: the codec has none */
+        int dialect;      /* the dialect in which the file is written, whatever dialect it had; 0: the codec
+                             has none */
         char boot_id[64]; /* "" in files of old versions */
         struct checkpoint_claim *claims; /* by uid */
 };
@@ -90,7 +96,8 @@ void checkpoint_done(struct checkpoint *c); /* empties the table, which keeps co
 struct checkpoint_claim *checkpoint_find(const struct checkpoint *c, const char *uid);
 /* Adds an entry in state STARTED without further data; the UID must be new. */
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid);
-/* The same with data. It replaces an existing entry, so the arguments must not point into that entry. */
+/* Adds an entry in state STARTED with this data, and replaces an existing entry. So the arguments must not
+ * point into the existing entry. */
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status);
 /* Fills `devices` and `prepared`; copies its arguments. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_lock: excludes the plugin processes of a node from each other: flock() on <plugin dir>/pu.lock, as in
- * the Go driver.
+/* node_lock: ensures that only one plugin process of a node changes local state at a time, with flock() on
+ * <plugin dir>/pu.lock, as the Go driver does.
  *
- * During an update two plugin processes run side by side. The lock is held only around changes of local
- * state, never across a call to the API or a wait. So it is nearly always free, and is then taken in the
- * loop's thread. Otherwise a helper thread waits for it. */
+ * During an update, two plugin processes run side by side. A process holds the lock only while it changes
+ * local state, never across an API request or a wait. So the lock is nearly always free, and the loop's
+ * thread takes it. Otherwise, a helper thread waits for it. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,14 +16,17 @@ struct node_lock;
 
 int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, struct err *e);
 
-/* True if it was free and is now ours. */
+/* Tries to take the lock. Returns true if the lock was free and this process now holds it. */
 bool node_lock_try(struct node_lock *l);
-/* e NULL: it is now ours. Otherwise it was not free within limit_ms (ERR_RETRY). */
+/* e NULL: this process now holds the lock. Otherwise the lock did not become free within limit_ms
+ * (ERR_RETRY). */
 typedef void(node_lock_fn)(void *u, const struct err *e);
-/* After a failed try; one at a time. fn is never called from inside. */
+/* Waits for the lock after a failed node_lock_try(); only one wait at a time. fn is never called from inside
+ * this call. */
 void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, void *u);
 void node_lock_release(struct node_lock *l);
 
-/* A thread waits for the lock. It cannot be stopped, so the process must end by _exit(). */
+/* Returns true if a thread waits for the lock. The thread cannot be stopped, so the process must end by
+ * _exit(). */
 bool node_lock_stuck(const struct node_lock *l);
 void node_lock_free(struct node_lock *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_main: the process of a DRA plugin: the common flags, the API client, metrics and probes, the kubelet's
- * sockets, and the order in which they start and stop. */
+/* node_main: runs the process of a DRA plugin. It defines the common flags, sets up the API client, metrics,
+ * probes and the kubelet's sockets, and starts and stops them in the right order. */
 #pragma once
 
 #include "base/flags.h"
@@ -21,8 +21,8 @@ struct node_flags {
                 .plugins_dir = "/var/lib/kubelet/plugins", .cdi_hook = "", .kubeconfig = "", .gates = "",    \
                 .log_format = "text", .selector = "", .health_port = -1                                      \
         }
-/* Rows for a table of struct flag, in parts. A plugin's own rows may be between them. `f` is a struct
- * node_flags. */
+/* Rows for a table of struct flag, in three parts, so that a plugin can put its own rows between them. `f` is
+ * a struct node_flags. */
 #define NODE_FLAGS_NAME(f) FLAG(STR, "node-name", &(f).node, "name of this node", .required = true)
 #define NODE_FLAGS_NODE(f)                                                                                   \
         FLAG(STR, "http-endpoint", &(f).http_endpoint, "address of metrics and probes; empty: none"),        \
@@ -55,19 +55,19 @@ struct node_flags {
                 FLAG(STR, "logging-format", &(f).log_format, "log format, text or json"),                    \
                 FLAG(INT, "v", &(f).verbosity, "log verbosity, 0 to 7", .alt_env = "LOG_VERBOSITY")
 
-/* The plugin fills in the members above the line. Those below it are valid from start() on. */
+/* The plugin fills in the members above the line. The members below it are valid from start() on. */
 struct node_main {
         const char *program;
         const struct node_driver *driver;
-        int checkpoint_dialect; /* see claims_options; set by the check of the command line */
+        int checkpoint_dialect; /* see claims_options; set by the `check` function of node_main_flags() */
         const struct node_flags *flags;
         struct metrics *registry;
         struct node_metrics *metrics;
-        /* Creates the driver's state: `u` of its functions. */
+        /* Creates and returns the driver's state: the `u` of its functions. */
         void *(*start)(struct node_main *m);
-        void (*stop)(struct node_main *m); /* after claims_free() */
-        /* The plugin stays only for the running pods: from now on it offers nothing. `leaves` is true then.
-         */
+        void (*stop)(struct node_main *m); /* called after claims_free() */
+        /* Called when the plugin is to end, but stays for the pods that are still running: it must offer no
+         * devices from now on. `leaves` is then true. */
         void (*withdraw)(struct node_main *m);
         const char *own_device; /* see struct plugin_shutdown_options */
         /* ---- */
@@ -83,14 +83,14 @@ struct node_main {
         struct loop_signal signals[5];
         struct arena *selector_arena;
         struct node_selector selector;
-        struct plugin_shutdown *leaving; /* not NULL after a request to end */
+        struct plugin_shutdown *leaving; /* not NULL after the process has been asked to end */
         bool leaves;
         bool registered, stopping;
         int status;
 };
 
-/* Reads the command line and sets up the log. Below 0: continue; otherwise the exit status of the process.
- * `check`: the plugin's own checks. */
+/* Reads the command line and sets up the log. Returns a number below 0 if the process can continue, otherwise
+ * its exit status. `check` runs the plugin's own checks. */
 int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
                     int (*check)(struct node_main *m, struct err *e));
 /* Runs the plugin until it ends; returns the exit status. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_metrics: the metrics that every DRA plugin on a node has: the Go driver's, and our own
- * (docs/reference/metrics.md). */
+/* node_metrics: maintains the metrics that every DRA plugin on a node has: those that the Go driver also has,
+ * and our own (docs/reference/metrics.md). */
 #pragma once
 
 #include "base/metrics.h"
 #include "node/checkpoint.h"
 
-/* What differs from driver to driver. */
+/* The differences between drivers. */
 struct node_metrics_options {
         const char *node, *driver;
-        const char *const *types; /* of its devices, the usual one first; NULL-terminated */
-        /* Names of our metrics. */
+        const char *const *types; /* types of its devices, the usual type first; NULL-terminated */
+        /* The names of the metrics that the Go driver does not have. */
         const char *inside, *pending, *total, *failures;
 };
 
@@ -24,14 +24,15 @@ struct node_metrics {
 void node_metrics_init(struct node_metrics *m, struct metrics *registry,
                        const struct node_metrics_options *o);
 
-/* The Go driver's metrics count attempts, each of which holds the node lock. A Prepare that waits is one
- * attempt each time that it is judged with the lock; an attempt without success is an error. */
+/* The Go driver's metrics count attempts, each of which holds the node lock. Each time that a waiting Prepare
+ * is judged with the lock counts as one attempt. An attempt without success counts as an error. */
 void node_metrics_attempt(struct node_metrics *m, bool prepare, int change);
 void node_metrics_succeeded(struct node_metrics *m, bool prepare, double attempt_s);
-/* lock: the node lock timed out; otherwise the devices could not be prepared or unprepared. */
+/* Counts an error. `lock`: the node lock timed out; otherwise the devices could not be prepared or
+ * unprepared. */
 void node_metrics_error(struct node_metrics *m, bool prepare, bool lock);
-/* Our metrics count requests of the kubelet and their answers: total_s includes all waiting, inside_s
- * excludes it and the claim's GET. */
+/* Our metrics count requests of the kubelet and their answers. total_s includes all waiting; inside_s
+ * excludes the waiting and the claim's GET request. */
 void node_metrics_pending(struct node_metrics *m, bool prepare, int change);
 void node_metrics_answered(struct node_metrics *m, bool prepare, bool ok, double total_s, double inside_s);
 void node_metrics_prepared(struct node_metrics *m, const struct checkpoint *table);

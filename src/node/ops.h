@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops: the operations of a plugin process, one for each claim that the kubelet asks to prepare or unprepare,
- * and the table of prepared claims. The modules fetch, prepare_verdict, effects, waits and batch move an
- * operation on; each of them uses only those before it. Loop thread only. */
+/* ops: manages the operations of a plugin process, one for each claim that the kubelet asks to prepare or
+ * unprepare, and holds the table of prepared claims. The modules fetch, prepare_verdict, effects, waits and
+ * batch advance an operation; each of them uses only the modules before it in this list. Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -16,15 +16,15 @@
 #include "node/journal.h"
 #include "node/node_metrics.h"
 
-/* The strings are borrowed until the loop has ended after claims_free(): the disk's thread may still read
- * them. */
+/* The strings are borrowed until the loop has ended after claims_free(), because the disk's thread may read
+ * them until then. */
 struct claims_options {
         uv_loop_t *loop;
         struct kube_client *kube;
         struct event_recorder *events;
         struct node_metrics *metrics;
         const struct node_driver *driver;
-        void *u; /* the driver's */
+        void *u; /* the value that the driver's functions receive */
         const char *node;
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
@@ -34,32 +34,32 @@ struct claims_options {
 };
 
 enum op_phase {
-        OP_FETCHING, /* also a new operation */
-        OP_QUEUED,   /* for the next batch */
-        OP_BATCH,    /* in the current batch: only batch.c moves it on */
-        OP_WORKING,  /* between two batches: the driver does slow work */
+        OP_FETCHING, /* the claim is being read; also the phase of a new operation */
+        OP_QUEUED,   /* queued for the next batch */
+        OP_BATCH,    /* in the current batch; only batch.c ends this phase */
+        OP_WORKING,  /* between two batches: the driver does its slow work */
         OP_WAITING,
 };
 #define N_OP_PHASES (OP_WAITING + 1)
 
-/* How far a Prepare has come. It never goes back. */
+/* The progress of a Prepare. It never decreases. */
 enum op_progress {
         OP_ASKED,
-        OP_FETCHED,  /* the claim, and what else the driver needs, has been read */
-        OP_RECORDED, /* as PrepareStarted */
+        OP_FETCHED,  /* the claim, and everything else that the driver needs, has been read */
+        OP_RECORDED, /* recorded as PrepareStarted */
 };
 
 enum op_wait_stage {
         OP_WAIT_SHORT,
-        OP_WAIT_LONG,         /* it has waited for long: investigate() is due */
+        OP_WAIT_LONG,         /* the operation has waited for long: investigate() is due */
         OP_WAIT_INVESTIGATED, /* investigate() has been called */
 };
 
 struct op {
         TAILQ_ENTRY(op) link;
         struct claims *c;
-        struct dra_op *dra; /* NULL: the plugin's own unprepare of a deleted claim, or the kubelet has
-                               disconnected */
+        struct dra_op *dra; /* NULL: the operation is the plugin's own unprepare of a deleted claim, or the
+                               kubelet has disconnected */
         bool unprepare;
         bool renew; /* rewrite the prepared files */
         enum op_phase phase;
@@ -69,10 +69,10 @@ struct op {
         unsigned budget_ms;
         enum op_wait_stage wait_stage;
         uint64_t began_ns, get_ns, waiting_since_ns, waited_ns;
-        /* Prepare */
+        /* For a Prepare only: */
         enum op_progress progress;
         struct kube_call *get;
-        void *own; /* the driver's */
+        void *own; /* the driver's data for this operation */
         struct arena *arena;
         struct claim claim;
         struct str status; /* canonical JSON */
@@ -80,11 +80,12 @@ struct op {
         size_t n_requests;
         enum verdict verdict;
         unsigned waits_for;
-        char *holder;           /* the UID of the claim whose device it wants; NULL: none */
-        struct disk_task *task; /* the thread's current task for it */
+        char *holder;           /* the UID of the claim that holds the device that this operation needs; NULL:
+                                   none */
+        struct disk_task *task; /* the current task of the disk's thread for this operation */
         bool worked, unworked;  /* work() and unwork() have finished */
-        struct err work_failed; /* ERR_NONE: it has not */
-        void *work;             /* the driver's, while it works */
+        struct err work_failed; /* the error of work(); ERR_NONE: it has not failed */
+        void *work;             /* the driver's data while it works */
         char msg[600];
 };
 
@@ -96,47 +97,52 @@ struct claims {
         struct loop_turn kick;
         struct claim_gc *claim_gc;
         struct batch *batch;
-        bool freed; /* except the current batch, which needs the memory until its end */
+        bool freed; /* everything is freed except the current batch, which needs the memory until its end */
 };
 
-/* run: takes the queued operations; its `u` is the claims. */
+/* Creates the operations' state. `run` takes the queued operations; its `u` is the claims. */
 struct claims *ops_new(const struct claims_options *o, loop_fn *run);
-/* Frees all operations without an answer: no answer can be sent any more. */
+/* Frees all operations without answering them, because no answer can be sent any more. */
 void ops_end(struct claims *c);
 void ops_free(struct claims *c);
 
-/* dra NULL: no caller waits for an answer. late: called by its timer, with the operation; NULL: no timer. */
+/* Creates an operation. dra NULL: no caller waits for an answer. `late` is called by the operation's timer,
+ * with the operation; NULL: no timer. */
 struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const struct dra_claim *claim,
                   loop_fn *late);
-bool ops_active(const struct claims *c, const char *uid); /* there is an operation for this claim */
-/* The operation for which the driver works: on this claim; or a Prepare that has, or will have, this device.
- * NULL: none. */
+bool ops_active(const struct claims *c, const char *uid); /* true: there is an operation for this claim */
+/* ops_working() returns the operation on this claim for which the driver does its slow work. ops_working_on()
+ * returns such a Prepare that has, or will have, this device. NULL: none. */
 const struct op *ops_working(const struct claims *c, const char *uid);
 const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device);
 loop_fn ops_kick; /* runs a batch, even an empty one; `u`: the claims */
 
-/* The transitions of an operation. Only op_set_phase() writes the phase; it aborts the process on any other
- * transition. */
+/* The transitions of an operation. Only op_set_phase() writes the phase; it aborts the process on a
+ * transition that op_may_become() does not allow. */
 bool op_may_become(enum op_phase from, enum op_phase to);
 void op_set_phase(struct op *op, enum op_phase to);
-/* A batch or the driver's work holds it. Answers to earlier requests that arrive in the meantime must not
- * move or end it: their receiver checks this first. */
+/* Returns true if a batch or the driver's work holds the operation. Answers to earlier requests that arrive
+ * in the meantime must not move or end it, so their receiver checks this first. */
 bool op_is_busy(const struct op *op);
 
-void op_queue(struct op *op);   /* to the next batch */
-void op_fetched(struct op *op); /* all it needs has been read: to the next batch; not while it is held */
+void op_queue(struct op *op);   /* moves the operation to the next batch */
+void op_fetched(struct op *op); /* everything that the operation needs has been read: moves it to the next
+                                   batch. Not while it is busy */
 
-/* The work that the driver began in work() or unwork() has finished, or part of a Prepare's has failed. */
+/* Reports that the work that the driver began in work() or unwork() has finished, or, with e, that part of a
+ * Prepare's work has failed. */
 void op_worked(struct op *op, const struct err *e);
 
-/* The claim is already recorded as prepared, so this Prepare is not the first. Repeated work must not disturb
- * the running containers. */
+/* Returns true if the claim is already recorded as prepared, so this Prepare is not the first. Repeated work
+ * must not disturb the running containers. */
 bool op_prepared_before(const struct op *op);
 
-/* These end it. A Prepare succeeds only with a record in the state PrepareCompleted, and fails otherwise. */
+/* These functions end the operation. A Prepare succeeds only with a record in the state PrepareCompleted, and
+ * fails otherwise. */
 void op_succeed(struct op *op);
 void op_fail(struct op *op, const char *msg);
-void op_answer_failed(struct op *op, const char *msg); /* only sends the answer */
-void op_drop(struct op *op);                           /* without an answer; counted as failed */
-/* No caller waits for it any more, but it is completed. */
+void op_answer_failed(struct op *op, const char *msg); /* only sends the answer; does not end the operation */
+void op_drop(struct op *op);                           /* ends the operation without an answer; counted as
+                                                          failed */
+/* Marks that no caller waits for the operation any more. The operation is completed nevertheless. */
 void op_detach(struct op *op);

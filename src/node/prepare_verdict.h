@@ -4,11 +4,12 @@
 
 #include "node/ops.h"
 
-/* GO and ANSWER need a current table. */
+/* Returns the verdict on a Prepare. VERDICT_GO and VERDICT_ANSWER are valid only if the table is current. */
 enum verdict prepare_verdict(struct op *op);
 
-/* For the driver's steps: returns the verdict, and writes its reason to op->msg. */
+/* For the driver's steps: returns `v`, and writes its reason to op->msg. */
 enum verdict prepare_verdict_set(struct op *op, enum verdict v, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-/* The entry of another claim that has this device; the operation then waits for that claim. NULL: none. */
+/* Returns the entry of another claim that has this device, and makes the operation wait for that claim. NULL:
+ * no other claim has it. */
 const struct checkpoint_claim *prepare_verdict_holder(struct op *op, const struct node_request *w);

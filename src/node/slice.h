@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slice: the JSON of a node's ResourceSlices, and whether a slice is as it should be. The driver determines
- * the content: a node that cannot serve offers no devices. */
+/* slice: renders the JSON of a node's ResourceSlices, and checks whether a slice on the server has the
+ * desired content. The driver determines the content: a node that cannot serve offers no devices. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,20 +12,22 @@
 /* The desired content, with all memory in `arena`. */
 struct offered_attribute {
         const char *name;
-        const char *text; /* NULL: it is a number */
+        const char *text; /* NULL: the value is `number` */
         int64_t number;
-        enum { OFFERED_STRING, OFFERED_VERSION } kind; /* of a text */
+        enum { OFFERED_STRING, OFFERED_VERSION } kind; /* the kind of `text` */
 };
 struct offered_capacity {
         const char *name;
-        const char *quantity; /* as the server writes it: "40Gi" */
+        const char *quantity; /* as the server writes it, for example "40Gi" */
 };
-/* NoSchedule: a claim that does not tolerate it is not allocated the device. None: information only. */
+/* The effect NoSchedule: a claim that does not tolerate the taint is not allocated the device. The effect
+ * None: the taint is information only. */
 struct offered_taint {
         const char *key, *value; /* value "": none */
         const char *effect;
 };
-/* Both lists are sorted by name, like those of the server, so that the texts can be compared. */
+/* The lists of attributes and capacities are sorted by name, like those of the server, so that the texts can
+ * be compared. */
 struct offered_device {
         const char *name;
         const struct offered_attribute *attributes;
@@ -35,34 +37,36 @@ struct offered_device {
         const struct offered_taint *taints;
         size_t n_taints;
 };
-/* A device under construction: its lists grow, and are sorted at the end. Zeroed except the arena. */
+/* A device under construction. Its lists grow, and offered_end() sorts them. All members are zero at the
+ * start, except the arena. */
 struct offered_builder {
         struct arena *a;
         struct offered_attribute *attributes;
         struct offered_capacity *capacities;
         size_t n_attributes, n_capacities, room_attributes, room_capacities;
 };
-/* Strings are borrowed. */
+/* These functions build a device. The strings are borrowed. */
 void offered_add_attribute(struct offered_builder *b, struct offered_attribute attribute);
 void offered_add_capacity(struct offered_builder *b, struct offered_capacity capacity);
 struct offered_device offered_end(struct offered_builder *b, const char *name);
 
-/* Which taints this API server accepts. The others are neither sent nor expected in its answer. */
+/* Defines which taints this API server accepts. Other taints are neither sent nor expected in its answer. */
 enum slice_taints {
         SLICE_TAINTS_ALL,
-        SLICE_TAINTS_EFFECTIVE, /* except those with effect None, which servers before 1.36 refuse */
-        SLICE_TAINTS_NONE,      /* the server drops them: before 1.33, or without the gate DRADeviceTaints */
+        SLICE_TAINTS_EFFECTIVE, /* all except those with effect None, which servers before 1.36 reject */
+        SLICE_TAINTS_NONE,      /* none: the server drops them because it is older than 1.33 or lacks the
+                                   feature gate DRADeviceTaints */
 };
 struct slice_content {
         struct arena *arena; /* NULL: the content is static */
         const char *driver;
         const struct offered_device *devices;
         size_t n_devices;
-        struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
+        struct jd_pair annotation; /* the driver's own annotation; value NULL: the slice must not have it */
         const char *
                 word; /* a user's annotation (slice_on_annotation()), removed by the next write; NULL: none */
         enum slice_taints taints;
-        size_t part_max; /* devices in a slice; 0: as many as a slice may have */
+        size_t part_max; /* the number of devices in a slice; 0: as many as a slice may have */
 };
 
 /* A slice of this plugin, as the server has it. */
@@ -87,9 +91,9 @@ struct own_slice {
 };
 extern const struct jd_field own_slice_fields[];
 
-/* One of several slices: the devices from `first` on. */
+/* One of several slices. It contains `n` devices, beginning with device `first`. */
 struct slice_part {
-        size_t place, of; /* which of how many, from 0 */
+        size_t place, of; /* the position of this slice, from 0, and the number of slices */
         size_t first, n;
         int64_t generation;
 };
@@ -99,32 +103,35 @@ struct slice_owner {
         const char *node, *uid;
 };
 
-/* Pure. The object to create (`old` NULL) or to replace `old` with. `version` is that of resource.k8s.io. */
+/* Renders the object to create (`old` NULL), or to replace `old` with. `version` is the version of
+ * resource.k8s.io. Pure. */
 void slice_part_render(const char *version, struct slice_owner owner, const struct own_slice *old,
                        const struct slice_content *want, const struct slice_part *part, struct buf *out);
-/* All devices in one slice, in the generation of `old`. */
+/* Renders all devices in one slice, with the generation of `old`. */
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out);
-/* Pure. Is the slice as it should be? */
+/* Returns whether the slice has the desired content. Pure. */
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
-/* The same for one part; any generation counts. */
+/* The same for one part of the content; the generation of the slice is ignored. */
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);
-/* Pure. Does it have the annotation `word`? False for NULL. */
+/* Returns whether the slice has the annotation `word`; false if `word` is NULL. Pure. */
 bool slice_has_annotation(const struct own_slice *s, const char *word);
-/* Pure. Of two slices, whether `a` stays: the newer generation does, otherwise the older slice. */
+/* Returns whether `a` is kept when only one of two slices can be: the slice with the newer generation is
+ * kept, or with equal generations, the older slice. Pure. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
 
-/* Two plugin processes with different content, as during an update, would each take the other's write for
- * drift and write again without a pause. So a write that is undone is repeated at once the first time (a
- * person, a restore), and then at growing intervals up to SLICE_FLOOR_MAX_MS, until it has lasted for
- * SLICE_STABLE_MS. Pure. */
+/* Limits how often a write is repeated. During an update, two plugin processes may want different content.
+ * Each would then treat the other's write as drift, and write again without a pause. So when a write is
+ * undone for the first time (by a person or a restore), it is repeated at once. After that it is repeated at
+ * growing intervals of up to SLICE_FLOOR_MAX_MS, until it has lasted for SLICE_STABLE_MS. Pure. */
 enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_STABLE_MS = 600000 };
 struct slice_floor {
         bool wrote, noticed;
         uint64_t wrote_ms, due_ms;
-        unsigned undone; /* in a row */
+        unsigned undone; /* the number of writes that were undone one after the other */
 };
-/* The server does not have the desired content: how long to wait before the next write; 0: write now. */
+/* Returns how long to wait before the next write, in milliseconds, when the server does not have the desired
+ * content; 0: write now. */
 uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms);
 void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);
