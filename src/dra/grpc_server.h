@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
+/* grpc_server: implements a small gRPC server (unary calls, no compression) with nghttp2, on the loop.
  *
- * It serves unix sockets in clear text, as the kubelet expects it. Each server has its own limits.
+ * It serves unix sockets in clear text, as the kubelet expects. Each server has its own limits.
  * docs/dev/protocols.md describes the protocol. Loop thread only. */
 #pragma once
 
@@ -27,23 +27,23 @@ enum grpc_status {
 struct grpc_server;
 struct grpc_call;
 
-/* Gets a complete request message. The handler, or later code, answers the call exactly once. `message` is
- * valid during the handler only. */
+/* Handles a complete request message. The handler, or code that runs later, answers the call exactly once.
+ * `message` is valid during the handler only. */
 typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str message);
-/* The peer cancelled, its connection broke, or its grpc-timeout passed. Do not answer: the call is freed when
- * this returns. */
+/* Called when the peer has cancelled the call, its connection is broken, or its grpc-timeout has passed. It
+ * must not answer: the call is freed when this function returns. */
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
 struct grpc_limits {
-        size_t message_bytes;  /* of a request, and of a reply */
-        size_t buffered_bytes; /* request bytes that a connection may hold unhandled */
-        size_t header_bytes;   /* of a request's headers, both compressed and decoded */
-        size_t write_bytes;    /* of one write: the memory that a peer costs that does not read */
-        unsigned calls;        /* concurrent, of a connection */
-        unsigned acks;         /* of PING and SETTINGS that wait to be written */
-        unsigned connections;  /* further ones are closed at once */
+        size_t message_bytes;  /* bytes of a request, and of a reply */
+        size_t buffered_bytes; /* bytes of requests that a connection may hold before they are handled */
+        size_t header_bytes;   /* bytes of a request's headers, both compressed and decoded */
+        size_t write_bytes;    /* bytes of one write: the memory that a peer can occupy by not reading */
+        unsigned calls;        /* concurrent calls of a connection */
+        unsigned acks;         /* acknowledgements of PING and SETTINGS that wait to be written */
+        unsigned connections;  /* open connections; further connections are closed at once */
 };
-/* For a socket that only the kubelet (root) can reach: enough for a node's largest call. */
+/* The limits for a socket that only the kubelet (root) can reach: enough for the largest call on a node. */
 extern const struct grpc_limits grpc_limits_trusted;
 
 struct grpc_method {
@@ -51,22 +51,24 @@ struct grpc_method {
         grpc_handler_fn *fn;
 };
 
-/* Other methods are answered UNIMPLEMENTED. Handlers get u. Ignores SIGPIPE for the process. The methods and
- * the limits must outlive the server. */
+/* Creates a server. Calls of other methods are answered with UNIMPLEMENTED. Handlers receive `u`. Ignores
+ * SIGPIPE for the whole process. The methods and the limits must outlive the server. */
 struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *methods,
                                     const struct grpc_limits *l, void *u);
-/* Refuses new calls, also those already received. Cancels the open calls (the peer gets UNAVAILABLE), sends
- * GOAWAY, closes the sockets, and unlinks those that are still ours. No handler runs afterwards. Allowed
- * inside a handler. NULL is allowed. */
+/* Frees the server. Rejects new calls, including those already received. Cancels the open calls (the peer
+ * gets UNAVAILABLE), sends GOAWAY, closes the sockets, and unlinks the socket files that still belong to this
+ * server. No handler runs afterwards. May be called inside a handler. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
-/* The file appears, or replaces a stale one, atomically, once connections to it succeed. */
+/* Listens on a unix socket. The file appears, or atomically replaces a stale file, only once connections to
+ * it succeed. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);
 
-/* Answers; the call must not be touched afterwards. `msg` is UTF-8 for people. */
+/* Answer the call, which must not be used afterwards. `msg` is an explanation for users, in UTF-8. */
 void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);
 void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *msg);
-/* A handler that does not answer before it returns must set this. */
+/* Sets the function that is called if the call is cancelled. A handler that does not answer before it returns
+ * must call this. */
 void grpc_call_on_cancel(struct grpc_call *c, grpc_cancel_fn *fn, void *u);
-/* The caller's grpc-timeout in milliseconds; 0: none. */
+/* Returns the caller's grpc-timeout in milliseconds; 0: none. */
 uint64_t grpc_call_timeout_ms(const struct grpc_call *c);
