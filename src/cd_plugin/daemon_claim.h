@@ -23,8 +23,9 @@ int daemon_claim_unprepare(void *u, const struct checkpoint_claim *entry, struct
 /* Reports unprepared daemon claims to the controller. Call it after a change of the table of claims. */
 void daemon_claim_report(const struct cd *cd);
 
-/* Handle a change: daemon_claim_facts() of the facts of the node, daemon_claim_follow() of the table of
- * claims. Without a claim of our daemon, the files for the daemon are removed. */
+/* These functions handle changes: daemon_claim_facts() those of the facts of the node, and
+ * daemon_claim_follow() those of the table of claims. daemon_claim_follow() removes the files for the daemon
+ * if our daemon has no claim. */
 void daemon_claim_facts(struct cd *cd);
 void daemon_claim_follow(struct cd *cd);
 

@@ -25,8 +25,8 @@ struct host_imex_options { /* the strings are borrowed until host_imex_free() */
         unsigned interval_ms;  /* time between two queries while no Prepare waits */
         bool domain;           /* also query the state of the IMEX domain */
         bool only_with_socket; /* query only while the socket exists under the driver root */
-        /* nvidia-imex-ctl has answered, possibly the same as before; never called from inside a function of
-         * this module. */
+        /* Called when nvidia-imex-ctl has answered, possibly the same as before; never from inside a function
+         * of this module. */
         void (*answered)(void *u);
         void *u;
 };

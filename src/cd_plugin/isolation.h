@@ -29,8 +29,8 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         struct host_imex *host; /* in the host-managed mode; NULL: not queried */
         /* Returns the state of the standing domain in the driver-managed mode; otherwise NULL. */
         void (*standing)(void *u, struct standing *ret);
-        /* The offering has changed, or a state that waiting claims may depend on. Never called from inside a
-         * function of this module. */
+        /* Called when the offering has changed, or a state that waiting claims may depend on; never from
+         * inside a function of this module. */
         void (*changed)(void *u);
         void *u;
 };

@@ -20,9 +20,9 @@ struct readiness_options {      /* the strings are borrowed */
         const char *node, *boot_id;
         const struct checkpoint *table; /* the claims that are prepared here; borrowed */
         void (*changed)(void *u);       /* a state file has changed */
-        /* The daemon of a domain was ready and no longer is. */
+        /* Called when the daemon of a domain was READY and no longer is. */
         void (*lost)(void *u, const char *domain_uid);
-        /* The daemon of a domain cannot start because the host runs its own nvidia-imex. */
+        /* Called when the daemon of a domain cannot start because the host runs its own nvidia-imex. */
         void (*session_taken)(void *u);
         void *u;
 };

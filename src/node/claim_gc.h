@@ -51,7 +51,7 @@ void claim_gc_holder(struct claim_gc *s, const char *uid);
 void claim_gc_explain(const struct claim_gc *s, const char *uid, char *ret, size_t size);
 
 /* Adds an entry that is rebuilt from the claim's CDI file. Uses only the driver, the node and the boot ID of
- * the options. Returns false if the file is not ours or is of another boot. `undated`: a file without a boot
- * ID, such as those of the Go driver, counts as one of this boot. Pure. */
+ * the options. Returns false if the file has no devices of this driver, or if it is of another boot.
+ * `undated`: a file without a boot ID, such as those of the Go driver, counts as one of this boot. Pure. */
 bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, const char *uid,
                       struct str cdi_file, bool undated);

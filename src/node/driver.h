@@ -39,7 +39,8 @@ struct node_effect {
         const char *resource;   /* ID of the resource to set up before the CDI file; NULL: none */
 };
 
-/* What an operation waits for. The driver defines the values from WAITS_FOR_DRIVER to 31. */
+/* Reasons for which an operation waits (op.waits_for). The driver defines the values from WAITS_FOR_DRIVER to
+ * 31. */
 enum { WAITS_FOR_NOTHING, WAITS_FOR_CLAIM /* until another claim is unprepared */, WAITS_FOR_DRIVER };
 
 typedef enum verdict(node_step_fn)(void *u, struct op *op, struct node_request *w);
@@ -48,9 +49,9 @@ typedef void(node_resource_fn)(void *u, const char *id);
 struct node_driver {
         const char *name; /* in claims, slices and metrics; also the name of its plugin folder */
         const char *cdi_kind;
-        /* For example "error preparing devices for claim": the text before "<namespace>/<name>:<uid>" and the
-         * cause in the answer to the kubelet. unprepare_fails is the same for Unprepare. NULL: the answer has
-         * only the cause. */
+        /* The text before "<namespace>/<name>:<uid>" and the cause in the answer to the kubelet, for example
+         * "error preparing devices for claim"; unprepare_fails is the same for Unprepare. NULL: the answer
+         * has only the cause. */
         const char *prepare_fails, *unprepare_fails;
         const struct device_codec *codec;
 

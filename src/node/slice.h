@@ -112,7 +112,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                   const struct slice_content *want, struct buf *out);
 /* Returns whether the slice has the desired content. Pure. */
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
-/* The same for one part of the content; the generation of the slice is ignored. */
+/* Returns whether the slice has the desired content of this part; its generation is ignored. Pure. */
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);
 /* Returns whether the slice has the annotation `word`; false if `word` is NULL. Pure. */
