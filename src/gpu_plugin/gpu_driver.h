@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_driver: the DRA driver gpu.nvidia.com on a node, as a struct node_driver. Loop thread only. */
+/* gpu_driver: implements the DRA driver gpu.nvidia.com on a node, as a struct node_driver. Loop thread
+ * only. */
 #pragma once
 
 #include "api/gates.h"
@@ -8,7 +9,7 @@
 #include "node/ops.h"
 #include "nvidia/driver_root.h"
 
-/* Strings are borrowed as long as the driver's `u` lives. Only `hook` is copied. */
+/* The driver borrows all strings except `hook`, which it copies. They must live as long as the struct gpu. */
 struct gpu_driver_options {
         const char *node;
         const struct gates *gates;
@@ -16,27 +17,29 @@ struct gpu_driver_options {
         const char *sys;          /* "/sys" */
         const char *proc_driver;  /* "/proc/driver/nvidia", or its substitute */
         const char *proc_devices; /* "/proc/devices", or its substitute */
-        const char *hook;         /* on the host */
-        const char *ldconfig;     /* on the host, for our own hook; NULL: the hook finds one */
+        const char *hook;         /* path of the CDI hook on the host */
+        const char *ldconfig;     /* path on the host, for our own hook; NULL: the hook searches for it */
         bool ipc_sockets;         /* give containers the socket of nvidia-persistenced */
         bool no_gids;             /* no additional groups, which need CDI 0.7.0 */
-        /* True if the devices of the last gpu_driver_set_devices() are still what the node shows. If not,
-         * gpu_driver_set_devices() is called soon. */
+        /* Returns true if the devices of the last gpu_driver_set_devices() are still current. If it returns
+         * false, the owner calls gpu_driver_set_devices() soon. */
         bool (*hold)(void *u);
-        /* A Prepare waits for gpu_driver_set_devices(), or none does any more. */
+        /* Called when a Prepare begins to wait for gpu_driver_set_devices() (yes), or when none waits any
+         * more. */
         void (*wanted)(void *u, bool yes);
-        /* The recorded claims, at the start and after each change. May be NULL. */
+        /* Called with the recorded claims, at the start and after each change. May be NULL. */
         void (*recorded)(void *u, const struct checkpoint *table);
         void *u;
 };
 
 struct gpu;
-/* `u` of the node half's functions. */
+/* Creates the object that the node half passes as `u` to the functions of gpu_driver. */
 struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
 
-/* To be called when the node's GPUs or the driver's files have changed. `devices` is borrowed until the next
- * call; NULL: not known yet, or no longer known. `why`, for people: why they are not known; with devices, a
- * problem or "". */
+/* Sets the devices. The owner calls it when the node's GPUs or the NVIDIA driver's files have changed.
+ * `devices` is borrowed until the next call; NULL: the devices are not known yet, or no longer known. `why`
+ * is a text for people: without devices, the reason why they are not known; with devices, a problem, or "" if
+ * there is none. */
 void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
 extern const struct node_driver gpu_driver;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_metrics: the metrics of this plugin: those of the node half, and those of GPUs. */
+/* gpu_metrics: exports the metrics of this plugin: the metrics of the node half, and metrics of GPUs. */
 #pragma once
 
 #include "node/node_metrics.h"
@@ -12,23 +12,24 @@ struct gpu_metrics {
                 *persistence_off, *toolkit;
 };
 
-/* m must not move. */
+/* Registers all metrics. `m` must not move until gpu_metrics_done(). */
 void gpu_metrics_init(struct gpu_metrics *m, const char *node);
 void gpu_metrics_done(struct gpu_metrics *m);
 
-/* The number of devices of each type; reason "": devices are offered. */
+/* Sets the number of offered devices of each type. `reason`: why devices are withheld; "": they are
+ * offered. */
 void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason);
-/* NVML's process "hung" or "crashed". */
+/* Counts a failure of the process that calls NVML. `kind`: "hung" or "crashed". */
 void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
-/* The number of devices with this taint and effect. `taint` is the key without the driver's name. */
+/* Sets the number of devices with this taint and effect. `taint` is the key without the driver's name. */
 void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *effect, size_t n);
-/* The offered devices are from an answer before NVML failed. */
+/* Sets whether the offered devices are from an answer that NVML gave before it failed. */
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
-/* The number of devices that another driver has prepared, by kind: "mps", "vfio", "mig". */
+/* Sets the number of devices of a kind ("mps", "vfio", "mig") that the Go driver has prepared. */
 void gpu_metrics_foreign(struct gpu_metrics *m, const char *kind, size_t n);
-/* The number of GPUs without persistence mode. */
+/* Sets the number of GPUs without persistence mode. */
 void gpu_metrics_persistence_off(struct gpu_metrics *m, size_t gpus);
-/* The container toolkit gives GPUs to pods without a claim. */
+/* Sets whether the container toolkit gives GPUs to pods without a claim. */
 void gpu_metrics_toolkit(struct gpu_metrics *m, bool gives);
-/* A device plugin gives this node's GPUs to pods. */
+/* Sets whether a device plugin gives this node's GPUs to pods. */
 void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_record: GPUs and MIG devices in the checkpoint, in the two dialects of the Go driver (gpu.nvidia.com).
- * Pure; fuzzed.
+/* gpu_record: encodes and decodes GPUs and MIG devices in the checkpoint, in the two dialects of the Go
+ * driver (gpu.nvidia.com). Pure; fuzzed.
  *
  * All releases of the Go driver (25.3 to 0.5.0) write "mpsControlDaemonID":"" if there is no such daemon.
  * Only builds of its main branch between commit 75a2d69f and pull request 1326 (merged on 2026-08-11, before
- * v0.5.0) leave the member out. Each reports the other's file as corrupt, because the checksum covers the
- * file as its own types encode it. This module reads both. It writes the released dialect unless the other
- * one is configured. */
+ * v0.5.0) leave the member out. A release reports the file of such a build as corrupt, and vice versa,
+ * because each computes the checksum over its own encoding of the file. This module reads both dialects. It
+ * writes the released dialect unless the other one is configured. */
 #pragma once
 
 #include "gpu_plugin/device.h"
 #include "node/checkpoint.h"
 
-/* The types of a node_device are those of device.h, and GPU_TYPE_VFIO, which only the Go driver writes.
- * `info` of a node_device is {"uuid":...} for a GPU and a VFIO device, and for a MIG device
+/* The `type` of a node_device is a GPU_TYPE_* of device.h, or GPU_TYPE_VFIO, which only the Go driver writes.
+ * Its `info` is {"uuid":...} for a GPU or a VFIO device, and for a MIG device
  * {"parentMinor":...,"giId":...,"ciId":...,"migUUID":...,"parentUUID":...}. `group_info` is the member
  * configState without an empty mpsControlDaemonID: {}, or the settings of the devices. */
 #define GPU_TYPE_VFIO "vfio"
@@ -22,8 +22,9 @@ enum gpu_record_dialect { GPU_RECORD_RELEASED = 1, GPU_RECORD_MAIN };
 
 extern const struct device_codec gpu_record_codec;
 
-/* `info` of a device. If only its kind is known, `info` has empty members. In the arena. */
+/* Returns the `info` of a device, allocated in the arena. If only the kind of the device is known, the
+ * members are empty. */
 const char *gpu_record_info(const struct gpu_device *d, struct arena *a);
 
-/* The recorded UUID of the device itself; NULL: the record has none. */
+/* Returns the recorded UUID of the device itself (not of its parent), or NULL if the record has none. */
 const char *gpu_record_uuid(const struct node_device *d, struct arena *a);

@@ -13,31 +13,32 @@ struct gpu_report {
         struct event_recorder *events;
         struct gpu_metrics *metrics;
         const char *node;
-        /* The last report. */
+        /* The last reported state. */
         char withheld[32]; /* the reason; "": none */
         bool stale, unmonitored, device_plugin;
         enum slice_taints taints;
         size_t lost, foreign, persistence_off;
-        uint64_t offered, left_out; /* hashes of what is offered, and left out; 0: nothing */
+        uint64_t offered, left_out; /* hashes of the offered and the left-out devices; 0: none */
 };
 
-/* To be called at each change. Reports each fact once. */
+/* Reports the state of the GPUs. The caller calls it on each change; each fact is reported once. */
 void gpu_report_update(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d);
-/* A device reports an XID. The error of a program is only logged. */
+/* Reports an XID of a device. An XID that is a program's error (of_program) is only logged. */
 void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t xid, bool of_program);
-/* The watch of the GPUs has failed; NULL: it runs. */
+/* Reports that the watch of the GPUs has failed, or with e NULL, that it runs. */
 void gpu_report_watch(struct gpu_report *r, const struct err *e);
-/* The current taints of the devices. */
+/* Reports the current taints of the devices. */
 void gpu_report_health(struct gpu_report *r, const struct health *h, const struct gpu_devices *d);
-/* Which taints the API server accepts. */
+/* Reports which taints the API server accepts. */
 void gpu_report_untainted(struct gpu_report *r, enum slice_taints taken);
-/* The API server rejects a device. */
+/* Reports that the API server rejects a device. */
 void gpu_report_refused(struct gpu_report *r, const char *device, const struct err *e);
-/* What the Go driver has set up for claims and this driver does not manage. To be called at the start and
- * when the table has changed. */
+/* Reports the devices that the Go driver has set up and that this driver does not manage (foreign.h). The
+ * caller calls it at the start and when the table has changed. */
 void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table);
-/* Whether the container toolkit gives GPUs to pods without a claim. To be called at each change. */
+/* Reports whether the container toolkit gives GPUs to pods without a claim. The caller calls it on each
+ * change. */
 void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const char *why);
-/* The GPUs that a device plugin gives to pods, as device_plugin reports them; "": there is no device plugin.
- */
+/* Reports the GPUs that a device plugin gives to pods, as device_plugin.h describes them; "": there is no
+ * device plugin. */
 void gpu_report_device_plugin(struct gpu_report *r, const char *offers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_requests: checks what a claim requests, as far as the claim alone shows it. Waiting does not fix an
- * error found here. Pure. For node_driver. */
+/* gpu_requests: checks the requests and the configuration of a claim, without the state of the node. Retrying
+ * does not fix an error that it returns. Pure. struct node_driver refers to these functions. */
 #pragma once
 
 #include "node/ops.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_state: the state that the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+/* gpu_state: defines the state that the functions of this driver share. They receive it as `u`
+ * (node/driver.h). Loop thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -9,36 +10,37 @@
 #include "gpu_plugin/gpu_edits.h"
 #include "nvidia/driver_set.h"
 
-/* What all devices of a claim share. Valid from the plan of the claim to the plan of its last device. */
+/* Data that all devices of a claim share. It is valid from gpu_plan_claim() to the gpu_plan_device() of the
+ * claim's last device. */
 struct gpu_planning {
         struct gpu_edits_options options;
         struct cdi_edits common;
 };
 
 struct gpu {
-        struct gpu_driver_options o; /* except `hook` */
+        struct gpu_driver_options o; /* except `hook`, which is below */
         char *hook;
         struct claims *claims;
-        const struct gpu_devices *devices; /* NULL: not known */
-        char why[512];                     /* for people: why they are not known, or a problem with them */
-        /* The driver's files for devices->driver_version. Each claim checks them, and searches again if they
-         * have changed. */
+        const struct gpu_devices *devices; /* NULL: unknown */
+        char why[512];                     /* for people: why `devices` is unknown, or a problem with them */
+        /* The driver's files for devices->driver_version. The plan of each claim checks whether they have
+         * changed, and then searches again. */
         struct arena *arena; /* NULL: not searched yet */
         struct driver_set files;
-        const char *firmware_path; /* the path of that search */
+        const char *firmware_path; /* the firmware path that this search used */
         struct gpu_planning planning;
-        TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: until the GPUs are known */
+        TAILQ_HEAD(, gpu_work) waiting; /* work that waits until the GPUs are known (gpu_work.c) */
 };
 
-/* What an operation may wait for here. */
+/* The condition that an operation of this driver may wait for. */
 enum { WAITS_FOR_GPUS = WAITS_FOR_DRIVER };
 
-/* node_request.own */
+/* The driver's part of a request: node_request.own points to it. */
 struct gpu_request {
         enum gpu_config_kind kind;
         struct gpu_config config;
         size_t config_index;
-        const char *info; /* the record of the device, set when it has been planned */
+        const char *info; /* the record of the device; set by gpu_plan_device() */
 };
 static inline struct gpu_request *gpu_want_of(const struct node_request *w) {
         return w->own;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_steps: the conditions that a Prepare of GPUs waits for. For node_driver. */
+/* gpu_steps: checks the conditions that a Prepare of GPUs waits for. struct node_driver refers to these
+ * functions. */
 #pragma once
 
 #include "node/driver.h"

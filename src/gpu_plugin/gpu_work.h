@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_work: the slow part of preparing GPUs: nvidia-smi sets their time slices, and resets them afterwards.
- * For node/driver.h. */
+/* gpu_work: does the slow part of preparing GPUs: it runs nvidia-smi to set their time slices, and to reset
+ * them afterwards. struct node_driver refers to these functions. */
 #pragma once
 
 #include "node/driver.h"
@@ -8,8 +8,8 @@
 /* The record of a group of GPUs whose time slice has been set. */
 #define GPU_WORK_SLICED "{\"timeSliceApplied\":true}"
 
-/* True if preparing this device sets its time slice. A MIG device has none, and admin access changes nothing
- * for the pods that use the GPU. */
+/* Returns true if preparing this device sets its time slice. A MIG device has no time slice, and a claim with
+ * admin access must not change the GPU for the pods that use it. */
 bool gpu_work_slices(const struct node_request *w);
 
 bool gpu_work_begin(void *u, struct op *op);
@@ -17,5 +17,5 @@ bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry)
 void gpu_work_cancel(void *u, struct op *op);
 
 struct gpu;
-/* The GPUs are known now, or no longer known. */
+/* Notifies the module that the GPUs have become known or unknown. */
 void gpu_work_known(struct gpu *g);

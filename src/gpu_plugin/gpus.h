@@ -6,10 +6,10 @@
  * a caller waits, and in gpus_hold(). It queries NVML, in a separate process, only if the fingerprint has
  * changed, and retries after a failure.
  *
- * A failed query does not mean that the GPUs are lost: the last answer counts until the next one. A missing
- * driver is an answer, too. A GPU is withdrawn after NVML could not describe it three times in a row. While a
- * device is left out for that reason, NVML is queried every minute, because a reset does not change the
- * fingerprint. Loop thread only. */
+ * A failed query does not mean that the GPUs are lost: the last answer stays valid until the next one. If the
+ * NVIDIA driver is missing, this counts as an answer. The module removes a GPU from the list after NVML could
+ * not describe it three times in a row. While a device is left out for this reason, the module queries NVML
+ * every minute, because a reset of the GPU does not change the fingerprint. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,20 +22,21 @@ struct gpus_options { /* the strings are borrowed until gpus_free() */
         struct driver_root root;
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
         const char *sys;          /* "/sys" or its substitute */
-        const char *dev;          /* "/dev", or that below the driver root */
-        void (*changed)(void *u); /* the devices or the state; never called inside our functions */
-        void (*failed)(void *u, const char *kind); /* NVML's process "hung" or "crashed" */
+        const char *dev;          /* "/dev", or the dev/ below the driver root */
+        void (*changed)(void *u); /* the devices or the state have changed; never called inside gpus_*() */
+        void (*failed)(void *u, const char *kind); /* the process that calls NVML "hung" or "crashed" */
         void *u;
 };
 
 struct gpus_state {
-        bool known;         /* NVML has answered */
+        bool known;         /* the devices are known: NVML has answered */
         const char *reason; /* why no GPU is offered, for metrics and Events: "DriverNotFound", ...; or "" */
-        char message[400];  /* for people */
-        unsigned failures;  /* failed queries in a row; reported from GPUS_STALE on */
-        char error[400];    /* the error of the last one */
+        char message[400];  /* the same reason, for people */
+        unsigned failures;  /* failed queries in a row; reported if at least GPUS_STALE */
+        char error[400];    /* the error of the last failed query */
         /* The path, in our container, of the library that answered, and the node's fingerprint at that time
-         * (nvidia/fingerprint.h): another driver or another set of GPUs has another number. NULL: none. */
+         * (nvidia/fingerprint.h), which differs for another driver or another set of GPUs. library NULL: no
+         * library has answered. */
         const char *library;
         uint64_t fingerprint;
 };
@@ -44,11 +45,11 @@ enum { GPUS_STALE = 3 };
 struct gpus;
 struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o);
 const struct gpus_state *gpus_get(const struct gpus *g);
-/* Valid until the next call of changed(). Empty if no device is known. */
+/* Returns the devices; empty if none is known. Valid until the next call of changed(). */
 const struct gpu_devices *gpus_devices(const struct gpus *g);
-/* True if the devices are known and still what the node shows. Otherwise a query of NVML is running, and
- * changed() will be called after it, even if nothing has changed. */
+/* Returns true if the devices are known and the fingerprint has not changed. Otherwise a query of NVML is
+ * running, and the module calls changed() after it, even if nothing has changed. */
 bool gpus_hold(struct gpus *g);
-/* A caller waits until gpus_hold(), or none does. */
+/* Sets whether a caller waits until gpus_hold() returns true. If so, the fingerprint is taken more often. */
 void gpus_poll_fast(struct gpus *g, bool waiting);
 void gpus_free(struct gpus *g);

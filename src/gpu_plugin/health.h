@@ -20,31 +20,33 @@
 #define EFFECT_NONE "None"
 
 struct health;
-/* The XIDs are copied. */
+/* Creates an object without any taint. Copies the XIDs that count as errors of programs. */
 struct health *health_new(const struct xids *of_programs);
 void health_free(struct health *h);
 
-/* These return true if the taints of a device have changed. */
+/* Record that the watch has begun or ended. Return true if the taints of a device have changed. */
 bool health_watched(struct health *h, const struct nvml_watched *w);
-bool health_unwatched(struct health *h); /* the watch has ended, or cannot begin */
-/* True after a call of either. Before that it is unknown whether XIDs are noticed. */
+bool health_unwatched(struct health *h); /* the watch has ended, or could not begin */
+/* Returns true after a call of health_watched() or health_unwatched(). Before, it is unknown whether the GPUs
+ * are watched. */
 bool health_settled(const struct health *h);
-/* `report` is called for each device for which the XID is new. */
+/* The type of `report`, which health_xid() calls for each device for which the XID is new. */
 typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_told_fn *report, void *u);
 
-/* Writes the state that survives a restart as JSON, and reads it into a new object: XIDs continue, and a lost
- * GPU stays lost until NVML describes it again. Text of another boot is ignored. ERR_INVALID: the text does
- * not have that form. */
+/* Write the state that survives a restart as JSON, and read it into a new object: XIDs remain, and a lost GPU
+ * stays lost until NVML describes it again. health_restore() ignores the text of another boot. ERR_INVALID:
+ * the text is not such a state. */
 void health_render(const struct health *h, const char *boot_id, struct buf *out);
 int health_restore(struct health *h, struct str text, const char *boot_id, struct err *e);
-/* An administrator has handled the errors: earlier XIDs no longer count. */
+/* Forgets all XIDs, because an administrator has handled the errors. */
 void health_forget_xids(struct health *h);
 
-/* The taints of a device, sorted by key. Pure; in the arena. */
+/* Returns the number of taints of a device, and the taints in *ret, sorted by key, allocated in the arena.
+ * Pure. */
 size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
                      const struct offered_taint **ret);
-/* The number of these devices that have the taint with that effect. */
+/* Returns how many of these devices have the taint with that effect. */
 size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key,
                     const char *effect);

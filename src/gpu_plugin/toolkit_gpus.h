@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* toolkit_gpus: watches whether the container toolkit of this node gives GPUs to pods without a claim
- * (nvidia/toolkit.h). It checks at the start, and when one of the configurations changes (inotify). Loop
- * thread only. */
+ * (nvidia/toolkit.h). It reads the toolkit's and the runtimes' configuration files at the start, and when one
+ * of them changes (inotify). Loop thread only. */
 #pragma once
 
 #include <uv.h>
@@ -10,8 +10,8 @@
 
 struct toolkit_gpus_watch;
 
-/* At most two roots, whose strings are borrowed. `changed` is called in the next turn of the loop, and when
- * the answer or the reason has changed. */
+/* Starts to watch the files below at most two roots, whose strings are borrowed. Calls `changed` in the next
+ * turn of the loop, and whenever the answer or the reason has changed. */
 struct toolkit_gpus_watch *
 toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
                  void (*changed)(void *u, enum toolkit_gpus answer, const char *why), void *u);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xids: lists the XIDs that are errors of programs. After such an error the GPU still works. Pure. */
+/* xids: decides which XIDs are errors of programs, after which the GPU still works. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,10 @@ struct xids {
         size_t n;
 };
 
-/* Adds a comma-separated list of numbers, the value of --additional-xids-to-ignore. True: all words are
- * valid. Otherwise *ret_bad is the first word that is not a number or exceeds the limit, and the others are
- * added, as with the Go driver. */
+/* Adds a comma-separated list of numbers, the value of --additional-xids-to-ignore. Returns true if all words
+ * are valid. Otherwise sets *ret_bad to the first word that is not a number or exceeds the limit, and adds
+ * the other words, as the Go driver does. */
 bool xids_add(struct xids *x, const char *list, struct str *ret_bad);
-/* True for an XID that NVIDIA's documentation calls an error of applications, and for an added one. */
+/* Returns true for an XID that NVIDIA's documentation calls an error of applications, and for an added
+ * XID. */
 bool xids_of_programs(const struct xids *x, uint64_t xid);
