@@ -17,5 +17,5 @@ struct gpu_fabric {
         char reason[200];   /* for people: why there is no clique ID; names the GPU */
 };
 
-/* `strict` is the feature gate CrashOnNVLinkFabricErrors. */
+/* Derives the clique ID. `strict` is the feature gate CrashOnNVLinkFabricErrors. */
 void gpu_fabric_from_facts(const struct nvml_facts *f, bool strict, struct gpu_fabric *ret);

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
-/* Each call returns one path of a library. *at is 0 at first. False: there are no more paths, or the bytes
- * are not such a cache. The path is absolute and borrowed from the cache. */
+/* Returns the next path of a library of this name in *ret_path. *at must be 0 at the first call. Returns
+ * false if there are no more paths, or if the bytes are not such a cache. The path is absolute and borrowed
+ * from the cache. */
 bool ld_cache_next(struct str cache, const char *name, size_t *at, struct str *ret_path);

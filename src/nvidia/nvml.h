@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml: NVML's description of the node's NVLink fabric, as nvml_survey_fabric() writes it. Pure; fuzzed. */
+/* nvml: decodes NVML's description of the node's NVLink fabric, which nvml_survey_fabric() writes. Pure;
+ * fuzzed. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +25,9 @@ struct nvml_facts {
         size_t n_gpus;
 };
 
+/* Decodes the description. All memory is allocated in the arena. */
 int nvml_facts_decode(struct str json, struct arena *a, struct nvml_facts *ret, struct err *e);
 
-/* Compares dotted versions numerically. Returns <0, 0 or >0. */
+/* Compares dotted versions numerically. Returns a negative number, 0 or a positive number, as strcmp()
+ * does. */
 int nvml_version_cmp(const char *a, const char *b);

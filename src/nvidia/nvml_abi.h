@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_abi: the part of NVML that we call: names, numbers and the layout of structs. We declare it ourselves,
- * from the public documentation of nvml.h. */
+/* nvml_abi: declares the part of NVML that this driver calls: names, numbers and the layout of structs. The
+ * declarations follow the public documentation of nvml.h. */
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +25,8 @@ typedef struct nvml_gpu_instance *nvml_gpu_instance_t;
 typedef struct nvml_compute_instance *nvml_compute_instance_t;
 typedef struct nvml_event_set *nvml_event_set_t;
 
-/* A newer library may write more than we expect, so each struct that we pass has room behind it. */
+/* A struct that is passed to NVML, with additional space, because a newer library may write more than the
+ * struct. */
 #define NVML_ROOM(type)                                                                                      \
         union {                                                                                              \
                 type v;                                                                                      \
@@ -97,9 +98,10 @@ struct nvml_compute_instance_profile {
         uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpeg, ofa;
 };
 
-/* nvmlEventType..., as bits. */
+/* A bit of nvmlEventType... */
 #define NVML_EVENT_XID UINT64_C(8)
-/* The instance of an event that concerns the whole GPU, or for which NVML does not name the instance. */
+/* The value of gpu_instance and compute_instance if the event concerns the whole GPU, or if NVML does not
+ * name the instance. */
 #define NVML_NO_INSTANCE UINT32_MAX
 
 struct nvml_event_data {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_library: the functions of a libnvidia-ml.so.1. Only for the worker process, because every call may
- * hang or crash. */
+/* nvml_library: loads a libnvidia-ml.so.1 and gives access to its functions. Only the worker process may use
+ * this module, because every call may hang or crash. */
 #pragma once
 
 #include "base/err.h"
 #include "nvidia/nvml_abi.h"
 
-/* NULL: the library has the function neither under this name nor under an older one. */
+/* The functions. A pointer is NULL if the library has the function neither under its current name nor under
+ * an older one. */
 struct nvml_library {
         int (*init_with_flags)(unsigned);
         int (*init)(void);
@@ -48,26 +49,28 @@ struct nvml_library {
         int (*register_events)(nvml_device_t, uint64_t, nvml_event_set_t);
 };
 
-/* err.code beside NVML's own numbers, which are positive. */
+/* A value of err.code. NVML's own error numbers are positive. */
 enum { NVML_CANNOT_LOAD = -1 };
 
-/* ERR_NOT_FOUND, NVML_CANNOT_LOAD: the library does not exist, or a library that it needs is missing.
- * ERR_INVALID: the file is not such a library. It stays loaded until the process ends. */
+/* Loads the library. It stays loaded until the process ends. ERR_NOT_FOUND with the code NVML_CANNOT_LOAD:
+ * the library does not exist, or a library that it needs is missing. ERR_INVALID: the file is not such a
+ * library. */
 int nvml_library_load(const char *path, struct nvml_library *ret, struct err *e);
 
-/* 0 for NVML_OK. Otherwise the error contains the call, the number and NVML's text for it. */
+/* Returns 0 if `code` is NVML_OK. Otherwise sets an error with the call, the code and NVML's text for the
+ * code. */
 int nvml_library_check(const struct nvml_library *l, const char *call, int code, struct err *e);
 
-/* Called before each query of a GPU, because it may take long. */
+/* A callback that is called before each query of a GPU, because the query may take long. */
 struct nvml_progress {
         void (*gpu)(void *u, unsigned index);
         void *u;
 };
 
-/* Turns the bytes that a library wrote into printable ASCII text with an end. */
+/* Converts the bytes that a library wrote to printable, NUL-terminated ASCII text. */
 void nvml_library_clean(char *text, size_t size);
 
-/* A session opens the driver's device files. While it is open, the driver cannot be unloaded, and MIG mode
- * cannot be changed. */
+/* Begin and end a session, which opens the driver's device files. While it is open, the driver cannot be
+ * unloaded, and MIG mode cannot be changed. */
 int nvml_library_begin(const struct nvml_library *l, struct err *e);
 void nvml_library_end(const struct nvml_library *l);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_line: the protocol between us and the process that queries NVML. Each message is a line. Pure; fuzzed.
+/* nvml_line: encodes and decodes the protocol between the plugin and the worker process that queries NVML.
+ * Each message is a line. Pure; fuzzed.
  *
- *     us:          <id> <verb>
+ *     the plugin:  <id> <verb>
  *     the worker:  <id> at <text>       any number of times, as a sign of life before the answer
  *                  <id> ok <json>       or       <id> no <code> <text>
  *
@@ -9,8 +10,8 @@
  * takes seconds without persistence mode, and longer with confidential computing. So a time-out counts from
  * the last line and not from the question.
  *
- * An ID is a decimal number that grows with each question. A code is NVML's number, or a negative one of
- * nvml_library.h. The text is for people.
+ * An ID is a decimal number that grows with each question. A code is NVML's error number, or the negative
+ * code of nvml_library.h. The text is for people.
  *
  * A worker that watches for events gets one question. After its answer "ok" it writes these lines:
  *
@@ -27,10 +28,10 @@
 
 /* Verbs. */
 #define NVML_ASK_FABRIC "fabric"       /* nvml_facts_decode() reads the answer */
-#define NVML_ASK_INVENTORY "inventory" /* inventory_decode() does */
-#define NVML_ASK_WATCH "watch"         /* nvml_watched_decode() does; only for the role "events" */
+#define NVML_ASK_INVENTORY "inventory" /* inventory_decode() reads the answer */
+#define NVML_ASK_WATCH "watch"         /* nvml_watched_decode() reads it; only for role "events" */
 
-/* How long NVML waits for an event before the process writes a sign of life. */
+/* How long the worker waits for an event before it writes "beat". */
 enum { NVML_EVENT_WAIT_MS = 5000 };
 
 enum { NVML_LINE_MAX = 4 << 20, NVML_QUESTION_MAX = 256, NVML_UUID_MAX = 96 };
@@ -45,7 +46,7 @@ void nvml_question_write(int64_t id, const char *verb, struct buf *out);
 struct nvml_answer {
         int64_t id;
         enum { NVML_NO, NVML_YES, NVML_AT } kind;
-        int64_t code;    /* of NVML_NO */
+        int64_t code;    /* set for NVML_NO */
         struct str text; /* JSON, the error, or the GPU that is being queried */
 };
 int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e);
@@ -53,17 +54,17 @@ void nvml_answer_write(const struct nvml_answer *a, struct buf *out);
 
 struct nvml_event {
         enum { NVML_BEAT, NVML_XID, NVML_END } kind;
-        struct str uuid; /* of an XID */
+        struct str uuid; /* of the GPU; set for NVML_XID */
         uint64_t xid;
         int64_t gpu_instance, compute_instance; /* -1: the whole GPU, or unknown */
-        int64_t code;                           /* of NVML_END */
+        int64_t code;                           /* set for NVML_END */
         struct str text;
 };
-/* True if the line is an event. Other lines are answers. */
+/* Returns true if the line is an event. Other lines are answers. */
 bool nvml_event_is(struct str line);
 int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e);
 void nvml_event_write(const struct nvml_event *ev, struct buf *out);
 
-/* Cuts the next line off the received bytes. 0: *ret_whole is true if *ret has a complete line. -1: the
- * line is longer than allowed. */
+/* Cuts the next line off the received bytes. Returns 0 and sets *ret_whole to whether *ret contains a
+ * complete line. Returns -1 if the line is longer than allowed. */
 int nvml_line_next(struct str *rest, struct str *ret, bool *ret_whole, struct err *e);

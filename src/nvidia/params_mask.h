@@ -4,13 +4,13 @@
  *
  * libnvidia-ml and libcuda create the device nodes of all GPUs if the program runs as root and that parameter
  * is 1, which is the driver's default. This module mounts a file of a tmpfs with the changed text over the
- * kernel's file. It needs Linux 5.6. It uses libc only, because the CDI hook, a static program, contains it,
- * too. */
+ * kernel's file. It needs Linux 5.6. It uses only libc, because the CDI hook, a static program, also contains
+ * this module. */
 #pragma once
 
 #include <stddef.h>
 
-#define PARAMS_MASK_FOLDER "driver/nvidia" /* below the root of a /proc */
+#define PARAMS_MASK_FOLDER "driver/nvidia" /* relative to the root of a /proc */
 #define PARAMS_MASK_FILE "params"
 
 enum { PARAMS_MASK_WHY = 160 };
@@ -21,12 +21,12 @@ enum { PARAMS_MASK_WHY = 160 };
  * contain the line "ModifyDeviceFiles: 1", or if it is covered already. Refuses a file that is not the
  * kernel's, unless it contains "ModifyDeviceFiles: 0".
  *
- * Returns 0, or -1 with the failed system call and its error in `why`. After a file was covered, the working
- * directory is "/". */
+ * Returns 0, or -1 with the failed system call and its error in `why`. After it has covered a file, the
+ * working directory is "/". */
 int params_mask(int folder, const char *name, char why[static PARAMS_MASK_WHY]);
 
-/* For a process that calls NVML itself: gives it a mount namespace whose mounts other processes do not see
- * (CAP_SYS_ADMIN), and covers the file `name` in the folder `folder` of /proc there. Outside of tests these
- * are PARAMS_MASK_FILE and PARAMS_MASK_FOLDER. Returns 0 if there is no driver. The process must have one
- * thread. */
+/* Gives the calling process, which calls NVML itself, a mount namespace whose mounts other processes do not
+ * see (needs CAP_SYS_ADMIN), and covers the file `name` in the folder `folder` of /proc there. Outside of
+ * tests, `name` is PARAMS_MASK_FILE and `folder` is PARAMS_MASK_FOLDER. Also returns 0 if there is no driver.
+ * The process must have one thread. */
 int params_mask_unshared(const char *folder, const char *name, char why[static PARAMS_MASK_WHY]);

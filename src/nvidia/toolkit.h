@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toolkit: detects whether the NVIDIA container toolkit of this node gives IMEX channels or GPUs to pods that
- * have no allocation of them.
+/* toolkit: detects whether the NVIDIA container toolkit of this node gives IMEX channels or GPUs to pods to
+ * which Kubernetes has not allocated any.
  *
  * A container may request channels in its environment (NVIDIA_IMEX_CHANNELS) or by a mount. The toolkit, as
  * runtime or as hook, grants them regardless of Kubernetes' allocations, unless its config.toml has
  * features.ignore-imex-channel-requests = true. The setting exists since 1.17.5 (toolkit pull request 952),
- * for all of its modes. Without it, requests are granted. The file is
- * /etc/nvidia-container-runtime/config.toml if the toolkit was installed as a package. The GPU Operator has
- * it in .config/nvidia-container-runtime/ below its folder for the toolkit (/usr/local/nvidia/toolkit by
- * default). */
+ * for all of its modes. Without it, the toolkit grants requests. The file is
+ * /etc/nvidia-container-runtime/config.toml if the toolkit was installed as a package. The GPU Operator
+ * installs it in .config/nvidia-container-runtime/ below its folder for the toolkit
+ * (/usr/local/nvidia/toolkit by default). */
 #pragma once
 
 #include <stddef.h>
@@ -20,15 +20,15 @@
 enum toolkit_answer {
         TOOLKIT_NOT_FOUND, /* no configuration at the known paths */
         TOOLKIT_IGNORES,   /* all configurations ignore requests for channels */
-        TOOLKIT_GIVES,     /* one does not, or cannot be read */
+        TOOLKIT_GIVES,     /* a configuration does not, or cannot be read */
         TOOLKIT_ANSWERS,
 };
-extern const char *const toolkit_answer_names[TOOLKIT_ANSWERS]; /* for metrics */
+extern const char *const toolkit_answer_names[TOOLKIT_ANSWERS]; /* values of a metric label */
 
 #define TOOLKIT_SETTING "features.ignore-imex-channel-requests"
 
-/* Pure; fuzzed. *ret: whether this config.toml has the setting. ERR_INVALID: the message states the mistake
- * in the file. */
+/* Sets *ret to whether this config.toml sets TOOLKIT_SETTING to true. ERR_INVALID: the message states the
+ * mistake in the file. Pure; fuzzed. */
 int toolkit_ignores(struct str config, bool *ret, struct err *e);
 
 /* The possible paths of a configuration, below a root. */
@@ -51,13 +51,13 @@ enum toolkit_gpus {
 };
 #define TOOLKIT_ACCEPTS "accept-nvidia-visible-devices-envvar-when-unprivileged"
 
-/* The files that toolkit_gives_gpus() reads besides toolkit_paths; NULL-terminated. A last name with '*' is a
- * pattern for the drop-ins of a folder. */
+/* The files that toolkit_gives_gpus() reads besides toolkit_paths; NULL-terminated. If the
+ * last part of a path contains '*', it is a pattern for the drop-ins of a folder. */
 extern const char *const toolkit_runtime_paths[];
 
-/* `why`: the file that gives GPUs or cannot be read, for people. */
+/* Determines how pods get GPUs. `why` becomes the file that gives GPUs or cannot be read, for people. */
 enum toolkit_gpus toolkit_gives_gpus(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
 
-/* Reads all of toolkit_paths below the roots. `why`: the file and the problem, for people; "" if there is
- * none. */
+/* Reads all files of toolkit_paths below the roots. `why` becomes the file and the problem, for people; "" if
+ * there is no problem. */
 enum toolkit_answer toolkit_check(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
