@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands: the commands of the hook. `root` is the descriptor of the container's root (in_root.h). Each
- * returns 0, or prints the reason and returns -1. */
+/* commands: implements the commands of the hook. `root` is the descriptor of the container's root
+ * (in_root.h). Each function returns 0, or prints the reason and returns -1. */
 #pragma once
 
 #include <stddef.h>
@@ -14,24 +14,26 @@ struct options {
         const char *driver_version; /* enable-cuda-compat */
 };
 
-/* Creates a link with that text at each path. The text is not resolved. A file with that name is replaced. */
+/* Creates a link with the given text at each given path. Does not resolve the text. Replaces an existing
+ * file. */
 int create_symlinks(int root, const struct options *o);
 
-/* Makes the loader prefer the image's CUDA compatibility library if it belongs to a newer driver than the
- * host's. */
+/* Makes the loader prefer the image's CUDA compatibility library if this library belongs to a newer driver
+ * than the driver of the host. */
 int enable_cuda_compat(int root, const struct options *o);
 
-/* Adds the folders to the loader's cache: runs the host's ldconfig on the container (sandbox.h). `path`: the
- * path of the root. */
+/* Adds the folders to the loader's cache: runs the host's ldconfig on the container (sandbox.h). `path` is
+ * the path of the root. */
 int update_ldcache(int root, const char *path, const struct options *o);
 
 /* Prevents NVML in the container from creating device nodes: covers the driver's parameters in the
- * container's /proc with a changed copy (nvidia/params_mask.h). mask_params() does so with any file there. */
+ * container's /proc with a changed copy (nvidia/params_mask.h). mask_params() covers any file in a folder of
+ * that /proc. */
 int disable_device_node_modification(int root);
 int mask_params(int root, const char *folder, const char *file);
 
-/* A file of /proc whose text a process can set in its own UTS namespace: the domain name. The self-test uses
- * it in place of the driver's parameters, because there may be no driver. */
+/* A file of /proc whose text a process can set in its own UTS namespace: the domain name. The self-test
+ * uses it instead of the driver's parameters, because the driver may be missing. */
 #define SELF_TEST_FOLDER "sys/kernel"
 #define SELF_TEST_FILE "domainname"
 #define SELF_TEST_DOMAIN "ModifyDeviceFiles: 1"

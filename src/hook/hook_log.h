@@ -3,7 +3,7 @@
  * not start. */
 #pragma once
 
-/* Prints one line. Returns -1, so that `return hook_log(...)` handles an error. hook_log_errno() adds errno's
- * text. */
+/* Prints one line. Returns -1, so that a caller can write `return hook_log(...)`. hook_log_errno() appends
+ * the text of errno. */
 int hook_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int hook_log_errno(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
