@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* root_walk: finds files below a root folder, and resolves all links as if the root were "/": neither an
  * absolute link nor ".." leads out of it. The kernel resolves the whole path (openat2), so this also holds if
- * the tree changes meanwhile. */
+ * the tree changes at the same time. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_daemon: the daemons on node n0: this driver's, which shares the folder of the plugin, and the Go
- * driver's. */
+/* cd_daemon: simulates the daemons on node n0: the daemon of this driver, which shares the folder of the
+ * plugin, and the daemon of the Go driver. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Creates the claim driver/daemon-claim of this driver's daemon with this UID and prepares it, or unprepares
- * it. */
+/* daemon_comes() creates the claim driver/daemon-claim of this driver's daemon, with this UID, and prepares
+ * it. daemon_goes() unprepares it. */
 void daemon_comes(const char *uid);
 void daemon_goes(const char *uid);
-/* The daemon writes its state file in the folder of the IMEX domain, with index 3 and epoch 1. *lock_fd holds
- * the lock of a living daemon. */
+/* Writes the daemon's state file in the folder of the IMEX domain, with index 3 and epoch 1. Sets *lock_fd to
+ * a descriptor with the lock that a running daemon holds. */
 void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
                  const char *status, int *lock_fd);
-/* The same with an assignment, in this boot, with w.lock_fd. After daemon_writes_state() the plugin has read
- * the file, after daemon_state() it has not. daemon_dies() releases the lock. */
+/* Like daemon_says(), but with an assignment, in this boot, with w.lock_fd. After daemon_writes_state() the
+ * plugin has read the file; after daemon_state() it has not. daemon_dies() releases the lock. */
 void daemon_writes_state(const char *uid, const char *domain, bool ready, const char *status,
                          const char *assignment);
 void daemon_state(const char *uid, const char *domain, bool ready, const char *status,

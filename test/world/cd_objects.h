@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cd_objects: the objects in the API server for the ComputeDomain plugin of node n0 (world/api.h): claims,
- * ComputeDomains, the fabric object of the partition, the Go driver's ComputeDomainClique, and the plugin's
- * own Pod. */
+/* cd_objects: creates and changes the objects in the API server for the ComputeDomain plugin of node n0
+ * (world/api.h): claims, ComputeDomains, the fabric object of the partition, the Go driver's
+ * ComputeDomainClique, and the plugin's own Pod. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 #define POD "plugin-n0" /* in namespace "driver" */
 
-/* `extra` is added to the parameters of status.allocation.devices.config after domainID. */
+/* Creates a claim. `extra` is added to the parameters of status.allocation.devices.config after domainID. */
 void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind,
                const char *domain, const char *extra);
-/* The claim <ns>/daemon-claim of this driver's daemon, and the claim driver/go-claim (GO_DAEMON) of the Go
- * driver's daemon of DOMAIN_A. */
+/* Create the claim <ns>/daemon-claim of this driver's daemon, and the claim driver/go-claim (GO_DAEMON) of
+ * the Go driver's daemon of DOMAIN_A. */
 void api_daemon_claim(const char *ns, const char *uid, const char *extra);
 void api_go_claim(void);
 void api_claim_json(const char *ns, const char *name, const char *json);
@@ -36,23 +36,25 @@ void api_remove_domain(const char *uid);
 void api_domain_mode(const char *uid, const char *mode);
 
 /* Replaces the fabric object `name` in the API server with one of version `rv`, with this text in "channels",
- * and with more members; channels NULL: there is none. Its watch shows it only after api_fabric_event(). */
+ * and with the members of `more`; channels NULL: removes the object. The watch of the object shows the change
+ * only after api_fabric_event(). */
 void api_fabric(const char *name, int rv, const char *channels, const char *more);
 void api_fabric_event(void);
-/* The `tableOf` of fabric objects from now on; NULL: their own UID. */
+/* Sets the `tableOf` of fabric objects that are created from now on; NULL: their own UID. */
 void api_table_of(const char *uid);
-/* The same for a fabric object that assigns index 3 with epoch 1 in this ComputeDomain's IMEX domain to the
- * node, for claim DAEMON_1. */
+/* Like api_fabric(), for a fabric object that assigns index 3 with epoch 1 in this ComputeDomain's IMEX
+ * domain to the node, for claim DAEMON_1. */
 void api_assigned(const char *domain);
 
-/* Replaces the ComputeDomainClique of the ComputeDomain and CLIQUE. n1 is Ready in it, and this node has this
- * address and status; status "": no entry; NULL: there is no object. */
+/* Replaces the ComputeDomainClique of the ComputeDomain and CLIQUE. In the new object, n1 is Ready, and this
+ * node has this address and status. status "": this node has no entry; NULL: removes the object. */
 void api_clique_at(const char *domain, const char *address, const char *status);
 void api_clique(const char *domain, const char *status); /* at GO_ADDRESS */
 
-/* An annotation of the plugin's own Pod in the API server; NULL: none; valid until the next call. */
+/* Returns an annotation of the plugin's own Pod in the API server, valid until the next call, or NULL if
+ * there is none. */
 const char *pod_annotation(const char *key);
 /* Replaces the Pod by one without annotations, for processes that start later. */
 void pod_replaced(void);
-/* A restore of etcd removes all annotations, and the watch shows this. */
+/* Removes all annotations of the Pod, as a restore of etcd does. The watch shows this. */
 void pod_restored(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake: objects for tests, as in the caches. */
+/* fake: creates objects for tests, in the form in which the caches hold them. */
 #pragma once
 
 #include <setjmp.h>
@@ -78,7 +78,7 @@ fake_daemon(struct arena *a, const char *node, const char *ip, const char *cliqu
                 ready ? "True" : "False");
 }
 
-/* xorshift64: the same numbers on every machine. */
+/* Returns a random number below `below`: xorshift64, with the same numbers on every machine. */
 static uint64_t fake_seed = 88172645463325252U;
 static inline uint64_t fake_random(uint64_t below) {
         fake_seed ^= fake_seed << 13;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_server: an HTTP/1.1 server on loopback in the loop of the test, which decides each answer.
+/* fake_server: runs an HTTP/1.1 server on loopback, in the loop of the test. The test decides each answer.
  *
  * Connections stay in memory until the server is freed, so a test may keep one and write to it at any
  * time. */
@@ -21,7 +21,7 @@ struct fake_request {
         unsigned n; /* number of requests before it */
 };
 
-/* Called for each request. It may answer at once, later or never. */
+/* Called for each request. The function may answer at once, later or never. */
 typedef void(fake_fn)(void *u, struct fake_conn *conn, const struct fake_request *r);
 
 struct fake_server *fake_server_new(uv_loop_t *loop, int port, fake_fn *fn, void *u);
@@ -37,18 +37,18 @@ void fake_server_freeze(struct fake_server *s);
 
 /* headers: more header lines, each with \r\n, or NULL. */
 void fake_reply(struct fake_conn *c, int status, const char *headers, const char *body);
-/* Refuses like the API server: a Status with the usual reason for this code, without details. */
+/* Refuses a request as the API server does: a Status with the usual reason for this code, without details. */
 void fake_refuse(struct fake_conn *c, int status, const char *message);
-/* Answers like the API server for an object that does not exist; group "" for core. */
+/* Answers as the API server does for an object that does not exist; group "" is the core group. */
 void fake_missing(struct fake_conn *c, const char *group, const char *plural, const char *name);
-/* Answers with a list of the kind that the request names. The list is given without its kind
- * ("{\"metadata\":...}"). */
+/* Answers with a list of the kind that the request names. `list` is the JSON text without
+ * the kind ("{\"metadata\":...}"). */
 void fake_list(struct fake_conn *c, const struct fake_request *r, const char *kind, const char *list);
 void fake_stream(struct fake_conn *c); /* 200, and begins a chunked body */
 void fake_chunk(struct fake_conn *c, const char *text);
-void fake_end(struct fake_conn *c);   /* ends the chunked body in order */
+void fake_end(struct fake_conn *c);   /* ends the chunked body properly */
 void fake_close(struct fake_conn *c); /* breaks the connection */
 bool fake_is_open(const struct fake_conn *c);
-/* Value of a query parameter, decoded, into a static buffer; NULL when absent. */
+/* Returns the decoded value of a query parameter in a static buffer, or NULL if the parameter is absent. */
 const char *fake_query(const struct fake_request *r, const char *name);
 bool fake_has(const char *text, const char *part);

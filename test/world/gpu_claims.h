@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_claims: claims of a node with two GPUs and a MIG device (world/node.h): "one", whose UID is ONE, and
- * "two". */
+/* gpu_claims: prepares claims on a node with two GPUs and a MIG device (world/node.h): "one", with the UID
+ * ONE, and "two". */
 #pragma once
 
 #include "gpu_plugin/gpu_driver.h"
@@ -11,7 +11,7 @@ struct gpu_claims {
         struct gpu *gpu;
         struct gates gates;
         struct gpu_devices devices;
-        const char *results, *config; /* of the claim, as JSON */
+        const char *results, *config; /* results and configuration of the claim, as JSON */
         bool nodes;                   /* this machine allows device nodes */
         bool holds, wanted;
         bool ipc_sockets; /* for the next process */
@@ -27,7 +27,8 @@ extern struct gpu_device gpus[3];
 int gpu_claims_setup(void **state);
 int gpu_claims_teardown(void **state);
 #define T(name) cmocka_unit_test_setup_teardown(name, gpu_claims_setup, gpu_claims_teardown)
-/* The first call in a test that needs device nodes. */
+/* Skips the test if this machine does not allow device nodes. A test that needs device nodes calls it
+ * first. */
 void needs_nodes(void);
 
 /* Starts the plugin's process; the previous one has ended (claims_free). */
@@ -35,7 +36,7 @@ void start(void);
 
 void refused(const char *name, const char *why);
 
-/* The claim's CDI file. */
+/* Returns the path of the claim's CDI file. */
 char *file_of(const char *uid);
 bool is_there(const char *uid);
 char *read_file(const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet: the requests of a kubelet to a plugin, and the answers. It replaces dra_call. */
+/* kubelet: sends a kubelet's requests to a plugin and records the answers. It replaces dra_call. */
 #pragma once
 
 #include "node/claims.h"
@@ -15,7 +15,7 @@ struct dra_op {
         char devices[1024]; /* "request/pool/device=cdi id,..." */
 };
 
-/* The answers follow after these functions have returned. */
+/* Send a request. The plugin answers after these functions have returned. */
 void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
 void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name,
                        const char *uid);

@@ -10,7 +10,7 @@ enum { RUN_FIRST_MS = 2, RUN_UNTIL_MS = 300000 };
 
 /* Runs until *flag is true; fails the test after 10 s. */
 void run_until(uv_loop_t *loop, const bool *flag);
-/* Runs for this time, to check that something does not happen. */
+/* Runs the loop for this time, so that a test can check that something does not happen. */
 void run_for(uv_loop_t *loop, unsigned ms);
 /* Runs until something happens on the loop, for at most *wait_ms. Then it doubles *wait_ms, up to 64. */
 void run_once(uv_loop_t *loop, unsigned *wait_ms);
@@ -23,5 +23,5 @@ void run_once(uv_loop_t *loop, unsigned *wait_ms);
                         run_once((loop), &wait_ms_);                                                         \
                 assert_true(expr);                                                                           \
         } while (0)
-/* Runs until no handle is left, and fails the test if one was forgotten. */
+/* Runs the loop until no handle is left, and fails the test if a handle was not closed. */
 void loop_end(uv_loop_t *loop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node: the claims of one driver on node n0, in this process: the node half between API server and kubelet
- * (world/api.h, world/kubelet.h). A failure fails the test. */
+/* node: runs the node half with one driver on node n0, in this process, between a simulated API server and
+ * kubelet (world/api.h, world/kubelet.h). A failure fails the test. */
 #pragma once
 
 #include <setjmp.h>
@@ -35,16 +35,16 @@ struct node_world {
 };
 extern struct node_world node;
 
-/* types: of the devices, for the metrics; NULL-terminated, borrowed. */
+/* Creates the world. `types`: the types of the devices, for the metrics; NULL-terminated, borrowed. */
 void node_begin(const char *driver, const char *const *types, node_claim_fn *claim);
 int node_end(void);
 
 /* Starts the plugin's process; the previous one has ended (claims_free). */
 void node_start(const struct node_driver *driver, void *u);
-/* Starts claims of any test on this loop; -1: they do not start. */
+/* Starts claims of any test on this loop. Returns -1 if they do not start. */
 int node_start_claims(uv_loop_t *loop, struct claims *c, struct err *e);
 
-/* Runs the API server once, or if it has nothing to do, the loop. node_poll() does not wait. */
+/* Run the API server once or, if it has nothing to do, the loop. node_poll() does not wait. */
 void node_turn(void);
 void node_poll(void);
 /* Prepare and Unprepare the claim as it is in the API server at this moment. */
