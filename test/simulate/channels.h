@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channels: each ComputeDomain has its own channel in each partition (imex.isolation=channel). A node has
- * room for sixteen pods, and people delete and restore fabric objects. Either the host runs IMEX and there
- * are no daemons, or the daemons of a partition run one standing IMEX domain for all ComputeDomains. */
+/* channels: simulates clusters in which each ComputeDomain has its own channel in each partition
+ * (imex.isolation=channel). A node has room for sixteen pods, and administrators delete and restore fabric
+ * objects. Either the host runs IMEX and there are no daemons, or the daemons of a partition run one standing
+ * IMEX domain for all ComputeDomains. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +10,10 @@
 
 #include "store.h"
 
-/* Call it before the world begins. Without it there are no assigned channels. */
+/* Enables assigned channels. Call it before the world begins. */
 void channels_use(unsigned n_domains, bool standing);
-/* The isolation changes during the storm; at first it is "domain". The functions below then answer for the
- * present configuration, and each claim has the isolation of its template. */
+/* Enables changes of the isolation during the storm; at first it is "domain". The functions below then answer
+ * for the present configuration, and each claim has the isolation of its template. */
 void channels_use_changes(unsigned n_domains);
 bool channels_change(void);
 void channels_begin(void);
@@ -20,38 +21,39 @@ void channels_calm(void);
 bool channels_used(void);
 bool channels_of_host(void);
 bool channels_standing(void);
-/* The IMEX domain that a pod of that ComputeDomain uses on a node of that partition; a static string if it is
- * a standing domain. `own`: the pod's claim is for an assigned channel. */
+/* Returns the IMEX domain that a pod of that ComputeDomain uses on a node of that partition; a static string
+ * if it is a standing domain. `own`: the pod's claim is for an assigned channel. */
 const char *channels_imex_domain(bool own, const char *domain_uid, const char *clique);
-/* The UID is that of a standing domain. */
+/* Returns true if the UID is the UID of a standing domain. */
 bool channels_stands(const char *uid);
-/* The mode of the ComputeDomain differs from the configured one. */
+/* Returns true if the mode of the ComputeDomain differs from the configured mode. */
 bool channels_other_mode(const struct version *domain);
-/* The number of channels on a node. It is small, so that channels are reused often. */
+/* Returns the number of channels on a node. It is small, so that channels are often reused. */
 unsigned channels_count(void);
-/* The number of pods with a channel that a node has room for. */
+/* Returns the number of pods with a channel that a node has room for. */
 unsigned channels_seats(void);
 
 #define CHANNELS_POD "plugin-%s" /* the name of a plugin's Pod */
 #define CHANNELS_LABEL "plugin"
 
-/* The work of a kubelet and of the DaemonSet controller for one node at each step: the Lease, and the
- * plugin's Pod. The Pod is Ready while the plugin runs and the API server hears the kubelet. The plugin
- * starts and ends with the Pod. `gone_ms`: when the Node was deleted, 0: it exists. `ahead_s`: how far the
- * kubelet's clock is ahead. */
+/* Does the work of a kubelet and of the DaemonSet controller for one node in one step: updates the Lease and
+ * the plugin's Pod. The Pod is Ready while the plugin runs and the API server hears the kubelet. The plugin
+ * starts and ends with the Pod. `gone_ms`: when the Node was deleted; 0: it exists. `ahead_s`: how far the
+ * kubelet's clock is ahead, in seconds. */
 enum channels_pod { CHANNELS_POD_STAYS, CHANNELS_POD_GOES, CHANNELS_POD_COMES };
 enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms, int64_t ahead_s);
 
-/* "fabric_deleted": somebody deletes a fabric object. "fabric_restored": somebody deletes it and creates an
- * older version of it. */
+/* Causes a fault. "fabric_deleted": somebody deletes a fabric object. "fabric_restored": somebody deletes a
+ * fabric object and creates an older version of it. */
 void channels_fault(const char *name);
 
-/* The time as a kubelet writes it, whose clock is `ahead_s` seconds ahead of the world's; static. */
+/* Returns the time in a static buffer, as a kubelet writes it whose clock is `ahead_s` seconds ahead of the
+ * world's. */
 const char *channels_now_text(int64_t ahead_s);
 
-/* The fabric object lists the ID as a channel that its owner is releasing. After a restore of etcd another
- * owner can have the same ID; new pods of this owner then get another ID. */
+/* Returns true if the fabric object lists the ID as a channel that this owner is releasing. After a restore
+ * of etcd another owner can have the same ID; new pods of this owner then get another ID. */
 bool channels_is_releasing(const char *clique, int64_t id, const char *owner);
 
-/* The channel ID in the CDI file of a claim; -1: the file has none. */
+/* Returns the channel ID in the CDI file of a claim, or -1 if the file has none. */
 int64_t channels_id(const char *cdi_path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon: the containers of compute-domain-daemon, with the daemon's real code. */
+/* daemon: runs containers of compute-domain-daemon, with the daemon's real code. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,10 +13,10 @@ struct daemon_options {
         const char *claim_uid, *pod, *pod_uid, *ip, *boot_id, *cdi_file;
 };
 
-/* Copies the options. */
+/* Starts the container. Copies the options. */
 struct daemon *daemon_start(uv_loop_t *loop, const struct daemon_options *o);
 void daemon_stop(struct daemon *d); /* SIGTERM */
-/* The program has ended by itself: after SIGTERM, or so that its container restarts. */
+/* Returns true if the program has exited: after SIGTERM, or because it wants its container to restart. */
 bool daemon_left(const struct daemon *d);
-/* Kills its processes, if they still run. NULL is allowed. */
+/* Kills the daemon's processes if they still run, and frees the object. NULL is allowed. */
 void daemon_kill(struct daemon *d);

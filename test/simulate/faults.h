@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faults: faults between a program and the API server: which ones, when, and for which program. world.c has
- * the faults of the world itself (nodes, users). */
+/* faults: decides which faults occur between a program and the API server, when, and for which program.
+ * world.c causes the faults of the world itself (nodes, users). */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 enum fate_what {
         FATE_SERVED,
         FATE_REFUSED, /* no connection */
-        FATE_SILENT,  /* nothing moves on the connection until `until_ms` */
+        FATE_SILENT,  /* the connection transfers nothing until `until_ms` */
         FATE_PAGE,    /* another server answers with a page and this status */
         FATE_STATUS,  /* the API server answers with this status and reason */
         FATE_LOST,    /* the request is executed, and the answer is lost */
@@ -27,24 +27,25 @@ struct fate {
 /* Programs have numbers: first the controllers, then the nodes. All programs on a node have the number of the
  * node. */
 
-/* The fate of a request that this program sends now. */
+/* Returns the fate of a request that this program sends now. */
 struct fate faults_fate(unsigned program, bool about_kind, enum kind k, bool watch, bool writes);
-/* How far the API server of this program is behind the store. */
+/* Returns how far the API server of this program is behind the store. */
 int64_t faults_lag_ms(unsigned program, enum kind k);
-/* The end of the time in which the program's connection is silent; 0: it is not silent. */
+/* Returns until when the program's connection is silent; 0: it is not silent. */
 int64_t faults_silent_until_ms(unsigned program);
-/* A fault has hit the program's requests for its Lease since then, so it may lose the Lease. */
+/* Returns true if a fault has affected the controller's requests for its Lease since `since_ms`, so that it
+ * may lose the Lease. */
 bool faults_touched_lease(unsigned replica, int64_t since_ms);
-/* The program has no network until then, or until the last fault ends. */
+/* Cuts the program off from the network until then, or until the last fault ends. */
 void faults_cut_off(unsigned program, int64_t until_ms);
 
-/* Adds a fault: etcd is restored from a backup now and then. */
+/* Enables another fault: etcd is occasionally restored from a backup. */
 void faults_use_restores(void);
 bool faults_restores_used(void);
-/* The time of the last restore; -1: there was none. */
+/* Returns the time of the last restore, or -1 if there was none. */
 int64_t faults_restored_ms(void);
 
-/* Draws faults from now until `until_ms`. `names` chooses among them ("pages,lag"), NULL: all. The hooks
+/* Draws faults from now until `until_ms`. `names` selects the faults ("pages,lag"); NULL: all. The hooks
  * carry out faults that change more than an answer. */
 struct faults_hooks {
         void (*cut)(unsigned program);   /* its connection breaks */
@@ -53,6 +54,6 @@ struct faults_hooks {
         void (*world)(const char *name); /* a fault of the world, by its name: world_fault() */
 };
 void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms);
-/* False: a name in `names` is unknown; *ret then lists the known ones. */
+/* Returns false if a name in `names` is unknown; *ret then lists the known names. */
 bool faults_known(const char *names, struct buf *ret);
 void faults_done(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex: simulated nvidia-imex and nvidia-imex-ctl, instead of the programs that base/process.h would start.
+/* imex: simulates nvidia-imex and nvidia-imex-ctl, instead of the programs that base/process.h would start.
  * An nvidia-imex is identified by the folder of its configuration, which belongs to an IMEX domain on a node.
- * Its index is that of its address in the pod's hosts file. */
+ * Its index is the index of its address in the Pod's hosts file. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,13 +10,13 @@
 /* The path of the hosts file of the daemon's Pod on a node. */
 #define IMEX_HOSTS(node) "/proc/self/cwd/node-%u/hosts", (node)
 
-/* The index of the nvidia-imex that runs there; -1: none runs. */
+/* Returns the index of the nvidia-imex that runs there, or -1 if none runs. */
 int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
-/* The IMEX domain whose nvidia-imex runs on the node and is not ending; NULL: none. */
+/* Returns the IMEX domain whose nvidia-imex runs on the node and is not ending, or NULL if there is none. */
 const char *imex_domain(unsigned node);
-/* Checks that no two running nvidia-imex of a partition have the same index of an IMEX domain: the
- * consequences of earlier false reports have ended. */
+/* Checks that no two running nvidia-imex of a partition have the same index in an IMEX domain. Call it when
+ * the consequences of earlier false reports have ended. */
 void imex_check(void);
-/* The nvidia-imex crashes. */
+/* Lets the nvidia-imex crash. */
 void imex_crash(unsigned node, const char *domain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin: the kubelet plugin of each node, and the calls of a kubelet. It connects the modules as node_main
- * and cd_plugin_main.c of the plugin do, several times in one process, and can be killed, stopped and
- * restarted. Its files are below "node-<i>" in the working folder. */
+/* plugin: runs the kubelet plugin of each node, and makes the calls of its kubelet. It connects the modules
+ * as node_main and cd_plugin_main.c of the plugin do, several times in one process, and can be killed,
+ * stopped and restarted. Its files are below "node-<i>" in the working folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,23 +9,24 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-/* Absolute, as CDI requires, and the same in each run. */
+/* Paths of the plugin's folders: absolute, as CDI requires, and the same in each run. */
 #define PLUGIN_DIR(node) "/proc/self/cwd/%s/plugin", (node)
 #define PLUGIN_CDI(node) "/proc/self/cwd/%s/cdi", (node)
 
 /* Creates the files of an NVIDIA driver, which all nodes share. */
 void plugins_begin(uv_loop_t *loop);
-/* plugins_end() kills all plugins for good. plugins_buried() is false until all their memory is freed. */
+/* plugins_end() kills all plugins permanently. plugins_buried() returns true after all their memory has been
+ * freed. */
 void plugins_end(void);
 bool plugins_buried(void);
 
-/* The plugin of the node runs and is registered with its kubelet. */
+/* Returns true if the plugin of the node runs and is registered with its kubelet. */
 bool plugin_runs(unsigned node);
-/* Call it when a node gets power. The strings are copied. */
+/* Starts the plugin. Call it when a node gets power. Copies the strings. */
 void plugin_start(unsigned node, const char *clique, const char *boot_id);
 /* Kills the plugin; `again`: it restarts after a while. */
 void plugin_kill(unsigned node, bool again);
-/* SIGTERM, and the plugin restarts. */
+/* Sends SIGTERM; the plugin restarts. */
 void plugin_stop(unsigned node);
 
 /* ---- the kubelet ---- */
@@ -45,27 +46,29 @@ struct held {
         char ns[64], name[128], uid[48], domain[48], clique[64];
         int64_t id;          /* the channel ID in the CDI file at the last Prepare; -1: none */
         struct dra_op *call; /* the call whose answer the kubelet waits for */
-        int64_t next_ms;     /* no call before it */
+        int64_t next_ms;     /* the earliest time of the next call */
 };
 
-/* The kubelet learns of a pod with that claim. */
+/* Notifies the kubelet of a pod with that claim. */
 void held_init(struct held *h, unsigned node, bool channel, const char *ns, const char *name, const char *uid,
                const char *domain, bool own);
-/* Both are level-triggered: they call the plugin if that is necessary. True: the claim is prepared, or
- * unprepared. */
+/* Prepare or unprepare the claim. Both are level-triggered: they call the plugin if this is necessary, and
+ * return true if the claim is already prepared or unprepared. */
 bool held_prepare(struct held *h);
 bool held_unprepare(struct held *h);
-/* The node has lost power, so the claim is no longer prepared. Call it after plugin_kill(). */
+/* Records that the node has lost power, so that the claim is no longer prepared. Call it after
+ * plugin_kill(). */
 void held_reboot(struct held *h);
-/* The Node is created again, after it did not exist for so long that nothing runs there any more. */
+/* Records that the Node is created again, after it did not exist for so long that nothing runs there any
+ * more. */
 void held_given_up(unsigned node);
-/* The kubelet forgets the claim. */
+/* Lets the kubelet forget the claim. */
 void held_forget(struct held *h);
 
 /* Checks the promises about all claims that hold at all times. */
 void held_check_all(void);
-/* The path of the claim's CDI file; static. */
+/* Returns the path of the claim's CDI file in a static buffer. */
 const char *held_cdi_file(const struct held *h);
-/* NULL: the node has only files and entries of claims that its kubelet knows. Otherwise a description of one
- * that is left. */
+/* Returns NULL if the node has only files and entries of claims that its kubelet knows, otherwise a
+ * description of a file or entry that is left over. */
 const char *held_strays(unsigned node);

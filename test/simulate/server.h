@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server: the answers of the simulated API server: lists in pages, objects, writes, refusals as a Status, and
- * the events of watches. It has no connections: transport.c passes it requests and carries the answers. */
+/* server: computes the answers of the simulated API server: lists in pages, objects, writes, refusals as a
+ * Status, and the events of watches. It has no connections: transport.c passes it requests and carries the
+ * answers. */
 #pragma once
 
 #include "base/mem.h"
@@ -21,20 +22,20 @@ struct asked {
         bool watch;
         long timeout_s;
 };
-/* content_type, accept NULL: application/json. */
+/* Parses a request. content_type or accept NULL: application/json. */
 void asked_init(struct asked *q, const char *method, const char *path, const char *content_type,
                 const char *accept);
 void asked_done(struct asked *q);
 
 /* Returns the HTTP status, and adds the body to *out. */
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out);
-/* Adds a refusal with the text of Kubernetes. q NULL: it names no object. */
+/* Adds a refusal with the text of Kubernetes. q NULL: the refusal names no object. */
 void server_status(int status, const char *reason, const struct asked *q, struct buf *out);
-/* The request is for a watch that cannot begin; server_answer() returns the refusal. */
+/* Returns true if the request is for a watch that cannot begin; server_answer() returns the refusal. */
 bool server_refuses_watch(const struct asked *q);
 /* Drops the history before now, and the continue tokens of lists in progress. */
 void server_compact(void);
-/* As server_compact(), and the objects become those of a backup: see store_restore(). */
+/* Like server_compact(), and replaces the objects by those of a backup: see store_restore(). */
 void server_restore(const struct backup *b, bool all_kinds);
 void server_done(void);
 
@@ -43,10 +44,10 @@ struct watch;
 /* `q` is borrowed, and must outlive the watch. */
 struct watch *watch_new(const struct asked *q);
 void watch_free(struct watch *w);
-/* Adds the events until `until_ms`. False: the version to resume from is compacted; the error event is
- * added. */
+/* Adds the events until `until_ms`. Returns false if the version to resume from is compacted; it then adds
+ * the error event. */
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
-/* Adds a bookmark with the version of the last event. There is none while the watch is ahead of the store, as
+/* Adds a bookmark with the version of the last event. It adds none while the watch is ahead of the store, as
  * after a restore. Such a watch is accepted, and gets the events after the version from which it was
  * requested: see kube_informer.h. */
 void watch_bookmark(struct watch *w, struct buf *out);

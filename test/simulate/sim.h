@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim: shared by all parts of the simulated world: the time, the random numbers, the agenda and the first
- * broken promise.
+/* sim: provides what all parts of the simulated world share: the time, the random numbers, the agenda and the
+ * first broken promise.
  *
  * There is one process, one thread and one libuv loop. Time passes only when the loop has nothing to do, and
  * then it jumps to the next timer. All random numbers come from the seed. So a run is a function of its
@@ -11,21 +11,21 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* Virtual milliseconds since the world began. */
+/* Returns the virtual milliseconds since the world began. */
 int64_t sim_now_ms(void);
-/* Seconds since 1970, by the world's clock. */
+/* Returns the seconds since 1970, by the world's clock. */
 int64_t sim_wall_s(void);
 /* Sets the wall clock forward. Timers are not affected. */
 void sim_skip_s(int64_t s);
-/* How far the clock of the machine that runs now is ahead of the world's, in seconds. Calls that are put on
- * the agenda in the meantime run with the same clock. sim_clock_set() returns the previous value. */
+/* Return and set how far the clock of the present machine is ahead of the world's, in seconds. A call on the
+ * agenda runs with the clock that was set when it was added. sim_clock_set() returns the previous value. */
 int64_t sim_clock(void);
 int64_t sim_clock_set(int64_t ahead_s);
-/* Real seconds since an arbitrary moment: limits how long the simulation runs. */
+/* Returns the real seconds since an arbitrary moment. It is used to limit how long the simulation runs. */
 int64_t sim_real_s(void);
 
-/* The random numbers of the world. Those of the programs (getrandom) are another sequence of the same seed,
- * so that a number that a program draws does not change the later events of the world. */
+/* Draw the random numbers of the world. Those of the programs (getrandom) are another sequence of the same
+ * seed, so that a number that a program draws does not change the later events of the world. */
 void sim_seed(uint64_t seed);
 uint64_t sim_draw(uint64_t n);                    /* 0 .. n - 1 */
 int64_t sim_between(int64_t least, int64_t most); /* both included */
@@ -39,12 +39,12 @@ void sim_cancel(struct sim_event *e); /* NULL is allowed; not after fn was calle
 void sim_agenda_init(uv_loop_t *loop);
 void sim_agenda_done(void);
 
-/* A promise is broken. The first one is recorded and ends the run. */
+/* Reports a broken promise. The first one is recorded and ends the run. */
 void sim_broken(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *sim_first_broken(void); /* NULL: none */
 
-/* With --log, prints a line that begins with the virtual time. Each line counts into the trace, by which two
- * runs are compared, also without --log. */
+/* With --log, prints a line that begins with the virtual time. Also without --log, adds the line to the hash
+ * that sim_trace() returns, by which two runs are compared. */
 void sim_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sim_log_show(bool on);
 uint64_t sim_trace(void);

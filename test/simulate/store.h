@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: the objects of the simulated API server, their versions and their history, as etcd and the API
- * machinery of Kubernetes keep them (https://kubernetes.io/docs/reference/using-api/api-concepts/). */
+/* store: keeps the objects of the simulated API server, their versions and their history, as etcd and the API
+ * machinery of Kubernetes do (https://kubernetes.io/docs/reference/using-api/api-concepts/). */
 #pragma once
 
 #include <stdbool.h>
@@ -25,17 +25,18 @@ enum kind {
         K_COUNT
 };
 
-/* Which changes increase metadata.generation: none, the kind has no generation; those of the spec; all,
- * except those of metadata and of members that the status subresource has. */
+/* The changes that increase metadata.generation. GENERATION_NONE: the kind has no generation.
+ * GENERATION_SPEC: changes of the spec. GENERATION_ALL: all changes, except those of metadata and of members
+ * that the status subresource has. */
 enum generation { GENERATION_NONE, GENERATION_SPEC, GENERATION_ALL };
 
-/* How the API server treats a kind, as its strategy in Kubernetes' pkg/registry, and for `custom` the
- * CustomResourceDefinition, defines it. */
+/* How the API server treats a kind. For a built-in kind, the strategy in Kubernetes' pkg/registry defines
+ * this; for a `custom` kind, the CustomResourceDefinition does. */
 struct kind_info {
         const char *group, *version, *plural, *kind;
         bool namespaced, custom;
         bool status;          /* has the status subresource */
-        bool created_whole;   /* a create may set the status in spite of it */
+        bool created_whole;   /* a create may set the status nevertheless */
         bool answers_deleted; /* a DELETE is answered with the object, and not with a Status */
         bool created_by_put;
         bool put_needs_version;
@@ -45,8 +46,8 @@ struct kind_info {
 extern const struct kind_info kinds[K_COUNT];
 const char *kind_api_version(enum kind k); /* "apps/v1" */
 
-/* The largest size of an object, unless another limit is set. The limit of etcd is 1.5 MiB; a lower one finds
- * an object that grows earlier. */
+/* The largest size of an object, unless store_set_limit() sets another limit. The limit of etcd is 1.5 MiB; a
+ * lower limit detects a growing object earlier. */
 enum { STORE_MOST_BYTES = 64 << 10 };
 void store_set_limit(size_t bytes);
 
@@ -59,7 +60,7 @@ struct version {
         char *json;
         const char *item; /* behind "{": its text in a list, where objects of built-in kinds have no `kind` */
         struct owners *owners;       /* the owners of fields; NULL: not needed */
-        const char *ns, *name, *uid; /* of the document; ns "" for what has none */
+        const char *ns, *name, *uid; /* of the document; ns "": not namespaced */
         /* Values that the world reads at each step: spec.nodeName, spec.target, and the pool and the name of
          * the first device that is allocated to a claim. NULL: the object has none. */
         const char *node, *target, *pool, *device;
@@ -70,10 +71,11 @@ void version_unref(struct version *v); /* NULL is allowed */
 const char *version_label(const struct version *v, const char *key);
 const char *version_annotation(const struct version *v, const char *key);
 bool version_deleted(const struct version *v); /* the object has a deletionTimestamp */
-/* `pointer`: a JSON pointer. NULL: no text there. */
+/* Returns the text at a JSON pointer, or NULL if there is no text. */
 const char *version_str(const struct version *v, const char *pointer);
 
-/* `was` NULL: created. `gone`: deleted, and `now` is `was` with the rv of the deletion. */
+/* A change of an object. `was` NULL: the object was created. `gone`: the object was deleted, and `now` is
+ * `was` with the rv of the deletion. */
 struct change {
         int64_t rv, ms;
         struct version *was, *now;
@@ -84,33 +86,35 @@ int64_t store_rv(void);
 struct version *store_get(enum kind k, const char *ns, const char *name); /* NULL: none; borrowed */
 size_t store_count(enum kind k);
 struct version *store_nth(enum kind k, size_t i); /* sorted by namespace and name; borrowed */
-/* The recorded changes of a kind, oldest first. */
+/* Returns the number of recorded changes of a kind, and the changes in *ret, oldest first. */
 size_t store_history(enum kind k, const struct change **ret);
-/* Drops the history before now: a client that wants to resume there gets 410. */
+/* Drops the history before now: a client that wants to resume from it gets 410. */
 void store_compact(void);
 int64_t store_compacted(void);
 /* A backup of etcd. */
 struct backup;
 struct backup *store_backup(void);
-/* From now on a backup also contains the fabric objects: the daemons report their assignments again. */
+/* Lets backups from now on also contain the fabric objects. After a restore, the daemons report their
+ * assignments again. */
 void store_back_up_fabrics(void);
 void backup_free(struct backup *b);
-/* As `etcdctl snapshot restore` without --bump-revision, and a restart of the API server: versions continue
- * from those of the backup, and the history is lost. With all_kinds all kinds are restored. Without it, only
- * the kinds that our programs alone write, and that no other client depends on at once, are restored: slices,
- * claim templates and Leases. All other objects stay as they are, because their owners have written them
- * again, with versions of the new history. */
+/* Restores a backup, as `etcdctl snapshot restore` without --bump-revision and a restart of the API server
+ * do: versions continue from those of the backup, and the history is lost. With all_kinds all kinds are
+ * restored. Without it, only the kinds that only our programs write, and that no other client depends on
+ * immediately, are restored: slices, claim templates and Leases. All other objects stay as they are, because
+ * their owners have written them again, with versions of the new history. */
 void store_restore(const struct backup *b, bool all_kinds);
-/* The client that made the change, while `fn` below runs. */
+/* Returns the client that made the change, while `fn` of store_on_change() runs. */
 const char *store_writer(void);
-/* `fn` is called after each change: it passes the change to the watches and the promises. */
+/* Sets the function that is called after each change: it passes the change to the watches and the
+ * promises. */
 void store_on_change(void (*fn)(enum kind k, const struct change *c));
 void store_done(void);
 
-/* The next name that is made of a generateName ends in these five characters, and not in random ones: for
- * test/agree, where the real server has drawn them. */
+/* Sets the five characters at the end of the next name that is generated from a generateName, instead of
+ * random ones. test/agree uses the characters that the real server has drawn. */
 void store_set_suffix(const char *suffix);
-/* The writes of the API. `who` is the client, for the log. With a status of 2xx `v` is the object, borrowed
+/* Writes through the API. `who` is the client, for the log. With a status of 2xx `v` is the object, borrowed
  * until the next write; it may be deleted already. */
 struct store_answer {
         int status;
@@ -133,9 +137,9 @@ struct store_answer store_update(const char *who, enum kind k, const char *ns, c
 struct store_answer store_delete(const char *who, enum kind k, const char *ns, const char *name,
                                  const char *body);
 
-/* Writes of the world itself; in `fmt`, ' means ". A write of an object that does not exist is ignored; any
- * other failure is an error of the simulation. They may do what no request may: set the status of a new
- * object, set the node of a Pod, and omit fields that do not matter here. */
+/* Writes of the simulated world itself. In `fmt`, ' means ". A write of an object that does not exist is
+ * ignored; any other failure is an error of the simulation. Unlike requests, these writes may set the status
+ * of a new object, set the node of a Pod, and omit fields that do not matter here. */
 void world_create(enum kind k, const char *ns, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void world_patch(enum kind k, const struct version *v, bool status, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));

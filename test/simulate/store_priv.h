@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_priv: shared by store.c, which keeps the objects, and writes.c, which decides about writes. */
+/* store_priv: declares the functions that store.c, which keeps the objects, and writes.c, which decides about
+ * writes, share. */
 #pragma once
 
 #include "store.h"
@@ -18,10 +19,10 @@ struct version *version_new(enum kind k, yyjson_mut_doc *doc);
  * take. */
 size_t version_name_kind(enum kind k, yyjson_mut_doc *d);
 
-/* Objects of this kind are applied, so the owners of their fields are recorded. */
+/* Returns true if clients apply objects of this kind, so that the owners of their fields must be recorded. */
 bool store_is_applied(enum kind k);
-/* Stores the next version of the object whose name is in the document. Takes the document and the owners.
- * owners NULL: the write is not an apply. */
+/* Stores the next version of the object whose name is in the document. Takes ownership of the document and of
+ * `owners`. owners NULL: the write is not an apply. */
 const struct version *store_put(enum kind k, yyjson_mut_doc *d, struct owners *owners);
 /* Deletes an object. Its last version is `v` with the resource version of the deletion. */
 const struct version *store_remove(enum kind k, const struct version *v);

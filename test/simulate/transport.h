@@ -8,12 +8,12 @@
 
 #include "store.h"
 
-/* Checks: each watch that was accepted longer ago than an informer may take to list (kube_informer.h) belongs
- * to an informer that has listed since `since_ms`. */
+/* Checks that each watch that was accepted longer ago than an informer may take to list (kube_informer.h)
+ * belongs to an informer that has listed since `since_ms`. */
 void transport_check_listed(int64_t since_ms);
 /* Breaks the connections of a program. */
 void transport_cut(unsigned program);
-/* The time when the request that is being executed was sent: its content was decided then. */
+/* Returns the time when the program sent the request that is being executed, and so decided its content. */
 int64_t transport_sent_ms(void);
 /* For the store: sends a change to the watches, to each one at its time. */
 void transport_changed(enum kind k);

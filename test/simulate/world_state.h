@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world_state: the state of the simulated cluster, for the two files that change it: world.c for Kubernetes
- * and users.c for its users. */
+/* world_state: defines the state of the simulated cluster, for the two files that change it: world.c
+ * simulates Kubernetes, and users.c its users. */
 #pragma once
 
 #include <uv.h>
@@ -26,7 +26,8 @@ enum {
 
 /* A daemon's Pod on a node, as its kubelet knows it. */
 struct run {
-        /* up: the container runs; lost: its Pod no longer exists; forced: so the kubelet soon kills it */
+        /* up: the container runs; lost: its Pod no longer exists; forced: the Pod was force-deleted, so the
+         * kubelet soon kills the container */
         bool used, up, ending, lost, forced;
         char pod[128], uid[48], ip[16];
         char served[48];  /* the ComputeDomain for which it was READY when a plugin last looked */
@@ -41,7 +42,7 @@ enum { MAX_RUNS = 8 };
 struct node {
         char name[16], clique[16];
         bool power, connected, exists, ready; /* exists: the Node object; ready: its condition Ready */
-        bool back;  /* connected again: the kubelet now sees deletions of the time between */
+        bool back;  /* connected again: the kubelet now sees earlier deletions */
         bool wipes; /* the kubelet has just started, and cleans up */
         int64_t power_ms, connected_ms, exists_ms; /* when it becomes true again, 0: not by itself */
         int64_t heard_ms, gone_ms;
@@ -53,7 +54,7 @@ enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS
 struct user_pod {
         enum state state;
         bool ran;       /* before it began to end */
-        bool collected; /* deleted with its Node; `again`: and its owner creates another */
+        bool collected; /* deleted with its Node; again: its owner creates another one */
         bool again;
         bool own; /* its claim is for an assigned channel */
         struct node *node;
@@ -94,7 +95,7 @@ static inline unsigned number_of(const struct node *n) {
 
 struct node *node_named(const char *name);
 bool is_taken(const char *node, const char *device);
-/* Everything on the node ends. Power returns after a while. */
+/* Cuts the power of a node: everything on it ends. Power returns after `for_ms`. */
 void lose_power(struct node *n, int64_t for_ms);
 #define CONFIG_DAEMON "ComputeDomainDaemonConfig"
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
@@ -104,12 +105,12 @@ void delete_claim(const char *ns, const char *name);
 /* ---- users.c ---- */
 
 void step_domain(struct domain *d);
-/* Somebody force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets
- * notice. */
+/* Force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets notice. */
 void force_end(struct domain *d);
-/* Users delete their pods on the node. Those of existing ComputeDomains are created again. */
+/* Deletes the users' pods on the node. The users recreate the pods of existing ComputeDomains. */
 void end_pods_on(const struct node *n);
-/* A node with a free channel device for the claim template of the ComputeDomain, NULL: none. */
+/* Returns a node with a free channel device for the claim template of the ComputeDomain, or NULL if there is
+ * none. */
 struct node *choose_node(const struct domain *d);
-/* The present ComputeDomain, NULL: it does not exist. */
+/* Returns the present ComputeDomain, or NULL if it does not exist. */
 const struct version *object_of(const struct domain *d);

@@ -42,8 +42,8 @@ void api_fabric(const char *name, int rv, const char *channels, const char *more
 void api_fabric_event(void);
 /* Sets the `tableOf` of fabric objects that are created from now on; NULL: their own UID. */
 void api_table_of(const char *uid);
-/* Like api_fabric(), for a fabric object that assigns index 3 with epoch 1 in this ComputeDomain's IMEX
- * domain to the node, for claim DAEMON_1. */
+/* Like api_fabric() and then api_fabric_event(), for a fabric object that assigns index 3 with epoch 1 in
+ * this ComputeDomain's IMEX domain to the node, for claim DAEMON_1. */
 void api_assigned(const char *domain);
 
 /* Replaces the ComputeDomainClique of the ComputeDomain and CLIQUE. In the new object, n1 is Ready, and this
