@@ -19,18 +19,19 @@ struct search_world {
         const uint16_t *steps; /* the numbers of the transitions */
         size_t n_steps;
         void (*begin)(void *u, void *state);
-        /* Changes a copy of a state. False: the transition is not possible, or changes nothing. *broken is
-         * the promise that the transition breaks, NULL: none; the text is valid until the next call. */
+        /* Changes a copy of a state. Returns false if the transition is not possible or changes nothing. Sets
+         * *broken to the promise that the transition breaks, or NULL; the text is valid until the next
+         * call. */
         bool (*step)(void *u, void *state, unsigned step, const char **broken);
         /* Gives one form to all states that cannot be distinguished, or that differ only in the names of
          * equivalent things. */
         void (*rename)(void *u, void *state);
-        /* The promise that the state breaks, NULL: none. */
+        /* Returns the promise that the state breaks, or NULL. */
         const char *(*check)(void *u, const void *state);
-        /* The transition happens by itself, so progress may rely on it. */
+        /* Returns true if the transition happens without an event, so that progress may rely on it. */
         bool (*is_progress)(void *u, unsigned step);
-        bool (*is_served)(void *u, const void *state); /* nothing waits */
-        void (*tell)(void *u, const void *before, unsigned step, const void *after, FILE *out); /* one line */
+        bool (*is_served)(void *u, const void *state); /* true: nothing waits */
+        void (*tell)(void *u, const void *before, unsigned step, const void *after, FILE *out); /* a line */
         void *u;
 };
 
@@ -42,13 +43,13 @@ struct search_limits {
 enum search_end {
         SEARCH_HOLDS,
         SEARCH_BROKEN, /* the history is printed */
-        SEARCH_STUCK,  /* from a state something waits forever; the history is printed */
+        SEARCH_STUCK,  /* something waits forever from a state on; the history is printed */
         SEARCH_LIMIT,  /* out of memory: nothing is proved */
 };
 
 struct search_result {
         enum search_end end;
-        const char *broken; /* of SEARCH_BROKEN; valid until the next search */
+        const char *broken; /* the promise, for SEARCH_BROKEN; valid until the next search */
         uint64_t states, transitions;
         unsigned depth; /* the length of the longest of the shortest histories to a state */
         double seconds;
@@ -59,10 +60,11 @@ enum { SEARCH_HASH_BITS = 128 };
 void search_run(const struct search_world *w, const struct search_limits *l, FILE *out,
                 struct search_result *ret);
 
-/* The probability that two of so many states have the same hash, so that one of them was not visited. */
+/* Returns the probability that two of this many states have the same hash, so that one of them was not
+ * visited. */
 double search_missed(uint64_t states);
 
-/* A hash of a block of bytes: two independent halves. */
+/* The hash of a block of bytes, in two independent halves. */
 struct search_hash {
         uint64_t a, b;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: a small cluster in one block of bytes: an NVLink partition with its ComputeDomainFabric, nodes with
- * their daemons, and controllers. The decisions of daemons, kubelet plugins and controllers are made by the
+/* world: models a small cluster in one block of bytes: an NVLink partition with its ComputeDomainFabric,
+ * nodes with their daemons, and controllers. Daemons, kubelet plugins and controllers decide with the
  * functions that the programs call (daemon/decision, cd_plugin/may_prepare, rules/assignment_facts and
- * rules/assignment). The kubelet, the API server and nvidia-imex are simulated here.
+ * rules/assignment). This module simulates the kubelet, the API server and nvidia-imex.
  *
  * All values are small numbers; 0 means none. Domains, nodes and controllers are numbered from 0; a field
  * that may be none contains the number plus one. Pods, their daemon claims (one for each Pod, with the same
@@ -22,10 +22,10 @@ enum { NODES = 3, DOMAINS = 2, CONTROLLERS = 2, VERSIONS = 3, LEFT = 4, STEPS_MA
 /* A row of the table of worlds: the parts of a world, and the number of its events. */
 struct row {
         const char *name, *what;
-        bool plain; /* do not treat nodes, or domains, as interchangeable */
+        bool plain; /* treat neither nodes nor domains as interchangeable */
         unsigned nodes, domains, controllers;
         unsigned go; /* daemons of the Go driver that hold the daemon device at the beginning */
-        /* The largest number of each event. */
+        /* How often each event may occur. */
         unsigned changes;  /* claims that are allocated or deallocated */
         unsigned crashes;  /* crashes of a daemon's container, with its IMEX */
         unsigned unclean;  /* an nvidia-imex must be killed when it is stopped */
@@ -36,7 +36,7 @@ struct row {
         unsigned drains;   /* a daemon's Pod is deleted normally */
         unsigned reboots;
         unsigned deletes; /* deletions of ComputeDomains */
-        /* 1: the event happens in two steps, between which others act. */
+        /* 1: the event happens in two steps, and others act in between. */
         unsigned late_ends;    /* a claim is unprepared, and then deallocated */
         unsigned late_claims;  /* a claim is allocated, and then controllers see it */
         unsigned late_reports; /* a daemon decides, and then its report is stored */
@@ -48,7 +48,7 @@ struct row {
         unsigned recounts;     /* 1: a recount may begin although etcd was not restored */
 };
 
-/* Recounts may begin, so the epochs that daemons have seen matter. */
+/* Returns true if recounts may begin, so that the epochs that daemons have seen matter. */
 static inline bool row_recounts(const struct row *row) {
         return row->restores || row->recounts;
 }
@@ -84,8 +84,8 @@ struct memory {
 };
 
 enum claim_phase { CLAIM_NONE, CLAIM_WAITING, CLAIM_PREPARED, CLAIM_ENDED /* its pod has ended */ };
-/* imex/imex_grants.h. GRANTING: the plugin has written the grant. JUDGED: it has found IMEX READY, and writes
- * the CDI file next. */
+/* The grant of a claim (imex/imex_grants.h). GRANTING: the plugin has written the grant. JUDGED: the plugin
+ * has found IMEX READY, and writes the CDI file next. */
 enum claim_note { NOTE_NONE, NOTE_GRANTING, NOTE_JUDGED };
 
 struct host {
@@ -115,9 +115,9 @@ struct heard {
 
 struct controller {
         uint8_t view;       /* its version of the object */
-        uint8_t rolled_back; /* it has seen that the version of the object decreased, and no recount since; */
-        uint8_t went_epoch; /* the object's epoch then */
-        uint8_t waits;      /* it restarted with etcd, and begins when the daemons have reported again */
+        uint8_t rolled_back; /* it saw the object's version decrease, and no recount since; */
+        uint8_t went_epoch; /* the epoch of the object at that time */
+        uint8_t waits;      /* it restarted with etcd, and waits until the daemons have reported again */
         uint8_t base;       /* the version that `wanted` is based on; 0: no write is in progress */
         struct object wanted;
         struct heard heard[NODES];
@@ -143,9 +143,10 @@ struct world {
 };
 
 enum { VIEW_NONE, VIEW_NEWEST, VIEW_FROZEN = VERSIONS + 1 };
-/* The object of a view, NULL: none. VIEW_NEWEST + n is the object that was the newest n writes ago. */
+/* Returns the object of a view, or NULL if there is none. VIEW_NEWEST + n is the object that was the newest n
+ * writes ago. */
 const struct object *world_view(const struct world *w, unsigned view);
-/* Stores a new version. False: a reader would be too far behind, so it must read first. */
+/* Stores a new version. Returns false if a reader would be too far behind, so that it must read first. */
 bool world_publish(const struct row *row, struct world *w, const struct object *o);
 
 /* A search: the row, and caches of the functions' results. */
@@ -160,15 +161,15 @@ struct run {
 
 /* ---- node.c ---- */
 bool node_has_living_imex(const struct host *h);
-/* A claim of the domain is prepared on the node. */
+/* Returns true if a claim of the domain is prepared on the node. */
 bool node_is_used(const struct host *h, unsigned domain);
 bool node_plugin(struct run *r, struct world *w, unsigned node, const char **broken);
-/* The daemon looks which claims use its domain, the plugin makes `plugin_steps` steps, and then the daemon
- * decides and acts. */
+/* Runs the daemon: the daemon reads which claims use its domain, the plugin does `plugin_steps` steps, and
+ * then the daemon decides and acts. */
 bool node_daemon(struct run *r, struct world *w, unsigned node, unsigned plugin_steps, const char **broken);
 struct memo *node_memo(void);
 bool node_imex(struct world *w, unsigned node, bool clean);
-/* Ends the process and its IMEX. */
+/* Ends the process of the daemon and its IMEX. */
 void node_kill(struct host *h);
 void node_start(struct host *h);
 bool node_is_reported(const struct row *row, const struct world *w,
@@ -180,36 +181,37 @@ struct control {
         struct object object;
         uint8_t changed, broken;
 };
-/* The decision of a controller. `idle`: a domain without nodes has been empty for a minute. `order`: the
- * order of the nodes' names, in which the rules assign scarce indices. */
+/* Returns the decision of a controller. `idle`: a domain without nodes has been empty for a minute. `order`:
+ * the order of the nodes' names, in which the rules assign scarce indices. */
 const struct control *control_decide(struct run *r, const struct world *w, unsigned controller, bool idle,
                                      const uint8_t order[static NODES]);
 struct memo *control_memo(void);
-/* The object as the programs decode it; it is allocated in the arena. */
+/* Returns the object as the programs decode it, allocated in the arena. */
 struct arena;
 struct compute_domain_fabric *control_fabric(const struct object *o, const struct row *row, struct arena *a);
 
-/* The part of an object that the daemon and the plugin of a node read; the entries of other nodes get one
- * form. Each decision is made with the full object and with this one, and the results must be equal. */
+/* Returns the part of an object that the daemon and the plugin of a node read; the entries of all other nodes
+ * get the same form. The model makes each decision with the full object and with this part, and the results
+ * must be equal. */
 void node_project(const struct row *row, const struct object *o, unsigned node, struct object *ret);
 
 /* ---- names.c ---- */
 enum uid { UID_DOMAIN, UID_OBJECT, UID_BOOT, UID_CLAIM, UID_POD };
-const char *uid_of(enum uid kind, unsigned node, unsigned number); /* NULL of 0 */
-unsigned uid_number(const char *uid);                              /* 0 of NULL */
+const char *uid_of(enum uid kind, unsigned node, unsigned number); /* NULL for 0 */
+unsigned uid_number(const char *uid);                              /* 0 for NULL */
 const char *node_name(unsigned node);
 unsigned node_number(const char *name);
 
 /* ---- rename.c ---- */
 struct offsets *rename_new(void);
-/* The object with nodes in another order; with its domains exchanged. */
+/* rename_order() changes the order of the object's nodes, rename_swap() exchanges its domains. */
 void rename_order(struct object *o, const uint8_t order[static NODES]);
 void rename_swap(struct object *o);
 uint8_t rename_swapped(uint8_t domain);
 void rename_world(const struct run *r, struct world *w);
-/* Of versions that are the same for a node, it has the newest. */
+/* Replaces the views of each daemon and plugin by the newest version with the same content for their node. */
 void rename_views(const struct row *row, struct world *w);
-/* The highest number of a Pod of the node that anything names. */
+/* Return the highest number of a Pod, or a boot, of the node that anything in the world refers to. */
 unsigned rename_last_pod(const struct run *r, const struct world *w, unsigned node);
 unsigned rename_last_boot(const struct run *r, const struct world *w, unsigned node);
 
@@ -220,7 +222,7 @@ void world_describe(struct run *r, struct search_world *ret);
 /* ---- tell.c ---- */
 void tell_step(const struct world *before, unsigned step, const struct world *after, FILE *out);
 
-/* The transitions: its kind, and of what. */
+/* The kinds of transitions. The comments state what their numbers refer to. */
 enum step {
         /* Events that people and faults cause. */
         STEP_ALLOCATE, /* node, domain */
