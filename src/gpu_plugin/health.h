@@ -30,7 +30,8 @@ bool health_unwatched(struct health *h); /* the watch has ended, or could not be
 /* Returns true after a call of health_watched() or health_unwatched(). Before, it is unknown whether the GPUs
  * are watched. */
 bool health_settled(const struct health *h);
-/* The type of `report`, which health_xid() calls for each device for which the XID is new. */
+/* The type of `report`, which health_xid() calls for each device for which the XID is new. health_xid()
+ * returns true if the taints of a device have changed. */
 typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_told_fn *report, void *u);

@@ -11,5 +11,5 @@
 int nvml_events_begin(const struct nvml_library *l, const struct nvml_progress *p, nvml_event_set_t *ret,
                       struct buf *out, struct err *e);
 
-/* Waits for the next event and writes its line (nvml_line.h). Returns false after the last line. */
+/* Waits for the next event and writes its line (nvml_line.h). Returns false if it was the last line. */
 bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set, struct buf *out);
