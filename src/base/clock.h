@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: the time of day, for timestamps in objects that others read, and a monotonic clock, for
- * durations. */
+/* clock: reads the time of day, for timestamps in objects that other programs read, and a monotonic clock,
+ * for durations. */
 #pragma once
 
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn_evict: decides which connection of a full server makes room for a new one. A pure function.
+/* conn_evict: decides which connection a full server closes to make room for a new one. A pure function.
  *
- * An open port has fewer places than the network has peers, so idle peers must not keep out those that send
- * requests. The address that holds most places loses one: a peer that makes many connections only takes
- * places from itself. Among the connections of that address, one with an unfinished request is closed before
- * a silent one. Among equals, the one that has been silent for longest is closed. */
+ * A server accepts fewer connections than the network has peers, so idle peers must not keep out peers that
+ * send requests. The address with the most connections loses one, so a peer that opens many connections only
+ * takes places from itself. Among the connections of that address, the server closes one with an unfinished
+ * request before a silent one, and among equals the connection that has been silent for longest. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,14 +18,14 @@ struct conn_evict_addr {
 
 struct conn_evict_conn {
         struct conn_evict_addr addr;
-        bool stays;        /* its request is being answered: it is not closed, but counts for its address */
-        bool unfinished;   /* a request has begun to come in */
-        uint64_t since_ms; /* time of its last activity */
+        bool stays;        /* never closed, because its request is being answered; counts for its address */
+        bool unfinished;   /* a part of a request has arrived */
+        uint64_t since_ms; /* time of the last activity */
 };
 
-/* The index of the connection to close; n when all stay. */
+/* Returns the index of the connection to close; n when all stay. */
 size_t conn_evict_choose(const struct conn_evict_conn *m, size_t n);
 
 struct conn_evict_addr conn_evict_addr(const struct sockaddr *a);
-/* The address of the other end of a connected socket; zero when it is not known. */
+/* Returns the address of the other end of a connected socket; zero when the address is not known. */
 struct conn_evict_addr conn_evict_peer(int fd);

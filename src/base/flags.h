@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flags: a table of options. Each is a long flag and the environment variable of the same name in capitals.
- * The command line has precedence over the environment, and the environment over the default. */
+/* flags: parses a program's options from a table. Each option is a long flag, and an environment variable
+ * with the same name in capitals. The command line has precedence over the environment, and the environment
+ * over the default. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,21 +19,22 @@ struct flag {
                      */
         bool required;
         const char *help;
-        const char *alt_env; /* a second variable that is read, too, or NULL */
+        const char *alt_env; /* a second environment variable for the same option, or NULL */
 };
-/* A row: FLAG(STR, "node-name", &node, "name of this node", .required = true). */
+/* A row of the table: FLAG(STR, "node-name", &node, "name of this node", .required = true). */
 #define FLAG(t, n, d, h, ...)                                                                                \
         { .name = (n), .type = FLAG_##t, .dest = (d), .help = (h), __VA_ARGS__ }
 
-/* Accepts --name value, --name=value, --bool, -v N. Strings point into argv or the environment. Stops at the
- * first positional argument and returns its index in *ret_rest (argc when none). --help sets *ret_help. */
+/* Parses the environment and argv. Accepts --name value, --name=value, --bool and -v N. Strings point into
+ * argv or the environment. Stops at the first positional argument and returns its index in *ret_rest (argc
+ * when there is none). --help sets *ret_help. */
 int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help,
                 struct err *e);
 void flags_usage(const struct flag *flags, FILE *to);
-/* Logs all values in one line, at info. */
+/* Logs all values in one line at level info. */
 void flags_log(const struct flag *flags);
 
 extern const char version[]; /* of the whole project, such as "0.1.0" */
-/* Whether "--version" is the only argument: then it prints "<program> <version>", and main() ends with
- * success. This needs no required flag and no environment. */
+/* If "--version" is the only argument, prints "<program> <version>" and returns true; main() then ends with
+ * success. Needs no required flag and no environment. */
 bool version_asked(int argc, char **argv, const char *program);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard: for an object that calls its owner, which may free it from inside that call.
+/* guard: delays the destruction of an object whose owner frees it inside one of the object's callbacks.
  *
- * The object enters the guard before the call and leaves it afterwards. Calls may nest. x_free() stops
- * everything that would call again, and the memory is freed when no call is left:
+ * The object enters the guard before it calls its owner, and leaves the guard afterwards. Calls may nest.
+ * x_free() stops everything that would call the owner again. The memory is freed when the last call has
+ * returned:
  *
  *     guard_enter(&x->guard);
  *     x->fn(x->u);
@@ -14,7 +15,7 @@
  *                     destroy(x);
  *     }
  *
- * Between the two, `dead` shows the object's own code that there is nothing left to do. */
+ * Between x_free() and destroy(), `dead` shows the object's own code that there is nothing left to do. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,12 +30,13 @@ static inline void guard_enter(struct guard *g) {
         g->busy++;
 }
 
-/* True: the object was freed in the meantime and this was the outermost call, so destroy it now. */
+/* Returns true if the object was freed in the meantime and this was the outermost call: destroy it now. */
 static inline bool guard_leave(struct guard *g) {
         return --g->busy == 0 && g->dead;
 }
 
-/* True: destroy it now. False: guard_leave() will return true when it is time. */
+/* Returns true if the object must be destroyed now. False: guard_leave() will return true when the outermost
+ * call returns. */
 static inline bool guard_free(struct guard *g) {
         g->dead = true;
         return g->busy == 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server: /metrics, /healthz and /readyz with libmicrohttpd, driven by the loop through its epoll
- * descriptor.
+/* http_server: serves /metrics, /healthz and /readyz with libmicrohttpd, which the loop drives through an
+ * epoll descriptor.
  *
- * Every pod of a cluster can reach the port. So no client gets more of it than a scrape needs: a connection
- * that takes too long is closed. When all places are taken, the address that has most loses one
- * (base/conn_evict). Connections are kept alive when the client asks for it. */
+ * Every pod of a cluster can reach the port. So the server gives no client more time than a scrape needs: it
+ * closes a connection that takes too long. When the limit of connections is reached, the address with the
+ * most connections loses one (base/conn_evict). The server keeps a connection alive if the client asks for
+ * it. */
 #pragma once
 
 #include <uv.h>
@@ -14,18 +15,18 @@
 
 struct http_server;
 
-/* Answers a GET: appends the body to *out and returns the HTTP status; 404 for unknown paths. It may set
- * *ret_content_type; the default is text/plain. Clients that request a long page in the same turn of the loop
- * share one answer. */
+/* Answers a GET: appends the body to *out and returns the HTTP status; 404 for unknown paths. The handler may
+ * set *ret_content_type; the default is text/plain. Clients that request a long page in the same turn of the
+ * loop share one answer. */
 typedef int(http_handler_fn)(void *u, const char *path, struct buf *out, const char **ret_content_type);
 
 struct http_limits {
         unsigned connections;
-        unsigned request_ms; /* from the connection until its first request is complete, and for the client to
-                                read an answer */
-        unsigned idle_ms;     /* from an answer to the end of the next request */
-        size_t answers_bytes; /* all answers that wait for their readers, together; a short answer, or the
-                                 only one, is always sent */
+        unsigned request_ms; /* time from connecting until the first request is complete, and also the time in
+                                which the client must read an answer */
+        unsigned idle_ms;     /* time from an answer to the end of the next request */
+        size_t answers_bytes; /* total size of the answers that clients have not read yet; a short answer, or
+                                 the only one, is always sent */
 };
 extern const struct http_limits http_limits_default;
 
@@ -39,4 +40,4 @@ struct http_server_options {
 int http_server_new(uv_loop_t *loop, const struct http_server_options *o, struct http_server **ret,
                     struct err *e);
 void http_server_free(struct http_server *s);
-int http_server_port(const struct http_server *s); /* the port bound, for ":0" */
+int http_server_port(const struct http_server *s); /* the port that the kernel chose for ":0" */

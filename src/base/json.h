@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json: field tables over yyjson to read, a small writer to write.
+/* json: decodes JSON into structs, as described by tables of fields (with yyjson), and writes JSON.
  *
- * Reading: a type is a struct and a table beside it. The table is the decoder, and the user sees its error:
- * "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the arena,
- * so the document can be freed at once. Members that the table does not name are ignored, or rejected by
- * jd_decode_strict().
+ * Reading: each type is a struct with a table of its fields. The decoder follows the table and reports errors
+ * with the path of the field: "status.allocation.devices.results[1].request: not a string". It copies strings
+ * and lists into the arena, so the document can be freed at once. Members that the table does not name are
+ * ignored; jd_decode_strict() rejects them.
  *
  *     struct result { const char *request, *driver; };
  *     static const struct jd_field f_result[] = {
@@ -40,17 +40,17 @@ struct jd_pair {
 };
 
 struct jd_field {
-        const char *name; /* or a path, "metadata>labels": a member of metadata, if that exists; not for
-                             strict decoding */
+        const char *name; /* or a path: "metadata>labels" is the member "labels" of "metadata", if "metadata"
+                             exists; not for strict decoding */
         enum jd_type type;
-        size_t off, count_off;      /* of the member, and of its size_t count */
+        size_t off, count_off;      /* offsets of the member and of its size_t count */
         const struct jd_field *sub; /* table of the element or embedded struct */
-        size_t size;                /* of one element */
+        size_t size;                /* size of one element */
         bool required;
         bool not_compared; /* jd_equal() ignores the member */
 };
 
-extern const struct jd_field jd_f_text[], jd_f_pair[]; /* of the elements of JD_STRS and JD_MAP */
+extern const struct jd_field jd_f_text[], jd_f_pair[]; /* tables for the elements of JD_STRS and JD_MAP */
 
 #define JD_FIELD_(t, n, kind, m, ...)                                                                        \
         { .name = (n), .type = (kind), .off = offsetof(t, m), __VA_ARGS__ }
@@ -73,27 +73,27 @@ extern const struct jd_field jd_f_text[], jd_f_pair[]; /* of the elements of JD_
 #define JD_END                                                                                               \
         { .name = NULL }
 
-/* Parses a text into a document, which the caller frees. NULL: ERR_INVALID with "not JSON: ... at byte 7", or
- * ERR_RETRY because memory is out, which proves nothing about the text. */
+/* Parses a text into a document, which the caller frees. Returns NULL with ERR_INVALID ("not JSON: ... at
+ * byte 7"), or with ERR_RETRY if memory is out; then the text may still be valid. */
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
 
-/* Fills *out (zeroed by the caller) from an object. `where` is the path in front of errors, "" for the
+/* Fills *out (zeroed by the caller) from an object. `where` is put in front of the path in errors; "" for the
  * root. */
 int jd_decode(const struct jd_field *fields, yyjson_val *v, const char *where, struct arena *a, void *out,
               struct err *e);
 
-/* Parses text, then jd_decode()s it. ERR_INVALID with the position: it is not JSON, or nests deeper than
- * 64. */
+/* Parses a text and decodes it like jd_decode(). ERR_INVALID, with the position, also if the text is not JSON
+ * or nests deeper than 64 levels. */
 int jd_decode_text(const struct jd_field *fields, struct str text, const char *where, struct arena *a,
                    void *out, struct err *e);
 
-/* As jd_decode_text() at the root. ERR_INVALID also if a member is not in the table (strict decoding error:
+/* Like jd_decode_text() at the root. ERR_INVALID also if a member is not in the table (strict decoding error:
  * unknown field "a.x") or a key occurs twice. */
 int jd_decode_strict(const struct jd_field *fields, struct str text, struct arena *a, void *out,
                      struct err *e);
 
-/* Copies only the members that the table names into *to (zeroed by the caller), and everything that they
- * point to into the arena. In a list, a string that equals the one of the previous element is stored once. */
+/* Copies only the members that the table names into *to (zeroed by the caller), and everything that these
+ * members point to into the arena. If two neighbours in a list have the same string, it is stored once. */
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
 
 /* Compares the members that the table names, except those with not_compared. Strings, lists and optional
@@ -101,20 +101,20 @@ void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, v
  * equals only NULL. An absent list or map equals an empty one. */
 bool jd_equal(const struct jd_field *fields, const void *a, const void *b);
 
-/* RFC 3339 to seconds since 1970. */
+/* Converts RFC 3339 text to seconds since 1970. Returns false if the text is not valid. */
 bool jd_time(const char *s, int64_t *ret);
 
-/* Value of a key in a JD_MAP, or NULL. */
+/* Returns the value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 
-/* Writing: the caller makes the calls in document order; commas and escapes are added here. `key` is NULL
- * inside arrays and at the root. go_escape also escapes < > & U+2028 U+2029 as Go's encoding/json does
- * (needed where a checksum covers the text). */
+/* Writing: the caller calls the functions in document order; they add commas and escapes. `key` is NULL
+ * inside arrays and at the root. With go_escape, they also escape < > & U+2028 U+2029, as Go's encoding/json
+ * does (needed where a checksum covers the text). */
 struct jw {
         struct buf *out;
         bool go_escape;
         uint32_t depth;
-        uint64_t not_first; /* a bit per level */
+        uint64_t not_first; /* one bit for each level: a comma is needed before the next member */
 };
 
 #define JW(b) ((struct jw){ .out = (b) })

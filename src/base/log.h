@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log: one line per event to stderr, klog text by default, JSON on request.
+/* log: writes one line per event to stderr, as klog text (the default) or JSON.
  *
  *     log_info("prepared claim", kv_str("claim", uid), kv_int("devices", n));
  *
- * The code that handles an error logs it, once; libraries do not log (except at debug verbosity). Values are
- * quoted and cut; callers never pass secrets. Any thread. If nothing reads stderr, lines are dropped, and a
- * later line reports how many. */
+ * The code that handles an error logs it, once; libraries do not log (except at debug verbosity). The module
+ * quotes values and cuts long ones; callers never pass secrets. May be called from any thread. If nothing
+ * reads stderr, lines are dropped, and a later line reports how many. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,8 @@ enum { LOG_LINE_MAX = 16384 }; /* bytes; longer lines are cut */
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
 enum log_format { LOG_TEXT, LOG_JSON };
 
-/* Verbosity is klog's -v: log_v(n, ...) prints when n <= verbosity. Call before any thread starts. */
+/* Sets the format and the verbosity (klog's -v): log_v(n, ...) prints if n <= verbosity. Call it before any
+ * thread starts. */
 void log_setup(enum log_format format, int verbosity);
 int log_verbosity(void);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop: timers, next turns, descriptors and signals on libuv's loop, whose owners may be freed at once.
+/* loop: provides timers, next turns, descriptors and signals on libuv's loop. Their owners may be freed at
+ * once.
  *
- * libuv closes its handles asynchronously, so an owner that embeds one must outlive it by a turn. Here a
- * handle is separate memory that outlives the turn instead of the owner. After x_done() no callback comes,
- * and the owner's memory may be freed, also inside the callback itself. x_done() of zeroed memory, or a
- * second x_done(), does nothing. Nor do x_stop() and x_done() if nothing waits.
+ * libuv closes its handles asynchronously, so the owner of an embedded libuv handle must stay allocated for
+ * one more turn. This module allocates the libuv handles separately, so that the owner need not. After
+ * x_done() no callback runs, and the owner's memory may be freed, also inside the callback itself. x_done()
+ * does nothing for zeroed memory or when called again. x_stop() and x_done() do nothing if nothing waits.
  *
- * They are embedded in their owner, which must not move them. Each keeps the loop running while it waits for
- * something. A callback runs in the loop's thread, never inside the call that registered it. Before
- * uv_loop_close() the loop must run once more after the last x_done(), as with libuv's own handles. */
+ * The owner embeds these structs and must not move them. Each keeps the loop running while it waits for
+ * something. A callback runs in the loop's thread, never inside the call that registered it. After the last
+ * x_done(), the loop must run once more before uv_loop_close(), as with libuv's own handles. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 struct loop__handle;
 typedef void(loop_fn)(void *u);
 
-/* The loop's clock at this moment. uv_now() returns an older value, from the beginning of the turn or
+/* Returns the loop's clock at this moment. uv_now() returns an older value, from the beginning of the turn or
  * later. */
 uint64_t loop_now_ms(uv_loop_t *loop);
 
@@ -29,21 +30,23 @@ struct loop_timer {
 };
 
 void loop_timer_init(struct loop_timer *t, uv_loop_t *loop, loop_fn *fn, void *u);
-/* Counts from now, not from the beginning of the turn. Starting a timer that waits sets it again. A timer of
- * 0 ms that restarts itself keeps libuv from polling: use loop_turn for that. */
+/* Starts the timer. The time counts from now, not from the beginning of the turn. If the timer is already
+ * waiting, the new time replaces the old one. A timer of 0 ms that restarts itself keeps libuv from polling:
+ * use loop_turn instead. */
 void loop_timer_start(struct loop_timer *t, uint64_t ms);
-/* The same at a time of the loop's clock; at once when that has passed. UINT64_MAX stops the timer. */
+/* Starts the timer for a time of the loop's clock. If that time has passed, the timer fires at once.
+ * UINT64_MAX stops the timer. */
 void loop_timer_at(struct loop_timer *t, uint64_t at_ms);
 void loop_timer_stop(struct loop_timer *t);
 bool loop_timer_waits(const struct loop_timer *t);
 void loop_timer_done(struct loop_timer *t);
 
-/* The next turn: calls back as soon as the present callback, and those that are due, have returned. Several
- * come in the order in which they were started. If one of them starts another, that one comes after the loop
- * has polled its descriptors. */
+/* A callback in the next turn: runs as soon as the present callback, and the callbacks that are due, have
+ * returned. Several loop_turns run in the order in which they were started. A loop_turn that another one
+ * starts runs after the loop has polled its descriptors. */
 struct loop_turn {
         TAILQ_ENTRY(loop_turn) link;
-        struct loop__turns *turns; /* of its loop */
+        struct loop__turns *turns; /* all turns of the loop */
         loop_fn *fn;
         void *u;
         unsigned round;
@@ -51,35 +54,35 @@ struct loop_turn {
 };
 
 void loop_turn_init(struct loop_turn *t, uv_loop_t *loop, loop_fn *fn, void *u);
-void loop_turn_start(struct loop_turn *t); /* if it waits already, it keeps its place */
+void loop_turn_start(struct loop_turn *t); /* a turn that already waits keeps its place */
 void loop_turn_stop(struct loop_turn *t);
 void loop_turn_done(struct loop_turn *t);
 
-/* A descriptor that can be polled; only one loop_fd at a time may use it. The owner keeps it, and closes it
- * after loop_fd_done(), never before. */
+/* Polls a descriptor. Only one loop_fd at a time may use the descriptor. The owner keeps the descriptor, and
+ * closes it after loop_fd_done(), never before. */
 struct loop_fd {
         struct loop__handle *h;
 };
 
-/* events: UV_READABLE and UV_WRITABLE; 0 when the kernel reports an error: then the loop_fd waits for
- * nothing, and read(2) returns the error. */
+/* `events` is a set of UV_READABLE and UV_WRITABLE. It is 0 if the kernel reports an error: then the loop_fd
+ * stops waiting, and read(2) returns the error. */
 typedef void(loop_fd_fn)(void *u, int events);
 
-/* 0, or a negative errno (for uv_strerror()): then no loop_fd_done() is needed. */
+/* Returns 0, or a negative errno (for uv_strerror()). After a failure, loop_fd_done() is not needed. */
 int loop_fd_init(struct loop_fd *f, uv_loop_t *loop, int fd, loop_fd_fn *fn, void *u);
 /* Calls back whenever one of `events` is present, until the next loop_fd_start() or loop_fd_done(). */
 void loop_fd_start(struct loop_fd *f, int events);
 void loop_fd_done(struct loop_fd *f);
 
-/* A signal, from its init on. */
+/* Calls back for each signal, from loop_signal_init() on. */
 struct loop_signal {
         struct loop__handle *h;
 };
 
 typedef void(loop_signal_fn)(void *u, int signum);
 
-/* 0, or a negative errno: then no loop_signal_done() is needed. */
+/* Returns 0, or a negative errno. After a failure, loop_signal_done() is not needed. */
 int loop_signal_init(struct loop_signal *s, uv_loop_t *loop, int signum, loop_signal_fn *fn, void *u);
-/* From now on the signal does not keep the loop running. */
+/* Stops the signal from keeping the loop running. */
 void loop_signal_unref(struct loop_signal *s);
 void loop_signal_done(struct loop_signal *s);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* magic: checks that a library's `void *` is an object of the expected type. The type begins with `unsigned
- * magic`, which has a value of that type from the object's creation to its end, and 0 afterwards. So a freed
- * object is noticed, too, if the compiler keeps that last store (debug builds). */
+/* magic: checks that the `void *` that a library passes back points to an object of the expected type. The
+ * struct begins with `unsigned magic`, which holds a number of that type from the object's creation until its
+ * end, and 0 afterwards. So the check also detects a freed object, if the compiler keeps that last store
+ * (debug builds). */
 #pragma once
 
 #include "base/stderr.h"
 
-/* `u` as a pointer to `type`; ends the process when it is something else. */
+/* Returns `u` as a pointer to `type`. Ends the process if `u` is NULL or its magic is not `number`. */
 #define MAGIC_CAST(type, u, number)                                                                          \
         (__extension__({                                                                                     \
                 type *obj_ = (u);                                                                            \

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem: allocation that ends the process when memory is out, clean-up by scope, and arenas.
+/* mem: allocates memory (and ends the process when memory is out), frees it at the end of a scope, and
+ * provides arenas.
  *
  * Ownership has three forms: scope (_cleanup_ and TAKE), arena (everything decoded from one object is freed
- * together) and reference (objects of a cache). Callers check sizes from outside against a limit first. */
+ * together) and reference (objects of a cache). Callers check a size from outside the program against a limit
+ * before they allocate. */
 #pragma once
 
 #include <stddef.h>
@@ -14,18 +16,18 @@ void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrdup_or_null(const char *s); /* NULL returns NULL */
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
-void wipe(char *secret); /* free() for text that must not stay in memory; NULL is allowed */
+void wipe(char *secret); /* overwrites and frees a text that must not stay in memory; NULL is allowed */
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
-/* Makes room for one more element in a list of `n`, which has room for `cap` (NULL and 0 at first). A full
- * list is replaced by one with room for twice as many, and `list` and `cap` are set. */
+/* Makes room for one more element in a list with `n` elements and room for `cap` elements (NULL and 0 at
+ * first). If the list is full, its room is doubled, and `list` and `cap` are updated. */
 #define GROW(list, n, cap) ((list) = grow_list((list), (n), &(cap), sizeof *(list)))
 void *grow_list(void *list, size_t n, size_t *cap, size_t size) __attribute__((returns_nonnull));
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 #define xnew_n(type, n) ((type *)xcalloc((n), sizeof(type)))
 
-/* _cleanup_(freep) char *s = NULL;   the variable must be initialised in its declaration. */
+/* _cleanup_(freep) char *s = NULL;   The variable must be initialised in its declaration. */
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 void freep(void *p);  /* free(*(void **)p) */
 void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
@@ -46,20 +48,21 @@ void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* An arena hands out memory that is released all at once. arena_new(hint) makes one with a first block of
- * about `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and aligned for pointers and integers. */
+/* An arena allocates memory that is released all at once. arena_new(hint) creates an arena with a first block
+ * of about `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and aligned for pointers and integers.
+ */
 struct arena;
 struct arena *arena_new(size_t hint);
 void arena_free(struct arena *a);
 void arena_freep(struct arena **a);
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
-size_t arena_used(const struct arena *a); /* bytes handed out, including alignment */
+size_t arena_used(const struct arena *a); /* allocated bytes, including alignment */
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL returns NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
-/* A copy of a list that ends with NULL, including its strings; NULL returns an empty list. */
+/* Copies a NULL-terminated list including its strings; NULL returns an empty list. */
 const char **arena_strdups(struct arena *a, const char *const *list) __attribute__((returns_nonnull));
-/* GROW for a list in an arena. The old list stays allocated, too. */
+/* Like GROW, for a list in an arena. The old list stays allocated as well. */
 #define ARENA_GROW(a, list, n, cap) ((list) = arena_grow_list((a), (list), (n), &(cap), sizeof *(list)))
 void *arena_grow_list(struct arena *a, const void *list, size_t n, size_t *cap, size_t size)
         __attribute__((returns_nonnull));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stderr: writes to stderr without waiting for the reader. Any thread. */
+/* stderr: writes to stderr without waiting for the reader. May be called from any thread. */
 #pragma once
 
 #include <stddef.h>
 
-/* Writes as many bytes as the other end accepts at once, and returns how many that was: a full pipe, or a
- * closed one, accepts none. Does not change the mode of the open file: other processes write to it, too. */
+/* Writes as many bytes as the other end accepts at once, and returns their number. A full or closed pipe
+ * accepts none. Does not change the mode of the open file, because other processes write to it, too. */
 size_t stderr_write(const char *p, size_t n);
 
-/* Lets more lines wait for their reader: bursts can exceed a pipe's default 64 KiB. */
+/* Enlarges the pipe's buffer, because bursts of log lines can exceed the default 64 KiB. */
 void stderr_widen_pipe(void);
 
-/* Ends the process with a message when cond holds. For our own bugs only, never for input. Also on in
- * releases. */
+/* Ends the process with a message if cond is true. Use it only for bugs of the program, never for invalid
+ * input. It stays active in releases. */
 #define BUG_ON(cond)                                                                                         \
         do {                                                                                                 \
                 if (__builtin_expect(!!(cond), 0))                                                           \

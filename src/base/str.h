@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* str: views of bytes (struct str), text under construction (struct buf), and small string tests. */
+/* str: provides views of bytes (struct str), growing text buffers (struct buf), and small string tests. */
 #pragma once
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Borrowed bytes, not terminated. */
+/* Borrowed bytes without a terminating NUL. */
 struct str {
         const char *p;
         size_t n;
@@ -17,14 +17,14 @@ struct str {
 struct str str_from(const char *s); /* NULL gives an empty str */
 bool str_eq(struct str a, struct str b);
 struct str str_trim(struct str s); /* without white space at both ends */
-/* Whether `field` is in a list such as "a, b,c". White space around the fields is ignored. */
+/* Returns whether `field` is in a list such as "a, b,c". White space around the fields is ignored. */
 bool str_lists(const char *list, const char *field);
 bool str_next_line(struct str *rest,
                    struct str *ret_line); /* cuts the next line off *rest, without its \n; false at the end */
 bool str_next_field(struct str *rest, char sep,
                     struct str *ret_field);  /* cuts at sep; false when *rest is exhausted */
-bool str_to_i64(struct str s, int64_t *ret); /* whole string, decimal, no white space */
-bool str_to_bool(struct str s, bool *ret);   /* in the spellings that Go's strconv.ParseBool accepts */
+bool str_to_i64(struct str s, int64_t *ret); /* the whole string must be decimal, without white space */
+bool str_to_bool(struct str s, bool *ret);   /* accepts the spellings of Go's strconv.ParseBool */
 
 bool streq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
@@ -33,22 +33,23 @@ static inline const char *str_or(const char *s, const char *otherwise) {
         return s && *s ? s : otherwise;
 }
 
-/* The length in bytes of the UTF-8 character at the beginning of s. 0 when it is invalid or incomplete:
- * overlong forms, surrogates and values beyond U+10FFFF are invalid (RFC 3629). */
+/* Returns the length in bytes of the UTF-8 character at the beginning of s; 0 if it is invalid or incomplete.
+ * Overlong forms, surrogates and values beyond U+10FFFF are invalid (RFC 3629). */
 size_t str_utf8_char(struct str s);
-/* How many of the bytes of s, at most n, can be kept without cutting a character. */
+/* Returns how many bytes of s, at most n, can be kept without cutting a character. */
 size_t str_utf8_cut(struct str s, size_t n);
 
-/* Whether s is exactly a UUID in canonical text form, lower or upper case, as Kubernetes uses for UIDs. */
+/* Returns whether s is exactly a UUID in canonical text form, lower or upper case, as Kubernetes uses for
+ * UIDs. */
 bool str_is_uuid(const char *s);
-/* What Kubernetes accepts as a namespace (up to 63 characters), and as the name of most objects (up to 253).
- * False for NULL. */
+/* Return whether Kubernetes accepts s as a namespace (label: up to 63 characters), or as the name of most
+ * objects (subdomain: up to 253). False for NULL. */
 bool str_is_dns_label(const char *s);
 bool str_is_dns_subdomain(const char *s);
 
-/* Text under construction. `limit` is its largest size. A write beyond it, or any earlier failure, sets
- * `failed` and makes all later writes no-ops, so one check at the end is enough. p is always terminated when
- * not NULL. */
+/* A growing text. `limit` is its largest size. A write that exceeds the limit or fails sets `failed`, and all
+ * later writes then do nothing, so one check at the end is enough. The text ends with a NUL byte if p is not
+ * NULL. */
 struct buf {
         char *p;
         size_t n, cap, limit;
@@ -62,10 +63,10 @@ void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-void buf_clear(struct buf *b);             /* empty, keeps the memory, clears failed */
+void buf_clear(struct buf *b);             /* empties the buf, keeps the memory, clears failed */
 void buf_consume(struct buf *b, size_t n); /* drops n bytes from the front */
 const char *buf_str(const struct buf *b);  /* "" when empty */
 char *buf_steal(struct buf *b);            /* the caller frees it; never NULL; the buf is empty afterwards */
 
-/* FNV-1a, 64 bit. */
+/* Returns the 64-bit FNV-1a hash. */
 uint64_t str_fnv64(const void *p, size_t n);
