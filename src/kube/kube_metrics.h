@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_metrics: metrics of a program's requests to the API server: their results and durations. Loop thread
- * only. */
+/* kube_metrics: records the results and durations of a program's requests to the API server as metrics. Loop
+ * thread only. */
 #pragma once
 
 #include "base/metrics.h"
@@ -12,11 +12,11 @@ struct kube_metrics {
 
 /* Registers the families in o->metrics, which must outlive *m. */
 void kube_metrics_init(struct kube_metrics *m, const struct kube_client_options *o);
-/* An attempt got an answer, or none: `status` is the HTTP status, 0 when there was none. `res` NULL: a query
- * for the versions that the server offers. */
+/* Records the end of an attempt. `status` is the HTTP status, or 0 if there was no answer. `res` NULL: a
+ * query for the versions that the server offers. */
 void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,
                            const char *subresource, int status, double seconds);
-/* A watch has begun (200), or could not. The duration of a watch is not a latency: the side that ends it
- * decides it. */
+/* Records that a watch has begun (`status` is 200) or could not begin. There is no duration, because the
+ * duration of a watch is not a latency. */
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status);
 void kube_metrics_lane(struct kube_metrics *m, enum kube_lane lane, unsigned waiting, unsigned in_flight);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work_queue: keys to process, each queued once however often it is added. Failures return with exponential
- * back-off and jitter.
+/* work_queue: calls a handler for keys that need processing. A key is queued only once, however often it is
+ * added. Failed keys are retried with exponential back-off and jitter.
  *
- * The handler compares the present state with the desired one and starts writes; their completion adds the
- * key again. It runs in the loop, never from inside work_queue_add(). */
+ * The handler compares the present state with the desired state and starts writes. When a write completes,
+ * the handler's owner adds the key again. The handler runs in the loop, never from inside
+ * work_queue_add(). */
 #pragma once
 
 #include <stddef.h>
@@ -14,11 +15,11 @@ typedef void(work_queue_fn)(void *u, const char *key);
 
 struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms,
                                   work_queue_fn *fn, void *u);
-void work_queue_free(struct work_queue *q);                 /* also from inside the handler */
-void work_queue_add(struct work_queue *q, const char *key); /* in the next turn */
+void work_queue_free(struct work_queue *q);                 /* allowed inside the handler */
+void work_queue_add(struct work_queue *q, const char *key); /* handles the key in the next turn */
 void work_queue_add_after(struct work_queue *q, const char *key,
-                          unsigned ms);                       /* the earliest of several counts */
+                          unsigned ms);                       /* the earliest of several times counts */
 void work_queue_retry(struct work_queue *q, const char *key); /* after the key's next back-off step, +-25 % */
-void work_queue_forget(struct work_queue *q, const char *key); /* success: the back-off starts again */
+void work_queue_forget(struct work_queue *q, const char *key); /* after a success: resets the back-off */
 size_t work_queue_depth(
-        const struct work_queue *q); /* keys that are ready, without those that wait for their time */
+        const struct work_queue *q); /* keys that are ready, without keys that wait for their time */
