@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_ctl: parsers for the output of nvidia-imex-ctl. The text is foreign, and differs between builds: so
- * they are fuzzed, and ignore text around the expected output. */
+/* imex_ctl: parses the output of nvidia-imex-ctl. The output comes from another program and differs between
+ * builds, so the parsers are fuzzed, and ignore text around the expected output. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The state that `-q` prints: the last line that is exactly one of the known words (INITIALIZING,
+/* Returns the state that `-q` prints: the last line that is exactly one of the known words (INITIALIZING,
  * STARTING_AUTH_SERVER, WAITING_FOR_PEERS, WAITING_FOR_RECOVERY, INIT_GPU, READY, SHUTTING_DOWN,
- * UNAVAILABLE), so warnings before it do no harm; "" when there is none. */
+ * UNAVAILABLE), so warnings before that line are ignored; "" when there is no such line. */
 const char *imex_ctl_parse_status(struct str out);
 
 struct imex_ctl_connection {
@@ -34,8 +34,9 @@ struct imex_ctl_domain {
 /* Parses the output of `-N -j`. Text before and after the object is ignored. */
 int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domain *ret, struct err *e);
 
-/* The only node whose host is `ip` or `name`. NULL: there is none, or several (then nothing is known). */
+/* Returns the only node whose host is `ip` or `name`. NULL: there is none, or there are several, so it is not
+ * known which of them is meant. */
 const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const char *ip, const char *name);
 bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id);
-/* How many nodes other than itself the node is connected to. */
+/* Returns to how many other nodes the node is connected. */
 unsigned imex_ctl_connected(const struct imex_ctl_node *n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_members: the members of the domain, as the owner last set them, and the file that keeps them when the
- * container restarts.
+/* imex_members: copies and compares the members of a domain, and saves them in a file, so that they are known
+ * when the container restarts.
  *
- * The file is valid for one `identity`: a text by which the owner recognises the file of its
- * earlier process (boot, claim, domain, address). Members of another identity are never loaded, because an
- * index belongs to one daemon only. */
+ * The file is valid for one `identity`: a text with which the owner recognises the file of its earlier
+ * process (boot, claim, domain, address). Members of another identity are never loaded, because an index
+ * belongs to one daemon only. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,17 +16,19 @@
 #include "imex/imex_files.h"
 
 #define IMEX_MEMBERS_FILE "members.json"
-/* More than any domain has: a limit for input from outside. */
+/* A limit for input from outside, higher than the number of members of any domain. */
 #define IMEX_MEMBERS_MAX 4096
 
-/* A copy in the arena, including strings. */
+/* Copies the members into the arena, including strings. */
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
-/* Compares boot IDs, too, which the file does not have. A text that is NULL equals an empty one. */
+/* Compares all fields, including the boot IDs, which the file does not contain. A text that is NULL equals an
+ * empty text. */
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);
 
-/* Boot IDs are not saved: they count only if the owner has set them since the start. */
+/* Saves the members without their boot IDs: a boot ID counts only if the owner has set it since the start. */
 int imex_members_save(const char *dir, const char *identity, const struct imex_members *m, struct err *e);
-/* ERR_NOT_FOUND: there is no file, or it has another identity. *ret lives in the arena. */
+/* Loads the members. ERR_NOT_FOUND: there is no file, or it has another identity. *ret is allocated in the
+ * arena. */
 int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret,
                       struct err *e);
 /* The pure part of imex_members_load(). */

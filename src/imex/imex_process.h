@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_process: keeps one program running: starts it, restarts it with a growing pause, ends it, signals it,
- * and reads its output.
+/* imex_process: keeps one program running: starts it, restarts it after a growing pause, ends it, sends it
+ * signals, and reads its output.
  *
- * Level-triggered: the owner sets whether it should run. Nothing is called back from inside a call of this
+ * Level-triggered: the owner sets whether the program should run. No callback runs inside a call of this
  * module. Loop thread only. */
 #pragma once
 
@@ -16,56 +16,56 @@
 struct imex_process;
 
 enum imex_process_state {
-        IMEX_PROCESS_DOWN, /* not wanted, and does not run */
+        IMEX_PROCESS_DOWN, /* the program should not run, and does not run */
         IMEX_PROCESS_RUNNING,
-        IMEX_PROCESS_WAITING, /* it ended or could not be started; it will be started again */
-        IMEX_PROCESS_ENDING,  /* SIGTERM is sent, and it still runs */
+        IMEX_PROCESS_WAITING, /* the program ended or could not be started; it will be started again */
+        IMEX_PROCESS_ENDING,  /* the program got SIGTERM, and is still running */
 };
 
 struct imex_process_options {
         const char *const *argv;   /* borrowed until imex_process_free(); argv[0] is looked up in PATH when it
-                                      holds no slash */
-        unsigned term_grace_ms;    /* after SIGTERM, then SIGKILL to its process group */
+                                      contains no slash */
+        unsigned term_grace_ms;    /* time between SIGTERM and SIGKILL to the process group */
         unsigned usr1_interval_ms; /* shortest time between two SIGUSR1 */
         unsigned backoff_first_ms, backoff_max_ms; /* pause before a restart, doubled each time ... */
-        unsigned stable_ms;                        /* ... until it has run for this long */
+        unsigned stable_ms;                        /* ... until the program has run for this long */
         /* Called right before each start. A failure counts as a failed start. May be NULL. */
         int (*prepare)(void *u, struct err *e);
-        /* One line of output, without the line end; long lines come in pieces. All lines come before the end
-         * is reported. */
+        /* Called for each line of output, without the line end; long lines are passed in pieces. All lines
+         * are passed before the end of the program is reported. */
         void (*line)(void *u, struct str line);
-        /* The state changed. `why` continues "the program ..." ("ended with exit code 1") when the state
-         * became WAITING without a call of the owner, otherwise "". */
+        /* Called when the state has changed. If the state became WAITING without a call of the owner, `why`
+         * continues the sentence "the program ..." ("ended with exit code 1"); otherwise it is "". */
         void (*changed)(void *u, enum imex_process_state s, const char *why);
         void *u;
 };
 
 struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process_options *o);
-/* Kills the program if it runs, and stops all callbacks. Allowed inside the callbacks, except `prepare`. NULL
- * is allowed. */
+/* Kills the program if it is running, and stops all callbacks. Allowed inside the callbacks, except
+ * `prepare`. NULL is allowed. */
 void imex_process_free(struct imex_process *p);
 
-/* It should run: starts it in the next turn, or after the present pause. */
+/* Starts the program in the next turn, or after the present pause, and keeps it running. */
 void imex_process_start(struct imex_process *p);
-/* It should not run: SIGTERM, then SIGKILL. `changed` reports DOWN at the end (in the next turn when nothing
- * runs). */
+/* Ends the program with SIGTERM, later SIGKILL, and does not restart it. `changed` reports DOWN at the end
+ * (in the next turn if the program is not running). */
 void imex_process_stop(struct imex_process *p);
-/* It should run again: ends the present process and starts another. With `penalty`, after the pause of a
+/* Ends the present process and starts another: at once, or with `penalty` after the same pause as after a
  * crash. */
 void imex_process_restart(struct imex_process *p, bool penalty);
 
-/* It needs a SIGUSR1: sent at once, or when the interval since the last one has passed; never lost while the
- * process lives. It waits for imex_process_up(), because a signal before the handler is installed would end
- * the program. */
+/* Sends SIGUSR1 to the program, at once or when the interval since the last SIGUSR1 has passed. The signal is
+ * never lost while the process lives. It is not sent before imex_process_up(), because a signal before the
+ * program has installed its handler would end the program. */
 void imex_process_notify(struct imex_process *p);
-/* The program has been seen to work. Reset when it ends. */
+/* Reports that the program works, so that it may get SIGUSR1. Reset when the program ends. */
 void imex_process_up(struct imex_process *p);
 
 enum imex_process_state imex_process_state(const struct imex_process *p);
 pid_t imex_process_pid(const struct imex_process *p); /* 0 when none */
 unsigned imex_process_restarts(
-        const struct imex_process *p); /* starts without a request of the owner, after the first one */
-/* At its last stop, SIGTERM was not enough. */
+        const struct imex_process *p); /* number of restarts that the owner did not request */
+/* Returns whether SIGKILL was necessary when the program was last stopped. */
 bool imex_process_killed(const struct imex_process *p);
-/* Reads now what it has printed so far, so that `line` has received it. */
+/* Reads the output that the program has printed so far, and passes it to `line` before it returns. */
 void imex_process_drain(struct imex_process *p);

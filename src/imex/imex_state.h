@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_state: the file in the domain's folder by which a daemon shows the kubelet plugin on the same node
- * that its IMEX process is ready.
+/* imex_state: writes and reads the file in the domain's folder with which a daemon shows the kubelet plugin
+ * on the same node whether its IMEX process is ready.
  *
  * The daemon replaces the file atomically, and holds an open-file-description write lock on the present file
- * while it lives. A file without a lock was left by a daemon that has ended. The reader opens it without
- * following links, reads at most 4 KiB, and queries the holder of the lock without taking it
+ * until the daemon ends. A file without a lock was left by a daemon that has ended. The reader opens the file
+ * without following links, reads at most 4 KiB, and checks whether the file is locked without taking the lock
  * (F_OFD_GETLK). */
 #pragma once
 
@@ -22,32 +22,34 @@ enum { IMEX_ASSIGNMENT_MAX = 160 };
 
 struct imex_state {
         char boot_id[37];
-        char claim_uid[37]; /* of the daemon's claim */
+        char claim_uid[37]; /* UID of the daemon's claim */
         char pod_uid[37];
         int64_t index;      /* -1 on a node without fabric */
         int64_t generation; /* increases with each write of one daemon */
         bool ready;
-        char status[40];  /* of api/states.def: a state of IMEX or of the daemon */
+        char status[40];  /* a state of IMEX or of the daemon, from api/states.def */
         char reason[200]; /* for people, when not ready */
-        /* The assignment in which it is ready (model/assignment_id), if one process serves many domains in
-         * turn. "" for a daemon that serves one domain until it ends, which claim_uid identifies. */
+        /* The assignment in which IMEX is ready (model/assignment_id), if one daemon process serves several
+         * domains in turn. "" if the daemon serves one domain until it ends: then claim_uid identifies the
+         * domain. */
         char assignment[IMEX_ASSIGNMENT_MAX];
-        char version[40]; /* of nvidia-imex; "" unknown */
-        /* The daemon has received SIGTERM, and ends when no claim of its domain is prepared. Stays true in
+        char version[40]; /* version of nvidia-imex; "": unknown */
+        /* The daemon has received SIGTERM, and ends when no claim of its domain is prepared. Remains true in
          * the file after the daemon has ended. */
         bool terminating;
 };
 
-/* Writer. *lock_fd is -1 before the first write. It holds the lock of the newest file; closing it releases
- * the lock. On failure the old file stays in place, and locked. */
+/* Replaces the file. *lock_fd is -1 before the first write. Afterwards it holds the lock of the newest file;
+ * closing it releases the lock. If the write fails, the old file stays in place and locked. */
 int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, struct err *e);
 
-/* Reader. ERR_NOT_FOUND: there is no file. *ret_held: a living process holds the lock. */
+/* Reads the file. ERR_NOT_FOUND: there is no file. *ret_held: a living process holds the lock. */
 int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, struct err *e);
 
-/* The reader's pure part. Unknown members are ignored; the known ones must all exist and be valid. */
+/* Parses the content of the file. Pure. Ignores unknown members; all known members must exist and be
+ * valid. */
 int imex_state_parse(struct str text, struct imex_state *ret, struct err *e);
 
-/* The plugin's rule, pure: NULL when this state may release a channel, otherwise the reason. */
+/* Returns NULL if the plugin may release a channel in this state, otherwise the reason why not. Pure. */
 const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id,
                                const char *daemon_claim_uid);
