@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory: the file in which a daemon remembers its assignments (decision_memory) when its container or its
- * Pod is replaced. It is written before any action or report that relies on it. */
+/* memory: saves a daemon's assignments (decision_memory) in a file and loads them after the daemon's
+ * container or Pod was replaced. The daemon writes the file before any action or report that
+ * relies on its content. */
 #pragma once
 
 #include "base/err.h"
@@ -13,12 +14,13 @@
 struct memory {
         struct decision_memory decision;
         bool served;    /* IMEX has been READY in this Pod, in any domain */
-        bool inherited; /* when loaded: the present assignment is that of another Pod */
+        bool inherited; /* set by memory_load(): another Pod saved the present assignment */
 };
 
-/* Ignores what it has seen of the fabric object. The epoch identifies an assignment with all its members. */
+/* Returns whether two memories are equal, without the facts seen in the fabric object. Assignments with the
+ * same epoch are equal in all members. */
 bool memory_same(const struct memory *a, const struct memory *b);
-/* A copy in the arena, including strings and lists. */
+/* Copies a memory into the arena, including strings and lists. */
 void memory_copy(const struct memory *m, struct arena *a, struct memory *ret);
 
 /* Identifies the daemon that wrote the memory; borrowed. */
@@ -29,8 +31,8 @@ struct memory_identity {
 int memory_save(const char *dir, const struct memory_identity *of, const struct memory *m, struct err *e);
 /* Removes temporary files of a process that was killed during memory_save(). */
 void memory_remove_temporary(const char *dir);
-/* In the arena. ERR_NOT_FOUND: there is none of this boot and this partition. Memory from before a reboot
- * does not count. */
+/* Loads the memory into the arena. ERR_NOT_FOUND: there is no memory of this boot and this partition. Memory
+ * from before a reboot does not count. */
 int memory_load(const char *dir, const struct memory_identity *of, struct arena *a, struct memory *ret,
                 struct err *e);
 /* The pure part of memory_load(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pod_report: the daemon's report on its own Pod, as a merge patch: model/daemon_report for the controller,
- * annotations for people, and the label of the ComputeDomain that it serves. */
+/* pod_report: writes the daemon's report to its own Pod with a merge patch: model/daemon_report for the
+ * controller, annotations for people, and the label of the ComputeDomain that the daemon serves. */
 #pragma once
 
 #include "daemon/memory.h"
@@ -8,28 +8,29 @@
 #include "kube/kube_client.h"
 
 struct pod_report_content {
-        const char *claim, *boot_id; /* the daemon's own */
-        const char *fabric;          /* the clique ID; "" without */
-        const char *fabric_uid;      /* of the fabric object that it sees; "" while it sees none */
+        const char *claim, *boot_id; /* the daemon's own claim and boot ID */
+        const char *fabric;          /* the clique ID; "": none */
+        const char *fabric_uid;      /* UID of the fabric object that the daemon sees; "": it sees none */
         const struct memory *memory;
         const char *imex_version;       /* "": unknown */
-        const char *waits_for;          /* why it stays in a domain that it should leave; otherwise "" */
+        const char *waits_for;          /* why the node stays in a domain that it should leave; else "" */
         const struct imex_report *imex; /* NULL: no assignment */
-        const char *reason;             /* why it is not ready; "" when it is */
+        const char *reason;             /* why IMEX is not ready; "" if it is ready */
 };
 
-/* Keeps the newest report on the Pod: one patch at a time, and failures are retried with a growing pause. The
- * highest epoch that the daemon has seen is sent with the next change: otherwise each daemon of the partition
- * would write its Pod for each node that joins. It is sent at once only if the fabric object is behind it
- * (`behind`), as after a restore, because the controller must know that.
+/* Keeps the newest report on the Pod. Sends one patch at a time, and retries a failed patch after a growing
+ * pause. A new highest epoch that the daemon has seen causes no patch, but is sent with the next other
+ * change: otherwise each daemon of the partition would write its Pod for each node that joins. The epoch is
+ * sent at once only if the fabric object has a lower one (`behind`), as after a restore, because the
+ * controller must know that.
  *
- * The Pod is watched: if any part of the report is missing because etcd was restored, the whole report is
- * written again. If the API server does not allow the watch, each report is written once. Loop thread
- * only. */
+ * The module watches the Pod: if any part of the report is missing because etcd was restored, the module
+ * writes the whole report again. If the API server does not allow the watch, each report is written once.
+ * Loop thread only. */
 struct pod_report;
 
-/* `ns` and `name` are the Pod's, and are copied. */
+/* Creates the module for the Pod with this namespace and name, which are copied. */
 struct pod_report *pod_report_new(struct kube_client *c, const char *ns, const char *name);
-void pod_report_free(struct pod_report *r); /* not from inside a callback; NULL is allowed */
-/* The content is copied. */
+void pod_report_free(struct pod_report *r); /* not allowed inside a callback; NULL is allowed */
+/* Sets the report. The content is copied. */
 void pod_report_set(struct pod_report *r, const struct pod_report_content *content, bool behind);

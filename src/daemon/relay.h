@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 
-/* Longer lines are cut: a pipe accepts so many bytes completely or not at all. */
+/* Longer lines are cut, because a pipe accepts a line of up to this size completely or not at all. */
 enum { RELAY_LINE_MAX = 3072 };
 
 struct relay {
