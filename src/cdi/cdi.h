@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi: Container Device Interface files (CDI spec 0.5.0, or 0.7.0 where the content needs it), written by
- * rename so that the runtime never reads an incomplete file. */
+/* cdi: writes Container Device Interface files (CDI spec 0.5.0, or 0.7.0 if the content needs it). The module
+ * puts each file in place with a rename, so that the runtime never reads an incomplete file. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct cdi_node {
         const char *path;        /* in the container */
         unsigned major, minor;   /* character device; the node need not exist on the host */
         unsigned mode;           /* permission bits, e.g. 0666 */
-        const char *host_path;   /* NULL: the same as path; ignored where type and numbers are given */
+        const char *host_path;   /* NULL: the same as path; ignored if type and numbers are given */
         const char *permissions; /* in the container's device cgroup, "rwm"; NULL: the runtime's default */
         unsigned gid;            /* owner in the container; 0: the runtime's default */
 };
@@ -24,9 +24,10 @@ struct cdi_mount {
         const char *const *options; /* NULL-terminated */
 };
 
-/* A program of the host that the runtime runs in the container's namespaces, before the container's own. */
+/* A program of the host that the runtime runs in the container's namespaces before it starts the container's
+ * own program. */
 struct cdi_hook {
-        const char *name;        /* when: "createContainer" */
+        const char *name;        /* states when the hook runs: "createContainer" */
         const char *path;        /* on the host */
         const char *const *args; /* NULL-terminated, with the program's own name as the first */
         const char *const *env;  /* "K=V", NULL-terminated; NULL or empty: the runtime decides */
@@ -58,32 +59,33 @@ struct cdi_spec {
                                 or NULL */
 };
 
-/* Changes nothing in a container. */
+/* Returns whether the edits change nothing in a container. */
 bool cdi_edits_empty(const struct cdi_edits *ed);
 
-/* The same edits in the order of the reference driver: device nodes and mounts by the depth of their path in
- * the container and then by the path, without duplicates, and without those that `common` also has (NULL:
- * none), unless nothing would be left. New lists are in the arena; the strings are borrowed. */
+/* Returns the same edits in the order of the Go driver: device nodes and mounts by the depth of their path in
+ * the container and then by the path, without duplicates, and without the edits that `common` also contains
+ * (NULL: none), unless nothing would be left. New lists are allocated in the arena; the strings are
+ * borrowed. */
 struct cdi_edits cdi_normalize(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
 
-/* A deep copy in the arena. */
+/* Returns a deep copy in the arena. */
 struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a);
 
-/* Renders as JSON, a form of YAML that every runtime reads, after the comment. */
+/* Renders the comment, and then the spec as JSON, which is also YAML that every runtime reads. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
 
-/* "<root>/<vendor>-<class>_<id>.yaml", the name that the reference driver uses, so that an upgrade finds its
- * files. The caller frees it. */
+/* Returns "<root>/<vendor>-<class>_<id>.yaml". The Go driver uses the same name, so that an upgrade finds its
+ * files. The caller frees the result. */
 char *cdi_path(const char *root, const char *kind, const char *id);
-/* "<vendor>-<class>_", the prefix of the names of all files of the kind. The caller frees it. */
+/* Returns "<vendor>-<class>_", the prefix of the names of all files of the kind. The caller frees it. */
 char *cdi_prefix(const char *kind);
 
-/* Creates root (0750) if missing, then writes with fsync and rename. Only root can read the file (0600): its
- * comment may name a tenant's objects. */
+/* Writes a file with fsync and rename. Creates the folder `root` (mode 0750) if it does not exist. The file
+ * has mode 0600, because its comment may name a tenant's objects. */
 int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct err *e);
-/* A missing file is success. */
+/* Removes a file. A missing file is success. */
 int cdi_remove(const char *root, const char *kind, const char *id, struct err *e);
-/* Calls fn with the ID of each file of that kind in root. */
+/* Calls fn with the ID of each file of that kind in the folder `root`. */
 int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u, struct err *e);
 
 /* Checks the names in a spec: kind, device names, environment, absolute paths, names of hooks. cdi_write()
