@@ -27,8 +27,7 @@ int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, void (*
                     struct node_daemon **ret, struct err *e);
 /* Call it on SIGTERM: the Pod is deleted. The daemon accepts no assignment any longer, and keeps IMEX running
  * until no claim of its domain is prepared on this node. Then the daemon calls `done`. If IMEX has never been
- * READY in the assignment, the daemon does not wait for
- * claims. */
+ * READY in the assignment, the daemon does not wait for claims. */
 void node_daemon_stop(struct node_daemon *r);
 void node_daemon_dump(const struct node_daemon *r);
 /* Frees the daemon. Not allowed inside `done`. */
