@@ -4,8 +4,8 @@
  *
  * The comment of the file is "claim <ns>/<name> domain <uid> channel <device>=<id> clique <id> boot <uid>".
  * It contains data that the CDI devices lack: the owner of the channel, the channel ID and its partition.
- * `channel` and `clique` are omitted by plugins, and in modes, where the name of the device already
- * identifies the channel. Files of the Go driver have no comment. */
+ * `channel` and `clique` are absent if the device name already identifies the channel. Files of the Go driver
+ * have no comment. */
 #pragma once
 
 #include "base/mem.h"

@@ -18,8 +18,8 @@ struct foreign_device {
 };
 /* Finds such devices of completed claims, and returns their number. Devices that share an MPS daemon count as
  * one. The checkpoint does not record whether a MIG device was created for its claim (the feature gate
- * DynamicMIG) or by an administrator. So all MIG devices that the Go driver has prepared are returned: those
- * of entries without a claim name. The result is allocated in the arena. */
+ * DynamicMIG) or by an administrator. So the function returns all MIG devices that the Go driver prepared.
+ * Their entries have no claim name. The result is allocated in the arena. */
 size_t foreign_find(const struct checkpoint *table, struct arena *a, struct foreign_device **ret);
 
 /* Returns the ID of the device's MPS control daemon, allocated in the arena. Returns NULL if it has none. */

@@ -10,8 +10,8 @@
 
 struct toolkit_gpus_watch;
 
-/* Starts to watch the files below at most two roots, whose strings are borrowed. Calls `changed` in the next
- * turn of the loop, and whenever the answer or the reason has changed. */
+/* Starts to watch the files in at most two roots. The strings of the roots are borrowed. Calls `changed` in
+ * the next turn of the loop, and whenever the answer or the reason has changed. */
 struct toolkit_gpus_watch *
 toolkit_gpus_new(uv_loop_t *loop, const struct driver_root *roots, size_t n_roots,
                  void (*changed)(void *u, enum toolkit_gpus answer, const char *why), void *u);
