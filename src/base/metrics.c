@@ -102,6 +102,14 @@ static struct series *find_series(struct metric *m, const char *const *values, b
         return s;
 }
 
+static struct metric *new_metric(enum metric_type t, const char *name, const char *help) {
+        struct metric *f = xnew(struct metric);
+        f->type = t;
+        f->name = xstrdup(name);
+        f->help = help;
+        return f;
+}
+
 static void metrics_add(struct metrics *m, struct metric *f, const char *const *labels) {
         for (; labels && labels[f->n_labels]; f->n_labels++) {
                 BUG_ON(f->n_labels == MAX_LABELS);
@@ -115,20 +123,14 @@ static void metrics_add(struct metrics *m, struct metric *f, const char *const *
 struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
                           const char *const *labels) {
         BUG_ON(t == METRIC_HISTOGRAM);
-        struct metric *f = xnew(struct metric);
-        f->type = t;
-        f->name = xstrdup(name);
-        f->help = help;
+        struct metric *f = new_metric(t, name, help);
         metrics_add(m, f, labels);
         return f;
 }
 
 struct metric *metric_add_histogram(struct metrics *m, const char *name, const char *help,
                                     const char *const *labels, const double *buckets, size_t n_buckets) {
-        struct metric *f = xnew(struct metric);
-        f->type = METRIC_HISTOGRAM;
-        f->name = xstrdup(name);
-        f->help = help;
+        struct metric *f = new_metric(METRIC_HISTOGRAM, name, help);
         f->buckets = buckets;
         f->n_buckets = n_buckets;
         for (size_t i = 1; i < n_buckets; i++)

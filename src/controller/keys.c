@@ -25,8 +25,7 @@ struct key key_parse(const char *text) {
 
         BUG_ON(!slash);
         for (size_t i = 0; i < KEY_KINDS; i++)
-                if (strlen(names[i]) == (size_t)(slash - text) &&
-                    memcmp(names[i], text, (size_t)(slash - text)) == 0)
+                if (str_eq((struct str){ text, (size_t)(slash - text) }, str_from(names[i])))
                         return (struct key){ (enum key_kind)i, slash + 1 };
         BUG_ON("no such kind of key");
 }

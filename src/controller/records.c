@@ -78,7 +78,7 @@ void records_catch_up(const struct controller *c) {
 static void queue(struct controller *c, enum key_kind kind, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
-        if (!c->leading || !name || (!*name && kind != KEY_DAEMONS))
+        if (!c->leading || !name || !*name)
                 return;
         key_render(kind, name, &key);
         if (!key.failed)
@@ -103,7 +103,8 @@ void records_queue_fabric(struct controller *c, const char *clique) {
 }
 
 void records_queue_daemons(struct controller *c) {
-        queue(c, KEY_DAEMONS, "");
+        if (c->leading)
+                work_queue_add(c->queue, KEY_OF_DAEMONS);
 }
 
 static void records_queue_place(void *u, const struct allocation *x) {

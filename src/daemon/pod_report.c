@@ -142,18 +142,11 @@ static struct message pod_report_copy(const struct message *m) {
         return c;
 }
 
-static bool pod_report_has_left(const struct message *m, int64_t epoch) {
-        for (size_t i = 0; i < m->n_left; i++)
-                if (m->left[i] == epoch)
-                        return true;
-        return false;
-}
-
 /* An index can be reused after its epoch was reported as left. The controller needs no report that an epoch
  * is no longer listed. */
 static bool has_left_more(const struct message *sent, const struct message *wanted) {
         for (size_t i = 0; i < wanted->n_left; i++)
-                if (!pod_report_has_left(sent, wanted->left[i]))
+                if (!daemon_report_has_epoch(sent->left, sent->n_left, wanted->left[i]))
                         return true;
         return false;
 }

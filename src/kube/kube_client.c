@@ -258,7 +258,8 @@ static void kube_client_answered(struct kube_call *call, const struct http_respo
                               r->transport ? 0 : r->status,
                               (double)(loop_now_ms(c->loop) - call->sent_ms) / 1000);
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
-                c->none_reported = c->none_reported && call->r.res->version;
+                if (!call->r.res->version)
+                        c->none_reported = false;
                 kube_client_call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
                 kube_client__answered(c);

@@ -102,3 +102,10 @@ void daemon_report_render(const struct daemon_report *r, struct buf *out) {
                 jw_str(&w, "imexVersion", r->imex_version);
         jw_end_obj(&w);
 }
+
+bool daemon_report_has_epoch(const int64_t *epochs, size_t n, int64_t epoch) {
+        for (size_t i = 0; i < n; i++)
+                if (epochs[i] == epoch)
+                        return true;
+        return false;
+}

@@ -50,3 +50,5 @@ struct daemon_report {
  * because a newer daemon may report more. */
 int daemon_report_decode(struct str text, struct arena *a, struct daemon_report *ret, struct err *e);
 void daemon_report_render(const struct daemon_report *r, struct buf *out);
+/* Whether the epoch is in a list such as `left`. */
+bool daemon_report_has_epoch(const int64_t *epochs, size_t n, int64_t epoch);

@@ -100,16 +100,10 @@ static bool differ(const char *a, const char *b) {
         return assignment_is_set(a) && assignment_is_set(b) && !streq(a, b);
 }
 
-static bool has_epoch(const int64_t *list, size_t n, int64_t epoch) {
-        for (size_t i = 0; i < n; i++)
-                if (list[i] == epoch)
-                        return true;
-        return false;
-}
-
 static bool assignment_has_left(const struct assignment_node *n, int64_t epoch) {
-        return n->trust == ASSIGNMENT_TRUST_FULL && (has_epoch(n->report.left, n->report.n_left, epoch) ||
-                                                     has_epoch(n->more_left, n->n_more_left, epoch));
+        return n->trust == ASSIGNMENT_TRUST_FULL &&
+               (daemon_report_has_epoch(n->report.left, n->report.n_left, epoch) ||
+                daemon_report_has_epoch(n->more_left, n->n_more_left, epoch));
 }
 
 /* There is proof that nothing runs with the epoch now or later. */

@@ -49,11 +49,12 @@ static void channels_recheck(struct work *w, int64_t s) {
 
 /* ---- taken IDs ---- */
 
-static bool has_entry(const struct work *w, int64_t id, const char *owner) {
-        for (size_t i = 0; i < w->n; i++)
-                if (w->entries[i].id == id && streq(w->entries[i].owner.uid, owner))
-                        return true;
-        return false;
+static const struct fabric_channel *find_entry(const struct fabric_channel *list, size_t n, int64_t id,
+                                               const char *owner) {
+        for (size_t i = 0; i < n; i++)
+                if (list[i].id == id && streq(list[i].owner.uid, owner))
+                        return &list[i];
+        return NULL;
 }
 
 static struct fabric_channel *channels_enter(struct work *w, int64_t id, const char *uid) {
@@ -93,7 +94,7 @@ static void enter_all_held(struct work *w, int level) {
         for (size_t i = 0; i < w->f->n_nodes; i++) {
                 const struct channels_node *x = &w->f->nodes[i];
                 for (size_t k = 0; !x->gone && trust(w, x) == level && k < x->n_held; k++)
-                        if (!has_entry(w, x->held[k].id, x->held[k].owner))
+                        if (!find_entry(w->entries, w->n, x->held[k].id, x->held[k].owner))
                                 enter_held(w, &x->held[k], equals);
         }
 }
@@ -112,7 +113,7 @@ static void channels_gather(struct work *w) {
         /* Not if the object has a table: another leader may have begun it without these entries, and assigned
          * their IDs to others. */
         for (size_t i = 0; (!f->old || w->begins) && i < f->n_remembered; i++)
-                if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
+                if (!find_entry(w->entries, w->n, f->remembered[i].id, f->remembered[i].owner.uid))
                         w->entries[w->n++] = f->remembered[i];
         for (int level = 2; level >= 0; level--)
                 enter_all_held(w, level);
@@ -654,14 +655,6 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
 
 /* ---- what must hold ---- */
 
-static const struct fabric_channel *channels_find_entry(const struct fabric_channel *list, size_t n,
-                                                        int64_t id, const char *owner) {
-        for (size_t i = 0; i < n; i++)
-                if (list[i].id == id && streq(list[i].owner.uid, owner))
-                        return &list[i];
-        return NULL;
-}
-
 /* Another ComputeDomain that has the channel, in an entry or by the report of a node that may still run. */
 static const char *other_owner(const struct channels_facts *f, const struct compute_domain_fabric *g,
                                const struct fabric_channel *e) {
@@ -687,7 +680,7 @@ const char *channels_check(const struct channels_facts *f, const struct channels
         for (size_t i = 0; i < d->n_assigned; i++) {
                 const struct fabric_channel *e = &d->assigned[i];
                 const char *other = other_owner(f, g, e);
-                if (!channels_find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                if (!find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
                         return arena_printf(a,
                                             "channel %lld is assigned to ComputeDomain %s without an entry",
                                             (long long)e->id, e->owner.uid);
@@ -697,7 +690,7 @@ const char *channels_check(const struct channels_facts *f, const struct channels
         }
         for (size_t i = 0; old && i < old->n_channels; i++) {
                 const struct fabric_channel *e = &old->channels[i];
-                if (!e->releasing && !channels_find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
+                if (!e->releasing && !find_entry(g->channels, g->n_channels, e->id, e->owner.uid))
                         return arena_printf(a, "channel %lld of ComputeDomain %s is freed before its release",
                                             (long long)e->id, e->owner.uid);
         }
