@@ -9,6 +9,7 @@
 #include "controller/members.h"
 #include "controller/plan.h"
 #include "controller/reconcile.h"
+#include "kube/kube_metrics.h"
 #include "model/daemon_report.h"
 #include "rules/message.h"
 
@@ -394,7 +395,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                      });
                 if (started)
                         log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind),
-                              kv_str("name", x->name), kv_int("verb", x->verb));
+                              kv_str("name", x->name), kv_str("verb", kube_verb_name(x->verb)));
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
                         keep_news(c, in->uid, p);
         }

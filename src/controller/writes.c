@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
+#include "kube/kube_metrics.h"
 
 enum {
         BACKOFF_MIN_MS = 50,
@@ -232,15 +233,6 @@ static struct target *writes_make(struct writes *w, const struct writes_request 
         return t;
 }
 
-static const char *verb_name(enum kube_verb v) {
-        static const char *const names[] = {
-                [KUBE_GET] = "get",       [KUBE_LIST] = "list",         [KUBE_CREATE] = "create",
-                [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
-                [KUBE_DELETE] = "delete",
-        };
-        return names[v];
-}
-
 static uint64_t writes_now_ms(const struct writes *w) {
         return uv_now(kube_client_loop(w->o.client));
 }
@@ -268,8 +260,8 @@ static void writes_succeeded(struct target *t, yyjson_val *obj) {
 
 /* Names and answers of the server can have any length, and the text must fit into a status. */
 static char *error_text(const struct target *t, const char *why) {
-        return xasprintf("%s %s %.63s%s%.253s: %.1024s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
-                         t->ns ? "/" : "", t->name, why);
+        return xasprintf("%s %s %.63s%s%.253s: %.1024s", kube_verb_name(t->verb), t->res->kind,
+                         str_or(t->ns, ""), t->ns ? "/" : "", t->name, why);
 }
 
 /* No API server answered, so the write has neither succeeded nor failed. */
@@ -336,9 +328,9 @@ static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
         t->call = NULL;
         w->in_flight--;
-        metric_inc(
-                w->o.total, 1,
-                LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
+        metric_inc(w->o.total, 1,
+                   LABELS(t->res->plural, kube_verb_name(t->verb),
+                          e && !gone ? err_kind_name(e->kind) : "success"));
         if (!e)
                 writes_succeeded(t, obj);
         else if (kube_unreachable(e))
@@ -421,7 +413,7 @@ void writes_cannot(struct writes *w, const struct writes_request *q, const char 
         char *text = error_text(t, why);
         if (!streq(t->error, text)) {
                 log_error("an object cannot be written", kv_str("write", text));
-                metric_inc(w->o.total, 1, LABELS(t->res->plural, verb_name(t->verb), "invalid"));
+                metric_inc(w->o.total, 1, LABELS(t->res->plural, kube_verb_name(t->verb), "invalid"));
                 t->failing_since_ms = writes_now_ms(w);
         }
         t->first_wanted_ms = 0;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_metrics.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/mem.h"
 
 static const double buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
 
-static const char *const verbs[] = {
-        [KUBE_GET] = "get",       [KUBE_LIST] = "list",         [KUBE_CREATE] = "create",
-        [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
-        [KUBE_DELETE] = "delete",
-};
+const char *kube_verb_name(enum kube_verb verb) {
+        static const char *const names[] = {
+                [KUBE_GET] = "get",       [KUBE_LIST] = "list",         [KUBE_CREATE] = "create",
+                [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
+                [KUBE_DELETE] = "delete",
+        };
+        assert(verb < ARRAY_LEN(names));
+        return names[verb];
+}
 
 static const char *const lanes[] = {
         [KUBE_LANE_URGENT] = "urgent",
@@ -70,10 +75,10 @@ void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const st
         char resource[64];
         if (!m->requests)
                 return;
-        snprintf(resource, sizeof resource, "%s%s%s", res ? res->plural : "apis", subresource ? "/" : "",
+        snprintf(resource, sizeof resource, "%s%s%s", res->plural, subresource ? "/" : "",
                  str_or(subresource, ""));
-        kube_metrics_count(m, verbs[verb], resource, status);
-        metric_observe(m->seconds, seconds, LABELS(verbs[verb], resource));
+        kube_metrics_count(m, kube_verb_name(verb), resource, status);
+        metric_observe(m->seconds, seconds, LABELS(kube_verb_name(verb), resource));
 }
 
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status) {

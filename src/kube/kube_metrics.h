@@ -10,10 +10,11 @@ struct kube_metrics {
         struct metric *requests, *seconds, *waiting, *in_flight;
 };
 
+/* Returns the value of the label "verb", as in "patch". Logs use it, too. */
+const char *kube_verb_name(enum kube_verb verb);
 /* Registers the families in o->metrics, which must outlive *m. */
 void kube_metrics_init(struct kube_metrics *m, const struct kube_client_options *o);
-/* Records the end of an attempt. `status` is the HTTP status, or 0 if there was no answer. `res` NULL: a
- * query for the versions that the server offers. */
+/* Records the end of an attempt. `status` is the HTTP status, or 0 if there was no answer. */
 void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,
                            const char *subresource, int status, double seconds);
 /* Records that a watch has begun (`status` is 200) or could not begin. There is no duration, because the
