@@ -10,6 +10,8 @@ import signal
 import subprocess
 import time
 
+import find
+
 LIMIT_S = 20  # for all tests of a mutant
 SANITIZE = "-fsanitize=address,undefined"
 SETUP = ["--buildtype=plain", "-Doptimization=1", "-Ddebug=false", "-Dwerror=false", "-Db_sanitize=address,undefined"]
@@ -27,6 +29,12 @@ def no_core():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def compile_commands(root, folder):
+    """{source file: arguments of its compiler}"""
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    return {os.path.relpath(folder / command["file"], root): shlex.split(command["command"]) for command in commands}
+
+
 class Build:
     def __init__(self, root, folder):
         self.root, self.folder = pathlib.Path(root), pathlib.Path(root, folder)
@@ -36,10 +44,7 @@ class Build:
         self.links = {}
         self.seconds = {}  # duration of each test without a change
         self.tests = {t["name"]: t for t in self.read("meson-info/intro-tests.json")}
-        self.commands = {}
-        for command in self.read("compile_commands.json"):
-            path = os.path.relpath(self.folder / command["file"], self.root)
-            self.commands[path] = shlex.split(command["command"])
+        self.commands = compile_commands(self.root, self.folder)
 
     def read(self, name):
         return json.loads((self.folder / name).read_text())
@@ -60,9 +65,8 @@ class Build:
                 raise SystemExit(f"{name} fails, or takes more than {LIMIT_S} s, without a change of the code")
             self.seconds[name] = time.monotonic() - began
 
-    def clang_args(self, path):
-        kept = [arg for arg in self.commands[path] if arg.startswith(("-I", "-D", "-std="))]
-        return [*kept, os.path.relpath(self.root / path, self.folder)]
+    def mutants(self, path, text, bounds_only):
+        return find.mutants(text, os.path.relpath(self.root / path, self.folder), self.commands[path], self.folder, bounds_only)
 
     def compile(self, path, text, out, plain=False):
         """Compiles a text instead of a source file; plain: optimized, and without anything that depends on lines or columns."""

@@ -189,5 +189,7 @@ class Finder:
             yield dataclasses.replace(mutant, nth=nth)
 
 
-def mutants(text, clang_args, folder, bounds_only):
-    return list(Finder(text, bounds_only).mutants(syntax_tree(clang_args, folder)))
+def mutants(text, source, command, folder, bounds_only):
+    """All mutants of a file with this text. `source` is its path from the build folder, `command` the arguments of its compiler."""
+    kept = [arg for arg in command if arg.startswith(("-I", "-D", "-std="))]
+    return list(Finder(text, bounds_only).mutants(syntax_tree([*kept, source], folder)))
