@@ -152,7 +152,7 @@ class Finder:
                 return [node]
             # In a && b && c: each operand and the whole, not a && b.
             parts = [operand for operand in inner if operand.get("opcode") != node["opcode"]]
-            return parts if node["opcode"] in ("&&", "||") else []
+            return parts if node["opcode"] in ("&&", "||") and self.operands(node) else []
         if kind == "ConditionalOperator":
             return inner[:1]
         if in_macro_body(node.get("range", {}).get("begin", {})):
