@@ -224,5 +224,12 @@ const char *racks_unaware(void) {
                 if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
                         return describe("does not state since when the rack has no nodes", cd->ns, cd->name);
         }
+        for (size_t i = 0; i < store_count(K_FABRIC); i++)
+                if (!version_annotation(store_nth(K_FABRIC, i), CD_ANNOTATION_FABRIC_EMPTY))
+                        return "a fabric object does not state since when it is empty";
         return NULL;
+}
+
+bool racks_over(void) {
+        return over;
 }

@@ -30,12 +30,13 @@ void racks_fault(const char *name);
 void racks_calm(void);
 /* Lets a day pass. */
 void racks_next_day(void);
+bool racks_over(void); /* this day has passed */
 
 /* Checks the promises about this change. */
 void racks_look(enum kind k, const struct change *c);
 /* Returns NULL if each rack has its ComputeDomains and all their objects, otherwise a description of a
  * missing one. */
 const char *racks_misses(void);
-/* Returns NULL if each ComputeDomain of a rack states since when its rack has no nodes, otherwise a
- * description of one that does not. */
+/* Returns NULL if each ComputeDomain of a rack states since when its rack has no nodes, and each fabric object
+ * since when it is empty, otherwise a description of one that does not. */
 const char *racks_unaware(void);

@@ -849,6 +849,8 @@ const char *world_leftover(void) {
                 if (imex_domain(i) && !channels_standing())
                         return describe("IMEX of %s is left on %s", imex_domain(i), w.nodes[i].name);
         }
+        if (racks_over() && store_count(K_FABRIC))
+                return describe("fabric object %s is left", store_nth(K_FABRIC, 0)->name);
         for (size_t i = 0; i < store_count(K_FABRIC) && !channels_standing(); i++)
                 if (yyjson_arr_size(yyjson_obj_get(store_nth(K_FABRIC, i)->root, "domains")))
                         return describe("fabric object %s has an IMEX domain", store_nth(K_FABRIC, i)->name);
