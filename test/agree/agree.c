@@ -61,6 +61,7 @@ static struct {
         { "404 object", 0 },
         { "404 namespace", 0 },
         { "404 subresource", 0 },
+        { "404 resource", 0 },
         { "405 MethodNotAllowed", 0 },
         { "406 NotAcceptable", 0 },
         { "409 AlreadyExists", 0 },
@@ -89,6 +90,7 @@ static void count_outcome(const struct request *r, int status, yyjson_val *body,
         else if (status == 404)
                 snprintf(name, sizeof name, "404 %s",
                          !body                                                       ? "page"
+                         : !yyjson_ptr_get(body, "/details/name")                    ? "resource"
                          : streq(kind, "namespaces") && write                        ? "namespace"
                          : strstr(r->path, "/nothing") || strstr(r->path, "/status") ? "subresource"
                                                                                      : "object");
@@ -347,7 +349,7 @@ static void compare_answers(const struct request *r, int sim_status, yyjson_val 
                 buf_addf(out, "  only one server answers with JSON\n");
         else if (real)
                 compare_values(list ? COMPARE_LIST : COMPARE_OBJECT,
-                               r->k == K_COUNT ? "APIGroup" : kinds[r->k].kind,
+                               r->k == K_COUNT ? "Status" : kinds[r->k].kind,
                                r->k != K_COUNT && kinds[r->k].custom, sim, real, out);
         else if (!str_eq(str_trim((struct str){ sim_text->p, sim_text->n }),
                          str_trim((struct str){ real_text->p, real_text->n })))
@@ -566,6 +568,7 @@ static int report(void) {
         compare_unused(&missing);
         if (missing.n)
                 printf("test/agree/lacking lists members that are never missing:\n%s", missing.p);
+        lacks = lacks || missing.n;
         buf_done(&missing);
         printf("seed %" PRIu64
                ": %lu requests in %.0f s (%.0f a second), %lu watches with %lu events and %lu "

@@ -19,7 +19,7 @@ enum { WORDS = 7, MOST_OBJECTS = 14, WRONG_PERCENT = 4, NO_TIME_S = 600 };
 static struct form {
         char text[FORM_MAX];
         char words[WORDS][FORM_MAX];
-        enum kind k; /* K_COUNT: a group */
+        enum kind k;
         bool covered;
 } * forms;
 static size_t n_forms, cap_forms;
@@ -94,7 +94,7 @@ static int add_form(struct str line, const char *left_out, struct err *e) {
                         return 0;
         if (is_left_out(f.words[RESOURCE], left_out))
                 return 0;
-        if (!str_starts(f.words[RESOURCE], "apis/") && !find_resource(f.words[RESOURCE], &f.k))
+        if (!find_resource(f.words[RESOURCE], &f.k))
                 return err_set(e, ERR_INVALID, 0, "the simulation does not have the resource of the form: %s",
                                f.text);
         GROW(forms, n_forms, cap_forms);
@@ -426,17 +426,13 @@ static void make(const struct form *f, struct request *r) {
         struct about a = { .v = NULL }, at;
         char value[16];
         *r = (struct request){ .k = f->k, .watch = streq(verb, "watch") };
-        if (f->k == K_COUNT) {
-                buf_addf(&path, "/%s", f->words[RESOURCE]);
-        } else {
-                choose(f->k, streq(verb, "create") || streq(verb, "apply"), &a);
-                at = a;
-                if (whole)
-                        *at.name = '\0';
-                if (!has_word(f->words[QUERY], "continue", NULL, 0) || !add_token(f, &path)) {
-                        add_path(f->k, streq(f->words[SPACE], "ns"), &at, sub ? sub + 1 : NULL, &path);
-                        add_query(f, &path);
-                }
+        choose(f->k, streq(verb, "create") || streq(verb, "apply"), &a);
+        at = a;
+        if (whole)
+                *at.name = '\0';
+        if (!has_word(f->words[QUERY], "continue", NULL, 0) || !add_token(f, &path)) {
+                add_path(f->k, streq(f->words[SPACE], "ns"), &at, sub ? sub + 1 : NULL, &path);
+                add_query(f, &path);
         }
         r->from_cache =
                 has_word(f->words[QUERY], "resourceVersion", value, sizeof value) && streq(value, "0");
@@ -455,13 +451,25 @@ static void make(const struct form *f, struct request *r) {
         buf_done(&body);
 }
 
+/* A version or a resource that is not served. The client then tries the next version of the group. */
+static void spoil_resource(struct request *r) {
+        struct buf path = BUF_INIT(1 << 16);
+        bool other = draw_chance(50);
+        buf_addf(&path, *kinds[r->k].group ? "/apis/%s/%s/%s" : "/api%s/%s/%s", kinds[r->k].group,
+                 other ? kinds[r->k].version : "v9", other ? "nothing" : kinds[r->k].plural);
+        free(r->path);
+        r->path = buf_steal(&path);
+        r->k = K_COUNT;
+        r->from_cache = false;
+}
+
 /* Requests that our programs should not send, but whose answers have a status that they handle. */
 static void spoil(struct request *r) {
         enum { TOO_LARGE = (3 << 20) + 4096 };
         bool body = r->body != NULL;
         switch (draw_below(9)) {
         case 0:
-                r->caller = r->k == K_COUNT ? CALLER_STRANGER : CALLER_NOBODY;
+                r->caller = CALLER_NOBODY;
                 break;
         case 1:
                 r->caller = CALLER_STRANGER;
@@ -483,7 +491,7 @@ static void spoil(struct request *r) {
                 }
                 break;
         case 5:
-                if (r->k != K_COUNT && !strchr(r->path, '?') && !strstr(r->path, "/status") &&
+                if (!strchr(r->path, '?') && !strstr(r->path, "/status") &&
                     !streq(r->method, "POST")) {
                         char *path = xasprintf("%s/nothing", r->path);
                         free(r->path);
@@ -497,17 +505,7 @@ static void spoil(struct request *r) {
                 }
                 break;
         case 7:
-                if (r->k != K_COUNT) {
-                        struct buf path = BUF_INIT(1 << 16);
-                        bool other = draw_chance(50);
-                        buf_addf(&path, *kinds[r->k].group ? "/apis/%s/%s/%s" : "/api%s/%s/%s",
-                                 kinds[r->k].group, other ? kinds[r->k].version : "v9",
-                                 other ? "nothing" : kinds[r->k].plural);
-                        free(r->path);
-                        r->path = buf_steal(&path);
-                        r->k = K_COUNT;
-                        r->from_cache = false;
-                }
+                spoil_resource(r);
                 break;
         default:
                 if (body && draw_chance(20)) {
@@ -543,7 +541,7 @@ void draw_next(struct request *r) {
         const struct form *f;
         do
                 f = &forms[draw_below(n_forms)];
-        while ((!is_write(f) && draw_chance(is_direct(f) ? 50 : 85)) || (f->k != K_COUNT && is_full(f)) ||
+        while ((!is_write(f) && draw_chance(is_direct(f) ? 50 : 85)) || is_full(f) ||
                (direct && !is_direct(f)));
         make(f, r);
         if (draw_chance(WRONG_PERCENT) && !r->watch)

@@ -23,7 +23,7 @@ enum caller {
 }; /* may do everything, may do nothing, sends no token */
 
 struct request {
-        enum kind k; /* K_COUNT: for no object */
+        enum kind k; /* K_COUNT: the resource is not served */
         enum caller caller;
         char *method, *path, *content_type, *accept, *body; /* body NULL: none */
         bool watch, from_cache;

@@ -93,12 +93,7 @@ void asked_init(struct asked *q, const char *method, const char *path, const cha
         next_part(&way, a, &root);
         if (streq(root, "apis"))
                 next_part(&way, a, &group);
-        if (!next_part(&way, a, &version)) {
-                for (enum kind k = 0; k < K_COUNT; k++)
-                        if (streq(kinds[k].group, group))
-                                q->group = group;
-                return;
-        }
+        next_part(&way, a, &version);
         next_part(&way, a, &plural);
         if (streq(plural, "namespaces")) {
                 next_part(&way, a, &q->ns);
@@ -446,19 +441,6 @@ static int answer_write(const struct asked *q, const char *who, const char *body
 
 /* ---- answers ---- */
 
-static int answer_group(const struct asked *q, struct buf *out) {
-        const char *version = "";
-        for (enum kind k = 0; k < K_COUNT; k++)
-                if (streq(kinds[k].group, q->group))
-                        version = kinds[k].version;
-        buf_addf(out,
-                 "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"%s\",\"versions\":[{"
-                 "\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}],"
-                 "\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}}",
-                 q->group, q->group, version, version, q->group, version, version);
-        return 200;
-}
-
 static bool is_served(const char *method, bool object) {
         static const char *const of_object[] = { "GET", "PUT", "PATCH", "DELETE" }, *const of_collection[] = {
                 "GET", "POST"
@@ -490,15 +472,12 @@ static int refused_at_once(const struct asked *q, const char *body, struct buf *
 
 bool server_refuses_watch(const struct asked *q) {
         struct buf b = BUF_INIT(4096);
-        bool refuses = q->group || refused_at_once(q, "", &b);
+        bool refuses = refused_at_once(q, "", &b);
         buf_done(&b);
         return refuses;
 }
 
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out) {
-        if (q->group)
-                return q->accept == ACCEPT_NOTHING ? refuse(q, 406, "NotAcceptable", out)
-                                                   : answer_group(q, out);
         int status = refused_at_once(q, body, out);
         if (status)
                 return status;

@@ -11,9 +11,8 @@
 /* A parsed request. */
 struct asked {
         struct arena *a;   /* owns the texts */
-        bool known;        /* the resource is served */
-        bool known_group;  /* the group is one of Kubernetes itself */
-        const char *group; /* not NULL: the request asks for the served versions of this group */
+        bool known;       /* the resource is served */
+        bool known_group; /* the group is one of Kubernetes itself */
         enum kind k;
         const char *method, *content_type, *ns, *name, *subresource;
         const char *label, *field, *token, *version, *manager;
