@@ -218,6 +218,7 @@ static void selectors_match_as_in_kubernetes(void **state) {
                 { TERM("{\"key\":\"a\",\"operator\":\"Gt\",\"values\":[\"0\"]}"), true },
                 { TERM("{\"key\":\"a\",\"operator\":\"Gt\",\"values\":[\"1\"]}"), false },
                 { TERM("{\"key\":\"a\",\"operator\":\"Lt\",\"values\":[\"2\"]}"), true },
+                { TERM("{\"key\":\"a\",\"operator\":\"Lt\",\"values\":[\"1\"]}"), false },
                 { TERM("{\"key\":\"b\",\"operator\":\"Lt\",\"values\":[\"2\"]}"), false },
                 { TERM("{\"key\":\"a\",\"operator\":\"Exists\"},{\"key\":\"z\",\"operator\":\"Exists\"}"),
                   false },

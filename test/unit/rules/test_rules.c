@@ -12,7 +12,8 @@
 
 static void the_label_follows_the_oldest_claim(void **state) {
         const struct allocation a = GRANT("a", "1", 10), b = GRANT("b", "2", 20),
-                                b_older = GRANT("b", "3", 5), b_same = GRANT("b", "0", 10);
+                                b_older = GRANT("b", "3", 5), b_same = GRANT("b", "0", 10),
+                                b_before = GRANT("b", "4", 9);
         const struct {
                 const char *current;
                 struct allocation claims[3];
@@ -26,6 +27,7 @@ static void the_label_follows_the_oldest_claim(void **state) {
                 { "a", { b_older, a }, 2, "a" },
                 { "c", { a, b_older }, 2, "b" }, /* otherwise the oldest claim counts */
                 { NULL, { b, a }, 2, "a" },
+                { NULL, { a, b_before }, 2, "b" },
                 { NULL,
                   { a, b_same },
                   2,
@@ -167,11 +169,29 @@ static void indices_are_kept_and_the_longest_free_is_reused(void **state) {
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* invalid indices are ignored */
-        rules_indices(&(struct rules_indices_input){ NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4,
+        rules_indices(&(struct rules_indices_input){ NULL, 0, (const int64_t[]){ -5, -1, 99, 2, 0, 0 }, 6,
                                                      (const char *const[]){ "x", "y" }, 2, 2 },
                       a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 1);
         assert_int_equal(out[1].index, 0);
+        rules_indices(
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "x", .index = -1 } },
+                                               1, NULL, 0, (const char *const[]){ "y" }, 1, 2 },
+                a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, 0);
+        assert_int_equal(n_freed, 0);
+        /* an index that is listed as free although a node held it is freed when the node leaves */
+        rules_indices(
+                &(struct rules_indices_input){ (const struct rules_index[]){ { .node = "x", .index = 0 } }, 1,
+                                               (const int64_t[]){ 0 }, 1, (const char *const[]){ "y" }, 1, 3 },
+                a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, 1);
+        assert_int_equal(n_freed, 1);
+        assert_int_equal(freed[0], 0);
+        /* without slots, no node gets an index */
+        rules_indices(&(struct rules_indices_input){ NULL, 0, NULL, 0, (const char *const[]){ "x" }, 1, 0 },
+                      a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, -1);
         arena_free(a);
 }
 
@@ -286,6 +306,43 @@ static void indices_of_ten_thousand_nodes_are_assigned_within_seconds(void **sta
         arena_free(a);
 }
 
+static void a_list_of_freed_indices_is_written_unless_it_is_too_long(void **state) {
+        enum { MANY = 8000 };
+        struct arena *a = arena_new(1024);
+        int64_t *many = xnew_n(int64_t, MANY);
+        for (size_t i = 0; i < MANY; i++)
+                many[i] = INT64_MAX;
+        assert_null(rules_freed_render(many, 0, a));
+        assert_string_equal(rules_freed_render((const int64_t[]){ 3, 1 }, 2, a), "3,1");
+        assert_null(rules_freed_render(many, MANY, a));
+        free(many);
+        arena_free(a);
+}
+
+static void a_claim_template_belongs_to_the_domain_that_names_it(void **state) {
+        static const char *const namespaces[] = { "driver" };
+        static const char *const finalizers[] = { CD_FINALIZER };
+        struct cd_channel channel = { .template_name = "t" };
+        const struct compute_domain cd = { .o.meta = { .ns = "users" }, .channel = &channel },
+                                    without = { .o.meta = { .ns = "users" } };
+        struct rct r = { .o.meta = { .ns = "users", .name = "t" } };
+        assert_true(rules_own_template(&cd, namespaces, 1, &r));
+        assert_false(rules_own_template(&without, namespaces, 1, &r));
+        assert_false(rules_own_template(NULL, namespaces, 1, &r));
+        r.finalizers = (const char **)(uintptr_t)finalizers;
+        r.n_finalizers = 1;
+        assert_true(rules_own_template(NULL, namespaces, 1, &r));
+        r.o.meta.name = "other";
+        assert_false(rules_own_template(&cd, namespaces, 1, &r));
+        r.o.meta = (struct kube_meta){ .ns = "other", .name = "t" };
+        assert_false(rules_own_template(&cd, namespaces, 1, &r));
+        r.target = CD_TARGET_DAEMON;
+        assert_false(rules_own_template(&cd, namespaces, 1, &r));
+        r.o.meta.ns = "driver";
+        assert_true(rules_own_template(&cd, namespaces, 1, &r));
+        assert_true(rules_own_template(NULL, namespaces, 1, &r));
+}
+
 static void a_container_that_cannot_start_or_has_ended_is_down(void **state) {
         struct pod_container_why why = { .reason = "ContainerCreating" };
         struct pod_container container = { .waiting = &why };
@@ -389,6 +446,8 @@ int main(void) {
                 cmocka_unit_test(indices_stay_unique_while_nodes_join_and_leave),
                 cmocka_unit_test(a_freed_index_is_reused_last),
                 cmocka_unit_test(indices_of_ten_thousand_nodes_are_assigned_within_seconds),
+                cmocka_unit_test(a_list_of_freed_indices_is_written_unless_it_is_too_long),
+                cmocka_unit_test(a_claim_template_belongs_to_the_domain_that_names_it),
                 cmocka_unit_test(a_container_that_cannot_start_or_has_ended_is_down),
                 cmocka_unit_test(a_slice_states_a_clique_id_unless_it_has_no_devices),
                 /* The slowest is last, because `make mutate` stops at the first failure. */
