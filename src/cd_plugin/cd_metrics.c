@@ -10,40 +10,33 @@ void cd_metrics_init(struct cd_metrics *m, const char *node) {
         static const char *const by_reason[] = { "reason", NULL }, *const by_state[] = { "state", NULL },
                                  *const by_host[] = { "status", "domain", "version", NULL };
         static const char *const types[] = { DEVICE_CHANNEL, DEVICE_DAEMON, NULL };
-        struct metrics *r = metrics_new();
-        *m = (struct cd_metrics){
-                .registry = r,
-                .options = { .node = node,
-                             .driver = CD_DRIVER,
-                             .types = types,
-                             .inside = "nvidia_dra_prepare_attempt_seconds",
-                             .pending = "nvidia_dra_compute_domain_claims_pending",
-                             .total = "nvidia_dra_compute_domain_claim_seconds",
-                             .failures = "nvidia_dra_compute_domain_claim_failures_total" },
-                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
-                                      "1 while this node offers its devices to the scheduler.", NULL),
-                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
-                                          "1 for the reason why this node withholds its devices.", by_reason),
-                .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
-                                         "1 for the state of the host's own nvidia-imex: UP, DEGRADED, DOWN, "
-                                         "UNKNOWN. With driver-managed IMEX, UP and DEGRADED are a conflict.",
-                                         by_state),
-                .host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
-                                        "1 for the status and the version of the host's own nvidia-imex, and "
-                                        "the status of its IMEX domain.",
-                                        by_host),
-                .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
-                                         "Nodes of the IMEX domain of the host's own nvidia-imex: listed, "
-                                         "and those of them that are ready.",
-                                         by_state),
-        };
-        node_metrics_init(&m->node, r, &m->options);
+        *m = (struct cd_metrics){ 0 };
+        struct metrics *r = node_metrics_init(
+                &m->node, &(struct node_metrics_options){
+                                  .node = node,
+                                  .driver = CD_DRIVER,
+                                  .types = types,
+                                  .inside = "nvidia_dra_prepare_attempt_seconds",
+                                  .pending = "nvidia_dra_compute_domain_claims_pending",
+                                  .total = "nvidia_dra_compute_domain_claim_seconds",
+                                  .failures = "nvidia_dra_compute_domain_claim_failures_total" });
+        m->offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
+                                "1 while this node offers its devices to the scheduler.", NULL);
+        m->not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
+                                    "1 for the reason why this node withholds its devices.", by_reason);
+        m->host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
+                                   "1 for the state of the host's own nvidia-imex: UP, DEGRADED, DOWN, "
+                                   "UNKNOWN. With driver-managed IMEX, UP and DEGRADED are a conflict.",
+                                   by_state);
+        m->host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
+                                  "1 for the status and the version of the host's own nvidia-imex, and "
+                                  "the status of its IMEX domain.",
+                                  by_host);
+        m->host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
+                                   "Nodes of the IMEX domain of the host's own nvidia-imex: listed, "
+                                   "and those of them that are ready.",
+                                   by_state);
         metric_set(m->offered, 0, NULL);
-}
-
-void cd_metrics_done(struct cd_metrics *m) {
-        metrics_free(m->registry);
-        m->registry = NULL;
 }
 
 void cd_metrics_offered(struct cd_metrics *m, const char *reason) {
@@ -60,7 +53,7 @@ void cd_metrics_offered(struct cd_metrics *m, const char *reason) {
 
 void cd_metrics_own_channels(struct cd_metrics *m) {
         static const char *const by_state[] = { "state", NULL };
-        m->toolkit = metric_add(m->registry, METRIC_GAUGE, "nvidia_dra_compute_domain_container_toolkit",
+        m->toolkit = metric_add(m->node.registry, METRIC_GAUGE, "nvidia_dra_compute_domain_container_toolkit",
                                 "1 for what the NVIDIA container toolkit of this node does with requests for "
                                 "IMEX channels: ignores_requests, gives_channels, not_found. Only with "
                                 "imex.isolation=channel.",

@@ -8,17 +8,14 @@
 #include "nvidia/toolkit.h"
 
 struct cd_metrics {
-        struct metrics *registry;
-        struct node_metrics_options options;
         struct node_metrics node;
         struct metric *offered, *not_offered, *host_state, *host_info, *host_nodes;
         struct metric *toolkit;       /* NULL: channels are not assigned, so the toolkit is not watched */
         struct host_imex_status host; /* the state that host_info shows */
 };
 
-/* *m must stay at the same address until cd_metrics_done(). */
+/* Registers all metrics, until node_metrics_done(). */
 void cd_metrics_init(struct cd_metrics *m, const char *node);
-void cd_metrics_done(struct cd_metrics *m);
 /* Adds the metrics for isolation by channel. */
 void cd_metrics_own_channels(struct cd_metrics *m);
 

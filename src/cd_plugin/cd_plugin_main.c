@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "api/gates.h"
 #include "api/names.h"
 #include "api/reasons.h"
 #include "base/file.h"
@@ -26,8 +25,6 @@
 #include "model/rack.h"
 #include "node/node_main.h"
 #include "node/prestart.h"
-#include "node/proc_driver.h"
-#include "nvidia/nvml_worker.h"
 
 #define PROGRAM "compute-domain-kubelet-plugin"
 
@@ -35,12 +32,10 @@ struct plugin {
         struct node_main main;
         struct node_flags flags;
         struct cd_options cd;
-        const char *pod, *imex_mode, *imex_isolation, *wait_for_host, *imex_socket, *alt_proc_devices;
+        const char *pod, *imex_mode, *imex_isolation, *wait_for_host, *imex_socket;
         int64_t host_interval_ms;
         bool clique_label, racks;
         const char *rack_label;
-        struct gates gates;
-        char *proc_driver;
         struct cd_metrics metrics;
         struct host_report *host_report;
         struct rack_watch *rack;
@@ -185,21 +180,17 @@ static void on_host(void *u) {
 
 static void *cd_plugin_main_start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
         struct stat st;
-        p->proc_driver = proc_driver_folder(p->alt_proc_devices, root.here);
-        _cleanup_(freep) char *dev = file_join(root.here, "dev");
-        p->cd.facts =
-                facts_sampler_new(&m->loop, &(struct facts_options){
-                                                    .root = root,
-                                                    .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices
-                                                                                         : "/proc/devices",
-                                                    .proc_driver = p->proc_driver,
-                                                    .strict = mode_strict_fabric(&p->gates),
-                                                    .runs_imex = mode_runs_daemons(p->cd.mode),
-                                                    .changed = on_facts,
-                                                    .u = p,
-                                            });
+        _cleanup_(freep) char *dev = file_join(m->root.here, "dev");
+        p->cd.facts = facts_sampler_new(&m->loop, &(struct facts_options){
+                                                          .root = m->root,
+                                                          .proc_devices = m->proc_devices,
+                                                          .proc_driver = m->proc_driver,
+                                                          .strict = mode_strict_fabric(&m->gates),
+                                                          .runs_imex = mode_runs_daemons(p->cd.mode),
+                                                          .changed = on_facts,
+                                                          .u = p,
+                                                  });
         p->cd.own_pod = own_pod_new(m->kube, p->cd.ns, p->pod);
         p->host_report = host_report_new(&(struct host_report_options){
                 .events = m->events,
@@ -211,7 +202,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
         if (p->host_interval_ms)
                 p->cd.host =
                         host_imex_new(&m->loop, &(struct host_imex_options){
-                                                        .root = root,
+                                                        .root = m->root,
                                                         .socket_path = p->imex_socket,
                                                         .node = p->flags.node,
                                                         .interval_ms = (unsigned)p->host_interval_ms,
@@ -230,7 +221,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
                         .node = p->flags.node,
                         .own_pod = p->cd.own_pod,
                         .cdi_root = p->flags.cdi_root,
-                        .root = root,
+                        .root = m->root,
                         .host_root = p->host_root,
                         .trust_toolkit = p->trust_toolkit,
                         .facts = p->cd.facts,
@@ -252,9 +243,9 @@ static void *cd_plugin_main_start(struct node_main *m) {
         p->cd.node = p->flags.node;
         p->cd.plugin_dir = m->plugin_dir;
         p->cd.boot_id = m->boot_id;
-        p->cd.root = root;
-        p->cd.dev_root = stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? root.here : "/";
-        p->cd.proc_driver = p->proc_driver;
+        p->cd.root = m->root;
+        p->cd.dev_root = stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? m->root.here : "/";
+        p->cd.proc_driver = m->proc_driver;
         return cd_driver_new(&p->cd);
 }
 
@@ -270,11 +261,8 @@ static void cd_plugin_main_stop(struct node_main *m) {
 
 static int cd_plugin_main_check(struct node_main *m, struct err *e) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        gates_init(&p->gates);
-        if (gates_parse(&p->gates, p->flags.gates, e) < 0)
-                return err_wrap(e, "--feature-gates");
-        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, &p->cd.mode, e) < 0 ||
-            mode_wait_for_host(p->cd.mode, &p->gates, p->imex_mode, p->wait_for_host, &p->cd.wait_for_host,
+        if (mode_resolve(&m->gates, p->imex_mode, p->imex_isolation, &p->cd.mode, e) < 0 ||
+            mode_wait_for_host(p->cd.mode, &m->gates, p->imex_mode, p->wait_for_host, &p->cd.wait_for_host,
                                e) < 0)
                 return -1;
         if (p->imex_socket[0] != '/')
@@ -291,28 +279,27 @@ static int cd_plugin_main_check(struct node_main *m, struct err *e) {
         return 0;
 }
 
-static void log_options(const struct plugin *p, const struct flag *flags) {
+static void cd_plugin_main_begin(struct node_main *m, const struct flag *flags) {
+        struct plugin *p = CONTAINER(m, struct plugin, main);
         struct buf gates = BUF_INIT(4096);
-        gates_render(&p->gates, &gates);
+        gates_render(&m->gates, &gates);
         log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->cd.mode->name),
                  kv_str("chosen_by", p->cd.mode->chosen_by), kv_bool("wait_for_host", p->cd.wait_for_host));
         buf_done(&gates);
-        gates_log_forced(&p->gates);
-        gates_log_ineffective(&p->gates);
+        gates_log_forced(&m->gates);
+        gates_log_ineffective(&m->gates);
         flags_log(flags);
         if (p->clique_label)
                 log_info("--gpu-clique-label-enabled: in this driver the controller labels the nodes");
+        cd_metrics_init(&p->metrics, p->flags.node);
+        cd_metrics_offered(&p->metrics, REASON_DRIVER_NOT_QUERIED);
 }
 
 int main(int argc, char **argv) {
-        if (argc > 1 && streq(argv[1], NVML_WORKER))
-                return nvml_worker_main(argc - 2, argv + 2);
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(PROGRAM, argc - 1, argv + 1);
         if (argc > 1 && streq(argv[1], "channels"))
                 return channel_nodes_main();
-        if (version_asked(argc, argv, PROGRAM))
-                return 0;
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
                 .cd = { .ns = "default", .more_ns = "", .channel_nodes = "" },
@@ -321,7 +308,6 @@ int main(int argc, char **argv) {
                 .imex_isolation = "domain",
                 .wait_for_host = "",
                 .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
-                .alt_proc_devices = "",
                 .rack_label = "",
                 .host_root = "",
                 .host_interval_ms = 30000,
@@ -362,31 +348,20 @@ int main(int argc, char **argv) {
                 FLAG(DURATION_MS, "imex-host-probe-interval", &p.host_interval_ms,
                      "time between two queries of the host's own nvidia-imex while no claim waits for it; "
                      "0: never"),
-                FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
-                     "file to read instead of /proc/devices; empty: /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),
                 { 0 },
         };
-        struct node_main *m = &p.main;
-        *m = (struct node_main){
+        p.main = (struct node_main){
                 .program = PROGRAM,
                 .driver = &cd_driver,
                 .flags = &p.flags,
                 .metrics = &p.metrics.node,
+                .check = cd_plugin_main_check,
+                .begin = cd_plugin_main_begin,
                 .start = cd_plugin_main_start,
                 .stop = cd_plugin_main_stop,
                 .withdraw = cd_plugin_main_withdraw,
                 .own_device = CD_DEVICE_DAEMON,
         };
-        int r = node_main_flags(m, flags, argc, argv, cd_plugin_main_check);
-        if (r >= 0)
-                return r;
-        log_options(&p, flags);
-        cd_metrics_init(&p.metrics, p.flags.node);
-        cd_metrics_offered(&p.metrics, REASON_DRIVER_NOT_QUERIED);
-        m->registry = p.metrics.registry;
-        r = node_main(m);
-        cd_metrics_done(&p.metrics);
-        free(p.proc_driver);
-        return r;
+        return node_main(&p.main, flags, argc, argv);
 }

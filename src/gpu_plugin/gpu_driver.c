@@ -2,14 +2,126 @@
 #include "gpu_plugin/gpu_driver.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "api/names.h"
 #include "gpu_plugin/gpu_plan.h"
 #include "gpu_plugin/gpu_state.h"
-#include "gpu_plugin/gpu_steps.h"
-#include "gpu_plugin/gpu_requests.h"
 #include "gpu_plugin/gpu_work.h"
 #include "node/claims.h"
+#include "node/driver.h"
+#include "node/ops.h"
+#include "node/prepare_verdict.h"
+
+/* ---- steps of a Prepare ---- */
+
+/* The check of the node takes about a hundred system calls. */
+static enum verdict gpu_steps_known(void *u, struct op *op) {
+        const struct gpu *g = u;
+        if (g->devices && g->o.hold(g->o.u))
+                return VERDICT_GO;
+        op->waits_for = WAITS_FOR_GPUS;
+        return prepare_verdict_set(
+                op, VERDICT_WAIT, "%s: %s", g->o.node,
+                g->devices ? "the GPUs of this node have changed, and are being queried again" : g->why);
+}
+
+/* The error lists the existing devices, and those that were left out with the reason. */
+static enum verdict not_there(const struct gpu *g, struct op *op, const char *device) {
+        struct buf b = BUF_INIT(400);
+        for (size_t i = 0; i < g->devices->n; i++)
+                buf_addf(&b, "%s%s", i ? ", " : "", g->devices->items[i].name);
+        for (size_t i = 0; i < g->devices->n_left_out; i++)
+                buf_addf(&b, "; %s: %s", g->devices->left_out[i].what, g->devices->left_out[i].why);
+        prepare_verdict_set(
+                op, VERDICT_REFUSE,
+                "prepare devices failed: allocatable not found for device \"%s\": node '%s' has %s%s%s; "
+                "delete the pod so that it "
+                "is scheduled "
+                "again",
+                device, g->o.node, g->devices->n ? "" : "no GPU", b.failed ? "others" : buf_str(&b),
+                g->why[0] ? g->why : "");
+        buf_done(&b);
+        return VERDICT_REFUSE;
+}
+
+/* The record of a claim that was prepared before has the UUID of the GPU. If another GPU has its name now,
+ * the containers of the pod would get different GPUs. */
+static const char *recorded_as(const struct op *op, const char *device, struct arena *a) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        for (size_t i = 0; entry && entry->state == CHECKPOINT_COMPLETED && i < entry->n_devices; i++) {
+                if (streq(entry->devices[i].name, device))
+                        return gpu_record_uuid(&entry->devices[i], a);
+        }
+        return NULL;
+}
+
+static enum verdict there(void *u, struct op *op, struct node_request *w) {
+        const struct gpu *g = u;
+        const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
+        if (!d)
+                return not_there(g, op, w->result->device);
+        struct arena *a = arena_new(256);
+        const char *before = recorded_as(op, d->name, a);
+        enum verdict v = VERDICT_GO;
+        if (before && *before && !streq(before, d->uuid))
+                v = prepare_verdict_set(
+                        op, VERDICT_REFUSE,
+                        "device '%s' was prepared for this claim as %s, but that name is %s now: "
+                        "delete the pod",
+                        d->name, before, d->uuid);
+        arena_free(a);
+        return v;
+}
+
+static enum verdict gpu_steps_who_holds(void *u, struct op *op, struct node_request *w) {
+        const struct gpu *g = u;
+        const struct checkpoint_claim *other = prepare_verdict_holder(op, w);
+        if (!other)
+                return VERDICT_GO;
+        /* The owner of the pod must not see names of another namespace. SIGUSR2 logs them. */
+        bool ours = streq(other->ns, op->ns) && other->name;
+        return prepare_verdict_set(
+                op, VERDICT_WAIT,
+                "unable to prepare claim %s: requested device %s is already allocated to different "
+                "claim %s%s%s%s: its pod on node '%s' has not ended yet; wait until it has ended, or delete "
+                "it",
+                op->uid, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
+                ours ? "')" : "", g->o.node);
+}
+
+static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, NULL };
+
+/* ---- requests ---- */
+
+/* Checks of the requests and the configuration of a claim, without the state of the node. A retry does not
+ * fix an error that they return. Pure. */
+
+/* Derives the kind from the name of the device: "gpu-0", "gpu-0-mig-1g10gb-19-0", "gpu-vfio-0". */
+static enum gpu_config_kind gpu_requests_kind_of(const char *device) {
+        return str_starts(device, "gpu-vfio-") ? GPU_CONFIG_VFIO
+               : strstr(device, "-mig-")       ? GPU_CONFIG_MIG
+                                               : GPU_CONFIG_GPU;
+}
+
+static int gpu_requests_take(void *u, const struct op *op, struct node_request *w, struct err *e) {
+        const struct gpu *g = u;
+        const struct claim_result *r = w->result;
+        struct gpu_request *own = w->own = arena_alloc(op->arena, sizeof *own);
+        *own = (struct gpu_request){ .kind = gpu_requests_kind_of(r->device) };
+        if (!streq(r->pool, g->o.node))
+                return err_set(e, ERR_INVALID, 0,
+                               "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
+                               r->pool, g->o.node);
+        struct gpu_config_choice choice;
+        if (gpu_config_for(&op->claim, r, own->kind, g->o.gates, &choice, e) < 0)
+                return err_wrap(e, "prepare devices failed");
+        own->config = choice.config;
+        own->config_index = choice.index;
+        return 0;
+}
+
+/* ---- the driver ---- */
 
 struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
         struct gpu *g = xnew(struct gpu);
@@ -53,8 +165,6 @@ int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
         return 0;
 }
 
-/* ---- functions without work ---- */
-
 static void gpu_driver_attach(void *u, struct claims *c) {
         struct gpu *g = u;
         g->claims = c;
@@ -65,13 +175,6 @@ static void gpu_driver_release(void *u) {
         gpu_plan_forget(g);
         free(g->hook);
         free(g);
-}
-
-static void nothing(void *u, struct op *op) {
-}
-
-static void gpu_driver_gather(void *u, struct op *op) {
-        op_fetched(op);
 }
 
 static void gpu_driver_waits(void *u, const struct op *op) {
@@ -85,31 +188,10 @@ static void gpu_driver_waited_for(void *u, unsigned what) {
         g->o.wanted(g->o.u, what & 1U << WAITS_FOR_GPUS);
 }
 
-static int no_thing(const char *plugin_dir, const char *resource, bool again, struct err *e) {
-        return 0;
-}
-
-static int nothing_to_undo(const char *plugin_dir, const char *resource, struct err *e) {
-        return 0;
-}
-
-static void never_fails(const char *resource, const struct err *e) {
-}
-
-static void has_no_things(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u) {
-}
-
 static void gpu_driver_follow(void *u, const struct checkpoint *table) {
         const struct gpu *g = u;
         if (g->o.recorded)
                 g->o.recorded(g->o.u, table);
-}
-
-static void nothing_to_sweep(void *u, const struct checkpoint *table) {
-}
-
-static bool may_collect(void *u, const struct checkpoint_claim *entry) {
-        return true;
 }
 
 const struct node_driver gpu_driver = {
@@ -120,30 +202,18 @@ const struct node_driver gpu_driver = {
         .codec = &gpu_record_codec,
         .attach = gpu_driver_attach,
         .free = gpu_driver_release,
-        .fetch = nothing,
-        .release = nothing,
         .take = gpu_requests_take,
-        .check = gpu_requests_check,
-        .await_inputs = gpu_driver_gather,
         .known = gpu_steps_known,
         .steps = gpu_steps,
         .waits = gpu_driver_waits,
         .waited_for = gpu_driver_waited_for,
-        .investigate = nothing,
         .plan_claim = gpu_plan_claim,
         .plan = gpu_plan_device,
         .record = gpu_plan_record,
         .comment = gpu_plan_comment,
-        .set_up = no_thing,
-        .undo = nothing_to_undo,
-        .undo_failed = never_fails,
-        .each_resource = has_no_things,
         .work = gpu_work_begin,
         .unwork = gpu_work_undo,
         .work_cancel = gpu_work_cancel,
-        .prepared = nothing,
         .follow = gpu_driver_follow,
         .rebuild = gpu_plan_rebuild,
-        .may_collect = may_collect,
-        .remove_unused = nothing_to_sweep,
 };

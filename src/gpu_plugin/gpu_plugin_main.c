@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/gates.h"
 #include "api/names.h"
 #include "api/reasons.h"
 #include "base/file.h"
@@ -21,15 +20,12 @@
 #include "gpu_plugin/device_plugin.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "gpu_plugin/gpus.h"
-#include "gpu_plugin/hook_check.h"
-#include "gpu_plugin/hook_install.h"
+#include "gpu_plugin/gpu_hook.h"
 #include "gpu_plugin/monitor.h"
 #include "gpu_plugin/gpu_offer.h"
 #include "gpu_plugin/gpu_report.h"
 #include "gpu_plugin/toolkit_gpus.h"
 #include "node/node_main.h"
-#include "node/proc_driver.h"
-#include "nvidia/nvml_worker.h"
 
 #define PROGRAM "gpu-kubelet-plugin"
 #define HOOK_PROGRAM "cdi-hook"
@@ -48,9 +44,8 @@ struct plugin {
         struct node_main main;
         struct node_flags flags;
         const char *ns, *host_root, *image, *pull_secrets, *pull_policy, *service_account, *xids, *shares,
-                *alt_proc_devices, *layout;
+                *layout;
         bool ipc_sockets, gids;
-        struct gates gates;
         struct gpu_metrics metrics;
         struct gpu_report report;
         struct gpus *gpus;
@@ -58,7 +53,7 @@ struct plugin {
         struct gpu *driver;
         struct device_plugin *device_plugin;
         struct toolkit_gpus_watch *toolkit;
-        char *proc_driver, *sys, *dev;
+        char *sys, *dev;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
         enum hook_state hook_state;
@@ -99,7 +94,7 @@ static void hook_fails(struct plugin *p, const char *reason, const char *problem
 
 static void on_hook_checked(void *u, const char *problem) {
         struct plugin *p = u;
-        hook_check_free(TAKE(p->hook_check));
+        gpu_hook_check_free(TAKE(p->hook_check));
         if (*problem) {
                 hook_fails(p, REASON_HOOK_FAILS_SELF_TEST, problem);
         } else {
@@ -128,7 +123,7 @@ static void check_hook(struct plugin *p) {
         }
         if (p->hook_state == HOOK_MISSING)
                 p->hook_state = HOOK_UNTRIED;
-        p->hook_check = hook_check_start(
+        p->hook_check = gpu_hook_check(
                 &p->main.loop,
                 &(struct hook_check_options){
                         .program = p->hook, .root = nvidias ? host : NULL, .done = on_hook_checked, .u = p });
@@ -143,7 +138,7 @@ static void install_hook(struct plugin *p) {
                 check_hook(p);
                 return;
         }
-        if (hook_install(p->hook_program, p->main.plugin_dir, &p->hook, &e) < 0) {
+        if (gpu_hook_install(p->hook_program, p->main.plugin_dir, &p->hook, &e) < 0) {
                 if (!streq(p->hook_error, e.msg))
                         log_error("cannot install the CDI hook", kv_err(&e));
                 snprintf(p->hook_error, sizeof p->hook_error, "%s", e.msg);
@@ -151,8 +146,8 @@ static void install_hook(struct plugin *p) {
                         loop_timer_start(&p->hook_retry, RETRY_MS);
                 return;
         }
-        hook_remove_old(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);
-        if (hook_folder_is_noexec(p->main.plugin_dir)) {
+        gpu_hook_remove_old(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);
+        if (gpu_hook_is_noexec(p->main.plugin_dir)) {
                 _cleanup_(freep) char *problem = xasprintf(
                         "'%s' is mounted noexec; mount it without noexec, or set nvidiaCDIHookPath to a "
                         "CDI hook on the host",
@@ -243,7 +238,7 @@ static void start_monitor(struct plugin *p) {
         struct xids of_programs = { 0 };
         struct str bad;
         bool all = xids_add(&of_programs, p->xids, &bad);
-        if (!p->gates.on[GATE_NVML_DEVICE_HEALTH_CHECK]) {
+        if (!p->main.gates.on[GATE_NVML_DEVICE_HEALTH_CHECK]) {
                 if (*p->xids)
                         log_warn("--additional-xids-to-ignore has no effect: the feature gate "
                                  "NVMLDeviceHealthCheck is off, so XIDs are not monitored");
@@ -352,9 +347,7 @@ static void report_unused_flags(const struct plugin *p) {
 
 static void *gpu_plugin_main_start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
-        p->proc_driver = proc_driver_folder(p->alt_proc_devices, root.here);
-        p->sys = *p->alt_proc_devices ? below_root(p, "/sys") : xstrdup("/sys");
+        p->sys = *p->flags.alt_proc_devices ? below_root(p, "/sys") : xstrdup("/sys");
         p->dev = below_root(p, "/dev");
         p->hook_program = beside_us(HOOK_PROGRAM);
         p->report = (struct gpu_report){ .events = m->events, .metrics = &p->metrics, .node = p->flags.node };
@@ -364,37 +357,36 @@ static void *gpu_plugin_main_start(struct node_main *m) {
         install_hook(p);
         start_monitor(p);
         p->device_plugin = device_plugin_new(m->kube, p->flags.node, on_device_plugin, p);
-        const struct driver_root roots[] = { root, { .host = "/", .here = p->host_root } };
+        const struct driver_root roots[] = { m->root, { .host = "/", .here = p->host_root } };
         p->toolkit = toolkit_gpus_new(&m->loop, roots, is_folder(p->host_root) ? 2 : 1,
                                       gpu_plugin_main_on_toolkit, p);
-        p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = root,
-                                                             .proc_driver = p->proc_driver,
+        p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = m->root,
+                                                             .proc_driver = m->proc_driver,
                                                              .sys = p->sys,
                                                              .dev = p->dev,
                                                              .changed = on_gpus,
                                                              .failed = on_nvml_failed,
                                                              .u = p });
-        p->driver = gpu_driver_new(&(struct gpu_driver_options){
-                .node = p->flags.node,
-                .gates = &p->gates,
-                .root = root,
-                .sys = p->sys,
-                .proc_driver = p->proc_driver,
-                .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices : "/proc/devices",
-                .hook = str_or(p->hook, ""),
-                .ipc_sockets = p->ipc_sockets,
-                .no_gids = !p->gids,
-                .hold = gpu_plugin_main_hold,
-                .wanted = wanted,
-                .recorded = gpu_plugin_main_on_recorded,
-                .u = p });
+        p->driver = gpu_driver_new(&(struct gpu_driver_options){ .node = p->flags.node,
+                                                                 .gates = &m->gates,
+                                                                 .root = m->root,
+                                                                 .sys = p->sys,
+                                                                 .proc_driver = m->proc_driver,
+                                                                 .proc_devices = m->proc_devices,
+                                                                 .hook = str_or(p->hook, ""),
+                                                                 .ipc_sockets = p->ipc_sockets,
+                                                                 .no_gids = !p->gids,
+                                                                 .hold = gpu_plugin_main_hold,
+                                                                 .wanted = wanted,
+                                                                 .recorded = gpu_plugin_main_on_recorded,
+                                                                 .u = p });
         return p->driver;
 }
 
 static void gpu_plugin_main_stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         loop_timer_done(&p->hook_retry);
-        hook_check_free(p->hook_check);
+        gpu_hook_check_free(p->hook_check);
         monitor_free(p->monitor);
         device_plugin_free(p->device_plugin);
         toolkit_gpus_free(p->toolkit);
@@ -429,10 +421,7 @@ static int check_shares(const char *shares, struct err *e) {
 
 static int gpu_plugin_main_check(struct node_main *m, struct err *e) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        gates_init(&p->gates);
-        if (gates_parse(&p->gates, p->flags.gates, e) < 0)
-                return err_wrap(e, "--feature-gates");
-        if (gpu_driver_check_gates(&p->gates, e) < 0 || check_shares(p->shares, e) < 0)
+        if (gpu_driver_check_gates(&m->gates, e) < 0 || check_shares(p->shares, e) < 0)
                 return -1;
         m->checkpoint_dialect = gpu_plugin_main_dialect_of(p->layout);
         if (!m->checkpoint_dialect)
@@ -444,19 +433,17 @@ static int gpu_plugin_main_check(struct node_main *m, struct err *e) {
         return 0;
 }
 
-static void tell_options(const struct plugin *p, const struct flag *flags) {
+static void gpu_plugin_main_begin(struct node_main *m, const struct flag *flags) {
+        struct plugin *p = CONTAINER(m, struct plugin, main);
         struct buf gates = BUF_INIT(4096);
-        gates_render(&p->gates, &gates);
+        gates_render(&m->gates, &gates);
         log_info(PROGRAM, kv_str("gates", buf_str(&gates)));
         buf_done(&gates);
         flags_log(flags);
+        gpu_metrics_init(&p->metrics, p->flags.node);
 }
 
 int main(int argc, char **argv) {
-        if (argc > 1 && streq(argv[1], NVML_WORKER))
-                return nvml_worker_main(argc - 2, argv + 2);
-        if (version_asked(argc, argv, PROGRAM))
-                return 0;
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
                 .ns = DEFAULT_NAMESPACE,
@@ -467,7 +454,6 @@ int main(int argc, char **argv) {
                 .service_account = "",
                 .xids = "",
                 .shares = "disabled",
-                .alt_proc_devices = "",
                 .layout = "auto",
                 .gids = true,
         };
@@ -497,30 +483,21 @@ int main(int argc, char **argv) {
                 FLAG(BOOL, "gpu-additional-gids", &p.gids,
                      "let container processes that are not root use device nodes that belong to a group. "
                      "Needs a container runtime with CDI 0.7.0"),
-                FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
-                     "file to read instead of /proc/devices; empty: /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),
                 { 0 },
         };
-        struct node_main *m = &p.main;
-        *m = (struct node_main){
+        p.main = (struct node_main){
                 .program = PROGRAM,
                 .driver = &gpu_driver,
                 .flags = &p.flags,
                 .metrics = &p.metrics.node,
+                .check = gpu_plugin_main_check,
+                .begin = gpu_plugin_main_begin,
                 .start = gpu_plugin_main_start,
                 .stop = gpu_plugin_main_stop,
                 .withdraw = gpu_plugin_main_withdraw,
         };
-        int r = node_main_flags(m, flags, argc, argv, gpu_plugin_main_check);
-        if (r >= 0)
-                return r;
-        tell_options(&p, flags);
-        gpu_metrics_init(&p.metrics, p.flags.node);
-        m->registry = p.metrics.registry;
-        r = node_main(m);
-        gpu_metrics_done(&p.metrics);
-        free(p.proc_driver);
+        int r = node_main(&p.main, flags, argc, argv);
         free(p.sys);
         free(p.dev);
         free(p.hook_program);

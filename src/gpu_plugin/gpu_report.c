@@ -8,6 +8,80 @@
 #include "api/reasons.h"
 #include "base/log.h"
 
+/* ---- metrics ---- */
+
+/* Sets the number of offered devices of each type. `reason`: why devices are withheld; "": they are
+ * offered. */
+static void set_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason) {
+        static const char *const reasons[] = { REASON_DRIVER_NOT_QUERIED, REASON_DRIVER_NOT_FOUND,
+                                               REASON_DRIVER_NOT_READY, REASON_NO_GPUS };
+        metric_set(m->offered, (double)gpus, LABELS(GPU_TYPE_FULL));
+        metric_set(m->offered, (double)migs, LABELS(GPU_TYPE_MIG));
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                metric_set(m->withheld, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
+}
+
+void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
+        /* The Go driver has a series for each type, on every node. */
+        static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
+        static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
+                                 *const by_kind[] = { "kind", NULL },
+                                 *const by_taint[] = { "taint", "effect", NULL };
+        *m = (struct gpu_metrics){ 0 };
+        struct metrics *r = node_metrics_init(
+                &m->node,
+                &(struct node_metrics_options){ .node = node,
+                                                .driver = GPU_DRIVER,
+                                                .types = types,
+                                                .inside = "nvidia_dra_gpu_prepare_attempt_seconds",
+                                                .pending = "nvidia_dra_gpu_claims_pending",
+                                                .total = "nvidia_dra_gpu_claim_seconds",
+                                                .failures = "nvidia_dra_gpu_claim_failures_total" });
+        m->offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_offered",
+                                "GPUs and MIG devices that this node offers to the scheduler.", by_type);
+        m->withheld = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_withheld",
+                                 "1 for the reason why this node withholds its devices.", by_reason);
+        m->failures = metric_add(r, METRIC_COUNTER, "nvidia_dra_gpu_nvml_failures_total",
+                                 "Processes that query NVML for the plugin and have failed: hung, "
+                                 "crashed.",
+                                 by_kind);
+        m->stale = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_inventory_stale",
+                              "1 while NVML does not answer, and the offered devices may be "
+                              "outdated.",
+                              NULL);
+        m->tainted = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_tainted",
+                                "Devices of this node with a taint because of their health: xid (effect "
+                                "NoSchedule, or None for errors of programs), gpu-lost, unmonitored.",
+                                by_taint);
+        m->device_plugin = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_device_plugin_active",
+                                      "1 while a device plugin also allocates the GPUs of this node, so "
+                                      "that a GPU may be allocated twice.",
+                                      NULL);
+        m->foreign = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_foreign_devices",
+                                "Devices that the Go driver has prepared and this driver does not "
+                                "restore: mps (control daemons), vfio, mig.",
+                                by_kind);
+        m->persistence_off = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_persistence_mode_off",
+                                        "GPUs of this node without persistence mode.", NULL);
+        m->toolkit = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_toolkit_gives_gpus",
+                                "1 while the NVIDIA container toolkit gives all GPUs of this node to "
+                                "pods without a claim.",
+                                NULL);
+        metric_touch(m->failures, LABELS("hung"));
+        metric_touch(m->failures, LABELS("crashed"));
+        set_offered(m, 0, 0, REASON_DRIVER_NOT_QUERIED);
+        metric_set(m->stale, 0, NULL);
+        metric_set(m->device_plugin, 0, NULL);
+        metric_set(m->persistence_off, 0, NULL);
+        metric_set(m->toolkit, 0, NULL);
+}
+
+void gpu_metrics_failed(struct gpu_metrics *m, const char *kind) {
+        metric_inc(m->failures, 1, LABELS(kind));
+}
+
+/* ---- reports ---- */
+
 static struct event_about gpu_report_about(const struct gpu_report *r) {
         return (struct event_about){ "v1", "Node", NULL, r->node, r->node };
 }
@@ -30,7 +104,7 @@ static void tell_offered(struct gpu_report *r, const struct gpus_state *s, const
         size_t gpus = 0;
         for (size_t i = 0; i < d->n; i++)
                 gpus += d->items[i].kind == GPU_FULL;
-        gpu_metrics_offered(r->metrics, gpus, d->n - gpus, s->reason);
+        set_offered(r->metrics, gpus, d->n - gpus, s->reason);
         if (!is_news(&r->offered, "%s %s %s %zu %zu", s->reason, s->message, str_or(d->driver_version, ""),
                      gpus, d->n))
                 return;
@@ -62,7 +136,7 @@ static void tell_stale(struct gpu_report *r, const struct gpus_state *s) {
                              s->failures, s->error);
         }
         r->stale = stale;
-        gpu_metrics_stale(r->metrics, stale);
+        metric_set(r->metrics->stale, stale, NULL);
 }
 
 static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
@@ -87,7 +161,7 @@ static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
 
 static void tell_persistence(struct gpu_report *r, const struct gpu_devices *d) {
         struct event_about node = gpu_report_about(r);
-        gpu_metrics_persistence_off(r->metrics, d->n_persistence_off);
+        metric_set(r->metrics->persistence_off, (double)d->n_persistence_off, NULL);
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
                 event_record(r->events, &node, EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
@@ -146,8 +220,8 @@ void gpu_report_health(struct gpu_report *r, const struct health *h, const struc
                        { "unmonitored", GPU_TAINT_UNMONITORED, EFFECT_NONE } };
         size_t lost = health_count(h, d, GPU_TAINT_LOST, EFFECT_NO_SCHEDULE);
         for (size_t i = 0; i < ARRAY_LEN(taints); i++)
-                gpu_metrics_tainted(r->metrics, taints[i].name, taints[i].effect,
-                                    health_count(h, d, taints[i].key, taints[i].effect));
+                metric_set(r->metrics->tainted, (double)health_count(h, d, taints[i].key, taints[i].effect),
+                           LABELS(taints[i].name, taints[i].effect));
         if (lost > r->lost) {
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
                 event_record(
@@ -198,13 +272,13 @@ void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table) {
                              found[i].uid, found[i].remedy);
         }
         for (int kind = 0; kind < FOREIGN_KINDS; kind++)
-                gpu_metrics_foreign(r->metrics, foreign_names[kind], of_kind[kind]);
+                metric_set(r->metrics->foreign, (double)of_kind[kind], LABELS(foreign_names[kind]));
         r->foreign = n;
 }
 
 void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const char *why) {
         struct event_about node = gpu_report_about(r);
-        gpu_metrics_toolkit(r->metrics, answer == TOOLKIT_GPUS_TO_ALL);
+        metric_set(r->metrics->toolkit, answer == TOOLKIT_GPUS_TO_ALL, NULL);
         if (answer == TOOLKIT_GPUS_UNKNOWN)
                 log_warn("cannot detect whether pods without a claim get GPUs", kv_str("why", why));
         if (answer != TOOLKIT_GPUS_TO_ALL)
@@ -219,7 +293,7 @@ void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const ch
 
 void gpu_report_device_plugin(struct gpu_report *r, const char *offers) {
         struct event_about node = gpu_report_about(r);
-        gpu_metrics_device_plugin(r->metrics, *offers);
+        metric_set(r->metrics->device_plugin, *offers != '\0', NULL);
         if (*offers) {
                 log_warn("a device plugin also gives the GPUs of this node to pods",
                          kv_str("offers", offers));

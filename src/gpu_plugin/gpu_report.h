@@ -2,12 +2,24 @@
 /* gpu_report: reports the state of this node's GPUs in the log, in metrics, and as Events of the Node. */
 #pragma once
 
-#include "gpu_plugin/foreign.h"
-#include "gpu_plugin/gpu_metrics.h"
+#include "gpu_plugin/gpu_record.h"
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/health.h"
 #include "kube/event_recorder.h"
+#include "node/node_metrics.h"
 #include "nvidia/toolkit.h"
+
+/* The metrics of this plugin: those of the node half, and those of GPUs. */
+struct gpu_metrics {
+        struct node_metrics node;
+        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin, *foreign,
+                *persistence_off, *toolkit;
+};
+
+/* Registers all metrics, until node_metrics_done(). */
+void gpu_metrics_init(struct gpu_metrics *m, const char *node);
+/* Counts a failure of the process that calls NVML. `kind`: "hung" or "crashed". */
+void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
 
 struct gpu_report {
         struct event_recorder *events;

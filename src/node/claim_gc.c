@@ -159,7 +159,8 @@ void claim_gc_files(struct claims *c) {
                         "boot, for example because an older copy was restored; they were rebuilt from the "
                         "files",
                         rb.n);
-        c->o.driver->remove_unused(c->o.u, &c->journal.table);
+        if (c->o.driver->remove_unused)
+                c->o.driver->remove_unused(c->o.u, &c->journal.table);
 }
 
 int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed,
@@ -293,7 +294,8 @@ static void drop_round(struct round *r) {
 static void unprepare_gone(struct claims *c, const char *ns, const char *name, const char *uid) {
         const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
         _cleanup_(freep) char *claim = xasprintf("%s/%s", ns, name);
-        if (!entry || ops_active(c, uid) || !c->o.driver->may_collect(c->o.u, entry))
+        if (!entry || ops_active(c, uid) ||
+            (c->o.driver->may_collect && !c->o.driver->may_collect(c->o.u, entry)))
                 return;
         log_info("unpreparing a claim that no longer exists on this node", kv_str("claim", claim),
                  kv_str("uid", uid));

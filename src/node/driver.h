@@ -63,15 +63,15 @@ struct node_driver {
         /* fetch() is called when a claim is being read for an operation. The driver can request other objects
          * that it needs at the same time, and keep them as op->own until release(), which is called for every
          * operation. */
-        void (*fetch)(void *u, struct op *op);
+        void (*fetch)(void *u, struct op *op); /* NULL: nothing more is needed; the same for release() */
         void (*release)(void *u, struct op *op);
         /* Fills w->own. Fails only on errors that waiting cannot fix. Pure. */
         int (*take)(void *u, const struct op *op, struct node_request *w, struct err *e);
         /* Checks the claim as a whole, after take() has succeeded for all its devices. Fails only on errors
-         * that waiting cannot fix. */
+         * that waiting cannot fix. NULL: no such check. */
         int (*check)(void *u, const struct op *op, struct err *e);
         /* Called when take() and check() have succeeded. The driver calls op_fetched(), at once or when
-         * everything else that it needs has arrived. */
+         * everything else that it needs has arrived. NULL: the node half calls it at once. */
         void (*await_inputs)(void *u, struct op *op);
         /* Returns whether the driver knows enough to judge any claim. NULL: it always does. known() and the
          * steps change nothing and may be called at any time. A function that does not return VERDICT_GO sets
@@ -85,7 +85,7 @@ struct node_driver {
         void (*waits)(void *u, const struct op *op);
         void (*waited_for)(void *u, unsigned what);
         /* Called when an operation has waited for a while (WAITS_INVESTIGATE_MS): it is now worth a watch, or
-         * a check of the holder. */
+         * a check of the holder. May be NULL. */
         void (*investigate)(void *u, struct op *op);
 
         /* Slow work, such as running programs. NULL: there is none. work() is called when a Prepare has been
@@ -112,19 +112,19 @@ struct node_driver {
         /* Returns text for the comment of the CDI file, which rebuild() reads; in the arena. */
         const char *(*comment)(const struct op *op, struct arena *a);
         /* Set up and undo a resource, in the thread. `again`: the resource may already be in use.
-         * undo_failed() runs in the loop's thread. */
+         * undo_failed() runs in the loop's thread. A driver without resources has none of these functions. */
         int (*set_up)(const char *plugin_dir, const char *resource, bool again, struct err *e);
         int (*undo)(const char *plugin_dir, const char *resource, struct err *e);
         void (*undo_failed)(const char *resource, const struct err *e);
         /* Calls fn for each resource of an entry. Ignores unreadable data, which must never prevent the
-         * removal of a claim. Pure. */
+         * removal of a claim. Pure. NULL: the driver has no resources. */
         void (*each_resource)(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u);
         /* Called before a prepared claim is unprepared. -1: it must not be unprepared yet, and e has the
          * reason; then nothing that belongs to it is removed, and the kubelet retries. 0 does not mean that
          * the remaining steps succeed. NULL: always 0. */
         int (*unprepare)(void *u, const struct checkpoint_claim *entry, struct err *e);
         /* Called when a claim has been prepared and the kubelet has its answer. The driver can then report
-         * problems. */
+         * problems. May be NULL. */
         void (*prepared)(void *u, struct op *op);
         /* Called after each batch. The table contains the claims that are prepared now. */
         void (*follow)(void *u, const struct checkpoint *table);
@@ -133,9 +133,9 @@ struct node_driver {
          * Pure. */
         size_t (*rebuild)(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
         /* Returns whether the plugin may unprepare a claim whose object no longer exists and which the
-         * kubelet has not unprepared. If not, logs the reason. */
+         * kubelet has not unprepared. If not, logs the reason. NULL: it always may. */
         bool (*may_collect)(void *u, const struct checkpoint_claim *entry);
         /* Removes the driver's resources that have no entry. Called with the node lock held, when files
-         * without an entry are removed. */
+         * without an entry are removed. May be NULL. */
         void (*remove_unused)(void *u, const struct checkpoint *table);
 };

@@ -160,7 +160,8 @@ bool effects_unprepare(struct claims *c, const char *uid, struct effects_unused_
         struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
         if (!entry || entry->state == CHECKPOINT_ABORTED)
                 return false;
-        c->o.driver->each_resource(entry, note_leaving, unused);
+        if (c->o.driver->each_resource)
+                c->o.driver->each_resource(entry, note_leaving, unused);
         if (entry->state == CHECKPOINT_STARTED) {
                 entry->state = CHECKPOINT_ABORTED;
                 entry->aborted_at = time(NULL);

@@ -37,7 +37,7 @@ static int fetch_take(struct op *op, yyjson_val *obj, struct err *e) {
                         return -1;
                 op->n_requests++;
         }
-        return driver->check(op->c->o.u, op, e);
+        return driver->check ? driver->check(op->c->o.u, op, e) : 0;
 }
 
 static void on_claim_retry(void *u, const struct err *e) {
@@ -65,7 +65,10 @@ static void fetch_on_claim(void *u, yyjson_val *obj, const struct err *error) {
                 op_fail(op, e.msg);
                 return;
         }
-        op->c->o.driver->await_inputs(op->c->o.u, op);
+        if (op->c->o.driver->await_inputs)
+                op->c->o.driver->await_inputs(op->c->o.u, op);
+        else
+                op_fetched(op);
 }
 
 static void start_get(struct op *op) {
@@ -83,5 +86,6 @@ static void start_get(struct op *op) {
 void fetch_start(struct op *op) {
         op_set_phase(op, OP_FETCHING);
         start_get(op);
-        op->c->o.driver->fetch(op->c->o.u, op); /* at the same time as the claim */
+        if (op->c->o.driver->fetch)
+                op->c->o.driver->fetch(op->c->o.u, op); /* at the same time as the claim */
 }

@@ -1,15 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/node_main.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "nvidia/nvml_worker.h"
 
 enum { FLUSH_LIMIT_MS = 2000 };
+
+/* ---- /proc/driver/nvidia ---- */
+
+/* Finds /proc/driver/nvidia as the kernel shows it, without mounts on top of it. */
+
+enum { MOUNTINFO_MAX = 4 << 20 };
+
+static void uncover(void) {
+        _cleanup_(freep) char *text = NULL;
+        char *covers[64];
+        size_t n = 0;
+        struct err e;
+        if (file_read("/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL, &e) < 0) {
+                log_warn("cannot read the mounts", kv_err(&e));
+                return;
+        }
+        struct str rest = str_from(text), line, field = { 0 };
+        while (n < ARRAY_LEN(covers) && str_next_line(&rest, &line)) {
+                for (int i = 0; i < 5 && str_next_field(&line, ' ', &field); i++)
+                        ; /* the fifth is the mount point */
+                char *path = xstrndup(field.p, field.n);
+                if (streq(path, "/proc/driver/nvidia") || str_starts(path, "/proc/driver/nvidia/"))
+                        covers[n++] = path;
+                else
+                        free(path);
+        }
+        while (n--) { /* the last mount first */
+                if (umount2(covers[n], MNT_DETACH) < 0) {
+                        err_errno(&e, errno, "unmount '%s'", covers[n]);
+                        log_warn("a mount covers the driver's files in /proc", kv_err(&e));
+                }
+                free(covers[n]);
+        }
+}
+
+/* Returns the path of the folder; the caller frees it. A container runtime may have made mounts over the
+ * folder or over its files, which hide the capabilities of IMEX and of MIG devices. The function removes
+ * these mounts, and logs a mount that it cannot remove. `alt_proc_devices`: "", except in tests without GPUs,
+ * where the NVIDIA driver is simulated. In such tests, the returned path is below the driver root
+ * `root_here`, and nothing is removed. */
+static char *proc_driver_folder(const char *alt_proc_devices, const char *root_here) {
+        if (*alt_proc_devices)
+                return file_join(root_here, "proc/driver/nvidia");
+        uncover();
+        return xstrdup("/proc/driver/nvidia");
+}
 
 /* ---- the kubelet ---- */
 
@@ -116,7 +167,7 @@ static int node_main_on_http(void *u, const char *path, struct buf *out, const c
         struct node_main *m = u;
         if (streq(path, m->flags->metrics_path)) {
                 kube_client_metrics(m->kube);
-                metrics_render(m->registry, out);
+                metrics_render(m->metrics->registry, out);
                 *ret_content_type = METRICS_CONTENT_TYPE;
                 return 200;
         }
@@ -219,7 +270,7 @@ static int start_client(struct node_main *m, struct err *e) {
                                                .user_agent = m->program,
                                                .qps = (double)f->qps,
                                                .burst = (unsigned)f->burst,
-                                               .metrics = m->registry,
+                                               .metrics = m->metrics->registry,
                                                .metrics_prefix = CD_METRICS_PREFIX };
         int r = kube_client_new(&m->loop, &k, &m->kube, e);
         kube_config_done(&config);
@@ -239,6 +290,9 @@ static int node_main_start(struct node_main *m, struct err *e) {
                             &m->http, e) < 0)
                 return -1;
         m->slices = slice_publisher_new(m->kube, m->driver->name, f->node);
+        m->root = (struct driver_root){ .host = f->root_host, .here = f->root_here };
+        m->proc_devices = *f->alt_proc_devices ? f->alt_proc_devices : "/proc/devices";
+        m->proc_driver = proc_driver_folder(f->alt_proc_devices, f->root_here);
         const struct claims_options c = {
                 .loop = &m->loop,
                 .kube = m->kube,
@@ -260,7 +314,7 @@ static int node_main_start(struct node_main *m, struct err *e) {
         return 0;
 }
 
-int node_main(struct node_main *m) {
+static int run_plugin(struct node_main *m) {
         static const int signums[ARRAY_LEN(m->signals)] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR2 };
         struct err e;
         signal(SIGPIPE, SIG_IGN);
@@ -275,6 +329,7 @@ int node_main(struct node_main *m) {
         uv_run(&m->loop, UV_RUN_DEFAULT);
         uv_loop_close(&m->loop);
         free(m->plugin_dir);
+        free(m->proc_driver);
         arena_free(m->selector_arena);
         return m->status;
 }
@@ -305,11 +360,23 @@ static int check_flags(const struct node_flags *f, struct err *e) {
         return 0;
 }
 
-int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
-                    int (*check)(struct node_main *m, struct err *e)) {
+static int check_all(struct node_main *m, struct err *e) {
+        if (check_flags(m->flags, e) < 0 || read_selector(m, e) < 0)
+                return -1;
+        gates_init(&m->gates);
+        if (gates_parse(&m->gates, m->flags->gates, e) < 0)
+                return err_wrap(e, "--feature-gates");
+        return m->check(m, e);
+}
+
+int node_main(struct node_main *m, const struct flag *flags, int argc, char **argv) {
         int rest;
         bool help;
         struct err e;
+        if (argc > 1 && streq(argv[1], NVML_WORKER))
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (version_asked(argc, argv, m->program))
+                return 0;
         int r = flags_parse(flags, argc, argv, &rest, &help, &e);
         if (r == 0 && help) {
                 flags_usage(flags, stdout);
@@ -318,15 +385,14 @@ int node_main_flags(struct node_main *m, const struct flag *flags, int argc, cha
         if (r == 0 && rest < argc)
                 r = err_set(&e, ERR_INVALID, 0, "unexpected argument '%s'", argv[rest]);
         if (r == 0)
-                r = check_flags(m->flags, &e);
-        if (r == 0)
-                r = read_selector(m, &e);
-        if (r == 0)
-                r = check(m, &e);
+                r = check_all(m, &e);
         if (r < 0) {
                 fprintf(stderr, "%s: %s\n", m->program, e.msg);
                 return 2;
         }
         log_setup(streq(m->flags->log_format, "json") ? LOG_JSON : LOG_TEXT, (int)m->flags->verbosity);
-        return -1;
+        m->begin(m, flags);
+        r = run_plugin(m);
+        node_metrics_done(m->metrics);
+        return r;
 }

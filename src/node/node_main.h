@@ -3,15 +3,17 @@
  * probes and the kubelet's sockets, and starts and stops them in the right order. */
 #pragma once
 
+#include "api/gates.h"
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "node/claims.h"
 #include "node/plugin_shutdown.h"
 #include "node/slice_publisher.h"
+#include "nvidia/driver_root.h"
 
 struct node_flags {
         const char *node, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,
-                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format, *selector;
+                *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format, *selector, *alt_proc_devices;
         int64_t health_port, qps, burst, verbosity;
 };
 #define NODE_FLAGS_DEFAULT                                                                                   \
@@ -19,7 +21,7 @@ struct node_flags {
                 .http_endpoint = "", .metrics_path = "/metrics", .cdi_root = "/etc/cdi", .root_host = "/",   \
                 .root_here = "/driver-root", .registrar_dir = "/var/lib/kubelet/plugins_registry",           \
                 .plugins_dir = "/var/lib/kubelet/plugins", .cdi_hook = "", .kubeconfig = "", .gates = "",    \
-                .log_format = "text", .selector = "", .health_port = -1                                      \
+                .log_format = "text", .selector = "", .alt_proc_devices = "", .health_port = -1              \
         }
 /* Rows for a table of struct flag, in three parts, so that a plugin can put its own rows between them. `f` is
  * a struct node_flags. */
@@ -41,7 +43,10 @@ struct node_flags {
                 FLAG(INT, "healthcheck-port", &(f).health_port,                                              \
                      "port of /healthz and /readyz for probes; negative: none")
 #define NODE_FLAGS_PROCESS(f)                                                                                \
-        FLAG(STR, "kubeconfig", &(f).kubeconfig, "kubeconfig file; empty: the service account of this pod"), \
+        FLAG(STR, "alt-proc-devices-path", &(f).alt_proc_devices,                                            \
+             "file to read instead of /proc/devices; empty: /proc/devices"),                                 \
+                FLAG(STR, "kubeconfig", &(f).kubeconfig,                                                     \
+                     "kubeconfig file; empty: the service account of this pod"),                             \
                 FLAG(INT, "kube-api-qps", &(f).qps,                                                          \
                      "average requests a second to the API server; 0: a generous limit"),                    \
                 FLAG(INT, "kube-api-burst", &(f).burst,                                                      \
@@ -59,10 +64,12 @@ struct node_flags {
 struct node_main {
         const char *program;
         const struct node_driver *driver;
-        int checkpoint_dialect; /* see claims_options; set by the `check` function of node_main_flags() */
+        int checkpoint_dialect; /* see claims_options; set by check() */
         const struct node_flags *flags;
-        struct metrics *registry;
         struct node_metrics *metrics;
+        int (*check)(struct node_main *m, struct err *e); /* checks the plugin's own flags, and the gates */
+        /* Called before the plugin starts: logs the options, and initializes the metrics. */
+        void (*begin)(struct node_main *m, const struct flag *flags);
         /* Creates and returns the driver's state: the `u` of its functions. */
         void *(*start)(struct node_main *m);
         void (*stop)(struct node_main *m); /* called after claims_free() */
@@ -71,6 +78,10 @@ struct node_main {
         void (*withdraw)(struct node_main *m);
         const char *own_device; /* see struct plugin_shutdown_options */
         /* ---- */
+        struct gates gates; /* valid from check() on */
+        struct driver_root root;
+        const char *proc_devices; /* "/proc/devices", or its substitute */
+        char *proc_driver;        /* "/proc/driver/nvidia" without mounts over it, or its substitute */
         uv_loop_t loop;
         char *plugin_dir;
         char boot_id[37];
@@ -89,9 +100,6 @@ struct node_main {
         int status;
 };
 
-/* Reads the command line and sets up the log. Returns a number below 0 if the process can continue, otherwise
- * its exit status. `check` runs the plugin's own checks. */
-int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
-                    int (*check)(struct node_main *m, struct err *e));
-/* Runs the plugin until it ends; returns the exit status. */
-int node_main(struct node_main *m);
+/* Runs the program of a plugin: the process that calls NVML, the output of --version or --help, or the plugin
+ * until it ends. Returns the exit status. */
+int node_main(struct node_main *m, const struct flag *flags, int argc, char **argv);

@@ -15,14 +15,16 @@ struct node_metrics_options {
 };
 
 struct node_metrics {
-        const struct node_metrics_options *o;
+        struct metrics *registry;
+        struct node_metrics_options o;
         struct metric *requests, *duration, *inflight, *prepared, *prepare_errors, *unprepare_errors;
         struct metric *inside, *pending, *total, *failures;
 };
 
-/* The options are borrowed. */
-void node_metrics_init(struct node_metrics *m, struct metrics *registry,
-                       const struct node_metrics_options *o);
+/* Creates the registry with these metrics, and returns it for those of the driver. The strings of the options
+ * are borrowed. */
+struct metrics *node_metrics_init(struct node_metrics *m, const struct node_metrics_options *o);
+void node_metrics_done(struct node_metrics *m);
 
 /* The Go driver's metrics count attempts, each of which holds the node lock. Each time that a waiting Prepare
  * is judged with the lock counts as one attempt. An attempt without success counts as an error. */

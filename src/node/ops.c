@@ -60,7 +60,8 @@ static void op_free(struct op *op) {
                 op->c->o.driver->work_cancel(op->c->o.u, op);
         TAILQ_REMOVE(&op->c->ops, op, link);
         kube_cancel(op->get);
-        op->c->o.driver->release(op->c->o.u, op);
+        if (op->c->o.driver->release)
+                op->c->o.driver->release(op->c->o.u, op);
         arena_free(op->arena);
         loop_timer_done(&op->timer);
         free(op->ns);
@@ -205,7 +206,7 @@ static void ops_answer(struct op *op) {
         if (op->dra)
                 dra_op_prepared(op->dra, devices, n);
         free(devices);
-        if (op->verdict == VERDICT_GO)
+        if (op->verdict == VERDICT_GO && op->c->o.driver->prepared)
                 op->c->o.driver->prepared(op->c->o.u, op);
 }
 

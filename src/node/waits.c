@@ -7,7 +7,8 @@
 void waits_investigate(struct op *op) {
         struct claims *c = op->c;
         op->wait_stage = OP_WAIT_INVESTIGATED;
-        c->o.driver->investigate(c->o.u, op);
+        if (c->o.driver->investigate)
+                c->o.driver->investigate(c->o.u, op);
         /* The holder may be a claim that the kubelet has lost track of. */
         if (op->holder)
                 claim_gc_holder(c->claim_gc, op->holder);

@@ -51,7 +51,7 @@ all_alerts() { sed -n 's/^ *- alert: //p' "$alerts" "$gpu_alerts"; }
 
 # The sources contain each name in one piece, behind one of two macros, or, in src/kube, without its prefix.
 series_of_the_programs() {
-	(cd "$checkout/src" && cat controller/controller_metrics.c cd_plugin/cd_metrics.c gpu_plugin/gpu_metrics.c node/node_metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
+	(cd "$checkout/src" && cat controller/controller_metrics.c cd_plugin/cd_metrics.c gpu_plugin/gpu_report.c node/node_metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
 		sed 's/OURS "/"nvidia_dra_compute_domain_controller_/; s/DOMAIN "/"nvidia_dra_compute_domain_/; s/^"kube_/"nvidia_dra_kube_/; s/"//g' | grep '^nvidia_dra_' | sort -u
 }
 

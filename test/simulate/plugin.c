@@ -108,7 +108,7 @@ void plugins_begin(uv_loop_t *l) {
 /* The closing handles and the disk no longer use it. */
 static void on_closed(void *u) {
         struct life *l = u;
-        cd_metrics_done(&l->metrics);
+        node_metrics_done(&l->metrics.node);
         free(l->plugin_dir);
         free(l->cdi_root);
         free(l);
@@ -258,7 +258,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,
                                                               .user_agent = "plugin",
-                                                              .metrics = l->metrics.registry,
+                                                              .metrics = l->metrics.node.registry,
                                                               .metrics_prefix = CD_METRICS_PREFIX },
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);

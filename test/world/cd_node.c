@@ -338,7 +338,7 @@ int world_teardown(void **state) {
                 own_pod_free(w.own_pods[i]);
         }
         uv_run(&w.loop, UV_RUN_DEFAULT);
-        cd_metrics_done(&w.metrics);
+        node_metrics_done(&w.metrics.node);
         tree_remove(w.dir);
         free(w.plugin_dir);
         free(w.cdi_root);

@@ -119,24 +119,22 @@ void node_begin(const char *driver, const char *const *types, node_claim_fn *cla
         node.cdi_root = file_join(node.dir, "cdi");
         assert_int_equal(file_mkdirs(node.plugin_dir, 0750, &e), 0);
         assert_int_equal(file_mkdirs(node.cdi_root, 0750, &e), 0);
-        node.registry = metrics_new();
-        node.metrics_options = (struct node_metrics_options){
-                .node = "n0",
-                .driver = driver,
-                .types = types,
-                .inside = "a",
-                .pending = "b",
-                .total = "c",
-                .failures = "d",
-        };
-        node_metrics_init(&node.metrics, node.registry, &node.metrics_options);
+        node_metrics_init(&node.metrics, &(struct node_metrics_options){
+                                                 .node = "n0",
+                                                 .driver = driver,
+                                                 .types = types,
+                                                 .inside = "a",
+                                                 .pending = "b",
+                                                 .total = "c",
+                                                 .failures = "d",
+                                         });
 }
 
 int node_end(void) {
         claims_free(node.claims);
         uv_run(&node.loop, UV_RUN_DEFAULT);
         api_end();
-        metrics_free(node.registry);
+        node_metrics_done(&node.metrics);
         free(node.plugin_dir);
         free(node.cdi_root);
         tree_remove(node.dir);

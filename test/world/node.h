@@ -26,8 +26,6 @@ typedef char *(node_claim_fn)(const char *name, const char **ret_uid);
 struct node_world {
         uv_loop_t loop;
         char *dir, *plugin_dir, *cdi_root;
-        struct metrics *registry;
-        struct node_metrics_options metrics_options;
         struct node_metrics metrics;
         struct claims *claims;
         node_claim_fn *claim;

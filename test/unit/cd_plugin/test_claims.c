@@ -660,7 +660,7 @@ static void claims_without_an_object_are_unprepared(void **state) {
 
 static void series(const char *line) {
         struct buf out = BUF_INIT(1 << 20);
-        metrics_render(w.metrics.registry, &out);
+        metrics_render(w.metrics.node.registry, &out);
         if (!strstr(buf_str(&out), line))
                 fail_msg("%s is not in\n%s", line, buf_str(&out));
         buf_done(&out);

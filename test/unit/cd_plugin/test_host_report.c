@@ -50,7 +50,7 @@ static void start(const char *mode) {
 static int teardown(void **state) {
         (void)state;
         host_report_free(report);
-        cd_metrics_done(&metrics);
+        node_metrics_done(&metrics.node);
         return 0;
 }
 

@@ -29,13 +29,13 @@ static void each_series_exists_before_the_first_request(void **state) {
         struct cd_metrics m;
         struct buf out = BUF_INIT(1 << 20);
         cd_metrics_init(&m, "n0");
-        metrics_render(m.registry, &out);
+        metrics_render(m.node.registry, &out);
         for (size_t i = 0; i < ARRAY_LEN(series); i++) {
                 if (!strstr(buf_str(&out), series[i]))
                         fail_msg("%s is not in\n%s", series[i], buf_str(&out));
         }
         buf_done(&out);
-        cd_metrics_done(&m);
+        node_metrics_done(&m.node);
 }
 
 int main(void) {

@@ -52,7 +52,7 @@ static int setup(void **unused) {
 }
 
 static int teardown(void **unused) {
-        gpu_metrics_done(&metrics);
+        node_metrics_done(&metrics.node);
         return 0;
 }
 
@@ -64,7 +64,7 @@ static void expect_events(size_t expected) {
 
 static void has_metric(const char *line) {
         struct buf b = BUF_INIT(1 << 20);
-        metrics_render(metrics.registry, &b);
+        metrics_render(metrics.node.registry, &b);
         if (!strstr(buf_str(&b), line))
                 fail_msg("no line '%s' in\n%s", line, buf_str(&b));
         buf_done(&b);

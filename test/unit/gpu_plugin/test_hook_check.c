@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "gpu_plugin/hook_check.h"
+#include "gpu_plugin/gpu_hook.h"
 #include "world/fake_server.h"
 #include "tree.h"
 
@@ -44,10 +44,10 @@ static void on_checked(void *u, const char *text) {
 
 /* Returns the problem of the hook. `root`: NULL for our hook. */
 static const char *check(const char *path, const char *root) {
-        struct hook_check *c = hook_check_start(
+        struct hook_check *c = gpu_hook_check(
                 &loop, &(struct hook_check_options){ .program = path, .root = root, .done = on_checked });
         RUN_UNTIL(&loop, done);
-        hook_check_free(c);
+        gpu_hook_check_free(c);
         return problem;
 }
 

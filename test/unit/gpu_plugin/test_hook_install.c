@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "gpu_plugin/hook_install.h"
+#include "gpu_plugin/gpu_hook.h"
 #include "tree.h"
 
 #define KIND "k8s.gpu.nvidia.com/claim"
@@ -43,7 +43,7 @@ static int teardown(void **state) {
 static char *installed(void) {
         char *path = NULL;
         struct err e;
-        if (hook_install(program, plugin, &path, &e) < 0)
+        if (gpu_hook_install(program, plugin, &path, &e) < 0)
                 fail_msg("%s", e.msg);
         return path;
 }
@@ -90,7 +90,7 @@ static void unused_copies_of_the_hook_are_removed(void **state) {
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml", text);
         _cleanup_(freep) char *half = file_join(plugin, ".cdi-hook-0011223344556677.tmp.7.0");
         tree_put(plugin, ".cdi-hook-0011223344556677.tmp.7.0", "ha");
-        hook_remove_old(plugin, three, cdi, KIND);
+        gpu_hook_remove_old(plugin, three, cdi, KIND);
         assert_int_equal(access(half, F_OK), -1);
         assert_int_equal(access(one, X_OK), 0);
         assert_int_equal(access(two, X_OK), -1);
@@ -104,24 +104,24 @@ static void copies_of_the_hook_stay_when_cdi_files_cannot_be_read(void **state) 
         _cleanup_(freep) char *one = installed(), *two = NULL;
         tree_put(dir, "image/cdi-hook", "two");
         two = installed();
-        hook_remove_old(plugin, two, "/nowhere", KIND);
+        gpu_hook_remove_old(plugin, two, "/nowhere", KIND);
         assert_int_equal(access(one, X_OK), 0);
         /* A folder in place of a file cannot be read. */
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml/x", "");
-        hook_remove_old(plugin, two, cdi, KIND);
+        gpu_hook_remove_old(plugin, two, cdi, KIND);
         assert_int_equal(access(one, X_OK), 0);
 }
 
 static void a_hook_that_is_missing_is_an_error(void **state) {
         char *path = NULL;
         struct err e;
-        assert_int_equal(hook_install("/nowhere/cdi-hook", plugin, &path, &e), -1);
+        assert_int_equal(gpu_hook_install("/nowhere/cdi-hook", plugin, &path, &e), -1);
         assert_non_null(strstr(e.msg, "/nowhere/cdi-hook"));
         assert_null(path);
-        assert_int_equal(hook_install(program, "/nowhere", &path, &e), -1);
+        assert_int_equal(gpu_hook_install(program, "/nowhere", &path, &e), -1);
         assert_string_equal(path, "/nowhere/cdi-hook-7692c3ad3540bb80");
         free(path);
-        assert_false(hook_folder_is_noexec(plugin));
+        assert_false(gpu_hook_is_noexec(plugin));
 }
 
 int main(void) {

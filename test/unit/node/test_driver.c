@@ -40,11 +40,6 @@ static int decode(yyjson_val *entry, struct arena *a, struct node_device **ret, 
         return 0;
 }
 
-static void nothing(void *u, struct op *op) {
-        (void)u;
-        (void)op;
-}
-
 static void attach(void *u, struct claims *c) {
         (void)u;
         (void)c;
@@ -172,15 +167,12 @@ static const struct node_driver toys = {
         .codec = &codec,
         .attach = attach,
         .free = give_back,
-        .fetch = nothing,
-        .release = nothing,
         .take = take,
         .check = check,
         .await_inputs = gather,
         .steps = steps,
         .waits = waits,
         .waited_for = waited_for,
-        .investigate = nothing,
         .plan = plan,
         .record = record,
         .comment = comment,
@@ -382,7 +374,7 @@ static void a_superseded_prepare_stays_superseded(void **state) {
         until(&one, FAILED);
         assert_string_equal(one.msg, "the claim was unprepared while it was being prepared");
         struct buf b = BUF_INIT(1 << 20);
-        metrics_render(node.registry, &b);
+        metrics_render(node.metrics.registry, &b);
         assert_null(strstr(buf_str(&b),
                            "requests_inflight{driver_name=\"toys.example.com\",operation=\"prepare\"} 1"));
         assert_non_null(strstr(buf_str(&b), "requests_inflight"));
