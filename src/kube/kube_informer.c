@@ -11,6 +11,7 @@
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
 #include "kube/kube_error.h"
+#include "kube/kube_freshness.h"
 #include "kube/kube_pages.h"
 #include "kube/kube_path.h"
 #include "kube/object_cache.h"
@@ -26,11 +27,7 @@ enum {
         HEAD_MS = 30000, /* the headers of a watch come at once from a healthy server */
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
         LONG_MS = 10000, /* a watch that lasted longer proves that the server works */
-        TELL_AFTER = 3,
-        EARLY_MS = 1000,        /* an end that is earlier by this was not caused by the time limit */
-        RELIST_LONG_MS = 60000, /* between two lists of many pages, while watches break */
-        RELIST_MS = 30000,      /* +-25 %: for informers without `current` */
-        ERROR_EVENTS = 3,       /* in a row without another event: then a list is needed */
+        REPORT_AFTER = 3,
 };
 
 /* A change to report. */
@@ -49,25 +46,20 @@ struct kube_informer {
 
         struct loop_turn turn;    /* begins, and reports changes from answers */
         struct loop_timer timer;  /* back-off while nothing is in progress; silence during a watch */
-        struct loop_timer relist; /* during a watch that is `unproven` */
+        struct loop_timer relist; /* while fresh.relist */
         struct guard guard;
 
         bool begun, synced;
-        bool listed; /* `rv` is a version to watch from */
+        struct kube_freshness fresh;
         struct kube_pages *list;
         struct http_call *watch;
         struct watch_stream stream;
         bool token_refreshed; /* the last watch was answered 401 */
         bool headed;          /* the watch was accepted */
-        bool current;         /* as in the header, and as last reported by `current` */
-        bool unproven; /* a watch ended early since the list began: `rv` may belong to another history */
-        uint64_t relist_at_ms; /* when it will list because of that; 0: no watch was accepted since */
-        uint64_t listed_ms;    /* when the last list ended */
         const char *watch_version; /* of the API */
         uint64_t watch_since_ms, watch_asked_ms;
-        char *rv;
+        char *rv; /* the version to watch from, if fresh.listed */
         bool tried_cache;
-        unsigned error_events;
 
         unsigned failures;
         bool away; /* the last failure was a missing answer */
@@ -124,7 +116,7 @@ static void report_undecodable(struct kube_informer *i, const struct err *e) {
 static void report_failing(struct kube_informer *i, const struct err *e) {
         if (e->kind == i->reported && e->code == i->reported_code)
                 return;
-        if (e->kind == ERR_RETRY && i->failures < TELL_AFTER)
+        if (e->kind == ERR_RETRY && i->failures < REPORT_AFTER)
                 return;
         i->reported = e->kind;
         i->reported_code = e->code;
@@ -141,12 +133,18 @@ static void report_recovery(struct kube_informer *i) {
 }
 
 /* The callback may free the informer: call this inside the guard. */
-static void set_current(struct kube_informer *i, bool is) {
-        if (i->current == is)
-                return;
-        i->current = is;
-        if (!i->guard.dead && i->o.current)
-                i->o.current(i->o.u, is);
+static void observe(struct kube_informer *i, const struct kube_observation *o) {
+        bool was = i->fresh.current;
+
+        i->fresh = kube_freshness_after(&i->fresh, o);
+        if (!i->fresh.relist)
+                loop_timer_stop(&i->relist);
+        if (i->fresh.current != was && i->o.current)
+                i->o.current(i->o.u, i->fresh.current);
+}
+
+static void observe_sign(struct kube_informer *i, enum kube_sign sign) {
+        observe(i, &(struct kube_observation){ .sign = sign });
 }
 
 static void kube_informer_take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
@@ -158,17 +156,11 @@ static void kube_informer_take(struct kube_informer *i, yyjson_val *object, enum
                 report_notes(i);
 }
 
-/* The watch has ended, and not at its time limit. Inside the guard. */
-static void doubt(struct kube_informer *i) {
-        i->unproven = true;
-        loop_timer_stop(&i->relist);
-        set_current(i, false);
-}
-
 /* ---- after an end ---- */
 
 /* Called inside the guard. */
-static void kube_informer_fail(struct kube_informer *i, const struct err *e, int wait_s) {
+static void kube_informer_fail(struct kube_informer *i, enum kube_sign sign, const struct err *e,
+                               int wait_s) {
         uint64_t ms;
 
         /* A server that has just started refuses all requests for a moment, because it has not loaded the
@@ -180,7 +172,7 @@ static void kube_informer_fail(struct kube_informer *i, const struct err *e, int
         ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures), wait_s);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
-        doubt(i);
+        observe_sign(i, sign);
         if (!i->guard.dead)
                 report_failing(i, e);
         if (i->guard.dead)
@@ -196,8 +188,7 @@ static void kube_informer_on_recovery(struct kube__on_recovery *h) {
 /* The server no longer has the history since our version. The first time in a row it lists at once. Inside
  * the guard. */
 static void list_again(struct kube_informer *i) {
-        i->listed = false;
-        doubt(i);
+        observe_sign(i, KUBE_HISTORY_GONE);
         if (!i->guard.dead)
                 loop_timer_start(&i->timer,
                                  i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
@@ -209,9 +200,10 @@ static void list_again(struct kube_informer *i) {
 static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
         i->rv = xstrdup(rv);
-        i->listed = true;
-        i->listed_ms = loop_now_ms(i->loop);
-        i->unproven = kube_pages_interrupted(i->list);
+        observe(i, &(struct kube_observation){ .sign = KUBE_LIST_ENDED,
+                                               .now_ms = loop_now_ms(i->loop),
+                                               .one_page = kube_pages_short(i->list),
+                                               .interrupted = kube_pages_interrupted(i->list) });
         object_cache_end_list(i->cache, rv);
         report_notes(i);
         if (i->guard.dead)
@@ -250,7 +242,7 @@ static void kube_informer_on_page(void *u, yyjson_val *list, bool last, const st
         else if (e->kind == ERR_GONE)
                 list_again(i); /* the list took longer than the server keeps its history */
         else
-                kube_informer_fail(i, e, -1);
+                kube_informer_fail(i, KUBE_REQUEST_FAILED, e, -1);
         kube_informer_leave(i);
 }
 
@@ -258,7 +250,7 @@ static void begin_list(struct kube_informer *i) {
         bool from_cache = i->o.first_from_cache && !i->synced && !i->tried_cache;
 
         i->tried_cache = true;
-        i->relist_at_ms = 0;
+        observe_sign(i, KUBE_LIST_BEGAN);
         object_cache_begin_list(i->cache);
         kube_pages_start(i->list, from_cache);
 }
@@ -279,15 +271,13 @@ static bool kube_informer_on_event(void *u, enum watch_type type, yyjson_val *ob
                 if (e.kind == ERR_GONE) {
                         list_again(i);
                 } else {
-                        /* The watch may meet this at the same version each time. */
-                        if (++i->error_events % ERROR_EVENTS == 0)
-                                i->listed = false;
-                        kube_informer_fail(i, &e, wait_s);
+                        kube_informer_fail(i, KUBE_ERROR_EVENT, &e, wait_s);
                 }
                 return false;
         }
 
-        i->failures = i->error_events = 0;
+        i->failures = 0;
+        observe_sign(i, KUBE_WATCH_EVENT);
         report_notes(i); /* changes from earlier answers come first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 kube_informer_take(i, object, CACHE_EVENT);
@@ -302,17 +292,9 @@ static bool kube_informer_on_event(void *u, enum watch_type type, yyjson_val *ob
         return !i->guard.dead;
 }
 
-/* When to list after an accepted watch that proves nothing. */
-static uint64_t relist_at_ms(const struct kube_informer *i) {
-        if (!i->o.current)
-                return loop_now_ms(i->loop) + backoff_spread(RELIST_MS);
-        return kube_pages_short(i->list) ? 0 : i->listed_ms + RELIST_LONG_MS;
-}
-
 /* Inside the guard. */
-static void list_now(struct kube_informer *i) {
+static void end_watch(struct kube_informer *i) {
         http_cancel(TAKE(i->watch));
-        i->listed = false;
         step(i);
 }
 
@@ -320,7 +302,8 @@ static void on_relist(void *u) {
         struct kube_informer *i = u;
 
         guard_enter(&i->guard);
-        list_now(i);
+        observe_sign(i, KUBE_RELIST_DUE);
+        end_watch(i);
         kube_informer_leave(i);
 }
 
@@ -336,18 +319,18 @@ static void on_head(void *u, const char *content_type) {
                 kube_client__answered(i->client);
                 loop_timer_start(&i->timer, i->o.silence_ms);
                 report_recovery(i);
-                if (!i->guard.dead && !i->unproven) {
-                        set_current(i, true);
-                } else if (!i->guard.dead) {
-                        if (!i->relist_at_ms)
-                                i->relist_at_ms = relist_at_ms(i);
-                        loop_timer_at(&i->relist, i->relist_at_ms);
-                }
+                if (!i->guard.dead)
+                        observe(i, &(struct kube_observation){ .sign = KUBE_WATCH_ACCEPTED,
+                                                               .now_ms = loop_now_ms(i->loop),
+                                                               .urgent = i->o.current,
+                                                               .relist_ms = backoff_spread(KUBE_RELIST_MS) });
+                if (!i->guard.dead && i->fresh.relist)
+                        loop_timer_at(&i->relist, i->fresh.relist_at_ms);
         } else {
                 http_cancel(TAKE(i->watch));
                 kube_client__watched(i->client, i->o.res, 0); /* there was no answer */
                 kube_error_page(&e, content_type);
-                kube_informer_fail(i, &e, -1);
+                kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, -1);
         }
         kube_informer_leave(i);
 }
@@ -359,11 +342,8 @@ static void kube_informer_on_data(void *u, const char *p, size_t n) {
         guard_enter(&i->guard);
         loop_timer_start(&i->timer, i->o.silence_ms);
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
-                /* A watch from the same version would deliver the same event again. A list skips objects that
-                 * it cannot decode. */
                 http_cancel(TAKE(i->watch));
-                i->listed = false;
-                kube_informer_fail(i, &e, -1);
+                kube_informer_fail(i, KUBE_WATCH_UNREADABLE, &e, -1);
         }
         kube_informer_leave(i);
 }
@@ -391,13 +371,14 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 else if (i->token_refreshed && !refreshed)
                         step(i); /* with another token, as calls do; not reported */
                 else
-                        kube_informer_fail(i, &e, wait_s);
+                        kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, wait_s);
         } else if (lasted < SHORT_MS) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
-                kube_informer_fail(i, &e, -1);
+                kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, -1);
         } else {
-                if (lasted + EARLY_MS < i->watch_asked_ms) /* such as by an API server that shuts down */
-                        doubt(i);
+                observe(i, &(struct kube_observation){ .sign = KUBE_WATCH_ENDED,
+                                                       .lasted_ms = lasted,
+                                                       .asked_ms = i->watch_asked_ms });
                 if (!i->guard.dead)
                         step(i);
         }
@@ -433,7 +414,7 @@ static void begin_watch(struct kube_informer *i) {
                         kube_client__watch(i->client, &r, on_head, kube_informer_on_data, on_watch_end, &e);
         buf_done(&query);
         if (!i->watch) {
-                kube_informer_fail(i, &e, -1);
+                kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, -1);
                 return;
         }
         loop_timer_start(&i->timer, head_ms);
@@ -448,7 +429,7 @@ static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
         loop_timer_stop(&i->relist);
         kube_client__off_recovery(i->client, &i->recovery);
-        if (i->listed)
+        if (i->fresh.listed)
                 begin_watch(i);
         else
                 begin_list(i);
@@ -463,14 +444,13 @@ static void kube_informer_on_timer(void *u) {
                 step(i);
         } else {
                 if (i->headed) {
-                        /* There was no bookmark either. Another watch might be as silent: see the header. */
-                        doubt(i);
+                        observe_sign(i, KUBE_WATCH_SILENT);
                         if (!i->guard.dead)
-                                list_now(i);
+                                end_watch(i);
                 } else {
                         http_give_up(TAKE(i->watch));
                         err_set(&e, ERR_RETRY, 0, "the server does not answer");
-                        kube_informer_fail(i, &e, -1);
+                        kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, -1);
                 }
         }
         kube_informer_leave(i);
@@ -555,7 +535,7 @@ bool kube_informer_synced(const struct kube_informer *i) {
 }
 
 bool kube_informer_current(const struct kube_informer *i) {
-        return i->current;
+        return i->fresh.current;
 }
 
 size_t kube_informer_count(const struct kube_informer *i) {
@@ -581,13 +561,12 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
 }
 
 void kube_informer_relist(struct kube_informer *i) {
-        if (i->guard.dead || !i->listed)
+        if (i->guard.dead || !i->fresh.listed)
                 return; /* it will list in any case */
         guard_enter(&i->guard);
-        i->listed = false;
-        doubt(i);
+        observe_sign(i, KUBE_HISTORY_CHANGED);
         if (!i->guard.dead && i->watch)
-                list_now(i);
+                end_watch(i);
         kube_informer_leave(i);
 }
 

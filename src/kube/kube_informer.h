@@ -5,32 +5,8 @@
  * It reads lists page by page, resumes a watch from its last resourceVersion, uses bookmarks, and lists again
  * after a 410 and after a silence that is longer than two bookmarks. While the server does not answer, the
  * informer retries forever, with back-off and jitter. When a new list lacks an object of the cache, the
- * informer reports the object as deleted. Loop thread only.
- *
- * A resourceVersion is a place in the history of one etcd. After a restore from a backup (etcdctl snapshot
- * restore without --bump-revision) there is another history, which continues from the snapshot's lower
- * version. A watch that is resumed from the old version misses changes without any error. kube-apiserver 1.37
- * behaves like this (storage/cacher/cacher.go, watch_cache_history.go, cache_watcher.go process(); also
- * kubernetes/kubernetes#107457):
- *   - It accepts a watch from a version ahead of the present one, and sends the headers at once. It sends no
- *     event up to that version, and no bookmark below it. When the new history has passed the version, it
- *     sends events and bookmarks as usual, but it never sends the changes below the version.
- *   - It answers a watch from a version before its own start with 410.
- * So no answer to a watch shows that etcd was restored. A comparison of versions does not show it either,
- * once the new history has passed the old version. But every restore ends the API servers' processes or their
- * watches: Kubernetes' procedure stops all API servers, and an API server that loses its etcd ends the
- * watches that it serves. Therefore a watch proves nothing about the history before it, unless the previous
- * watch ended at its own time limit (timeoutSeconds). After a watch has ended in any other way (a broken
- * connection, an early end, a failure), the informer resumes the watch, so that events arrive at once. When
- * the server has accepted the watch, the informer lists the objects:
- *   - at once if `current` is used and the last list had one page;
- *   - a minute after the last list if `current` is used and the list is longer, so that a connection that
- *     breaks again and again does not cause a long list each time;
- *   - otherwise after 30 s +-25 %, so that the nodes of a cluster do not list together.
- * That limits the time from the API server's first answer to the list: at most 12.5 s of back-off, 30 s for
- * the headers and 60 s; and 130 s if only silence shows that the watch is broken. In a healthy cluster no
- * watch ends before its time limit, so there are no additional lists. After a restart of the API server, most
- * watches get 410, and their informers must list in any case. */
+ * informer reports the object as deleted. kube_freshness.h describes when the informer lists again. Loop
+ * thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -101,9 +77,9 @@ bool kube_informer_synced(const struct kube_informer *i);
 /* Returns whether the cache is known to be current: a list was complete, the API server has accepted a watch
  * from the version of the list on, no failure has happened since, and the last sign of life (an event, a
  * bookmark, the head of a watch, or its end at its time limit) is not older than silence_ms. After a failure,
- * a silence or an early end of the watch, the cache is current again when the informer has listed again (see
- * above) and a watch has been accepted after that. The cache stays current if a watch ended at its time limit
- * and is resumed at once. The callback `current` reports changes of this result.
+ * a silence or an early end of the watch, the cache is current again when the informer has listed again
+ * (kube_freshness.h) and a watch has been accepted after that. The cache stays current if a watch ended at
+ * its time limit and is resumed at once. The callback `current` reports changes of this result.
  *
  * Even a current cache may lack recent changes: events since a list, or since the previous watch, arrive just
  * after the head; the API server's own cache is behind etcd, usually by milliseconds; and the informer

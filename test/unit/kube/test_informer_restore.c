@@ -149,29 +149,6 @@ static void an_interrupted_list_is_repeated(void **state) {
         assert_int_equal(w->api.n_lists, 5);
 }
 
-/* The nodes of a cluster do not list at the same time after a restart of an API server. */
-static void it_lists_a_while_after_the_watch_was_accepted(void **state) {
-        struct world *w = *state;
-        begin(w);
-        restore(w, LIST("1200", ITEM("a", "1150", "n1")));
-        run_for(&w->loop, 20000);
-        assert_int_equal(w->api.n_lists, 1);
-        run_for(&w->loop, 20000);
-        assert_int_equal(w->api.n_lists, 2);
-        assert_string_equal(buf_str(&w->log), "+a@1150 ");
-}
-
-/* failure: watches break again and again -> lists are still made */
-static void watches_that_break_repeatedly_do_not_prevent_lists(void **state) {
-        struct world *w = *state;
-        begin(w);
-        for (unsigned n = 0; n < 9; n++) {
-                fake_close(w->api.watch);
-                run_for(&w->loop, 20000);
-        }
-        assert_in_range(w->api.n_lists, 4, 6);
-}
-
 static void a_user_that_noticed_a_restore_gets_a_list_at_once(void **state) {
         struct world *w = *state;
         begin(w);
@@ -202,8 +179,6 @@ int main(void) {
                 T(the_list_replaces_an_answer_of_the_old_history),
                 T(another_object_with_the_same_version_is_taken),
                 T(an_interrupted_list_is_repeated),
-                T(it_lists_a_while_after_the_watch_was_accepted),
-                T(watches_that_break_repeatedly_do_not_prevent_lists),
                 T(a_user_that_noticed_a_restore_gets_a_list_at_once),
                 T(a_frozen_server_is_replaced_by_new_connections),
         };

@@ -350,19 +350,6 @@ static void test_watch_without_an_answer_takes_another_connection(void **state) 
         world_wait_for_log(w, "+a@11 ");
 }
 
-/* failure: a watch gets the same ERROR event repeatedly -> the cache is listed again only once */
-static void test_repeated_error_event(void **state) {
-        struct world *w = *state;
-        world_begin_watching(w);
-        for (unsigned n = 2; n < 5; n++) {
-                fake_chunk(w->api.watch,
-                           "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
-                           "\"code\":500,\"message\":\"cannot decode\"}}\n");
-                world_wait_for_watch(w, n);
-        }
-        assert_int_equal(w->api.n_lists, 2);
-}
-
 static void test_page_does_not_count_as_a_watch(void **state) {
         struct world *w = *state;
         w->api.n_watch_failures = 1;
@@ -517,7 +504,6 @@ int main(void) {
                 T(test_missing_kind_appears),
                 T(test_429_on_watch_keeps_the_version),
                 T(test_error_event_other_than_410),
-                T(test_repeated_error_event),
                 T(test_page_does_not_count_as_a_watch),
                 T(test_garbage_in_the_stream_lists_again),
                 T(test_watch_without_an_answer_takes_another_connection),
