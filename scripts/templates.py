@@ -13,6 +13,7 @@ YAML a document may have:
     ${name:time}       seconds since 1970
     - ${list[].name}   an item that is written for each of the `n_list` elements of `list`; in it, an item with
                        ${list[].inner[].name} is written for each element of `inner`
+    - !each(list) ...  such an item, inside an item that is not written for each element
     <<: ${pairs[]}     members from a list of struct jd_pair
     !if(name)          leaves out the next node if name is false, NULL or 0; !if(*name): also if it is ""
     !unless(name)      leaves it out otherwise
@@ -29,6 +30,7 @@ import yaml
 SIGNATURE = re.compile(r"^--- # (\w+)\(([^)]+)\)$", re.M)
 NAME = r"[\w.]+(?:\[\][\w.]*)*"
 PLACEHOLDER = re.compile(r"\$\{(" + NAME + r")(?::(int|json|time))?\}")
+EACH = re.compile(r"!each\((" + NAME + r")\)")
 MARK = re.compile(r"(if|unless|null_unless)\((\*?)(" + NAME + r")\)")
 LITERAL = {"null": "null", "bool": "true|false", "int": r"0|-?[1-9]\d*"}
 
@@ -86,7 +88,8 @@ class Function:
 
     def value(self, node, key):
         ends = ""
-        for mark in node.tag[1:].split(",") if node.tag.startswith("!") else ():
+        item = key == "NULL" and EACH.fullmatch(node.tag)
+        for mark in node.tag[1:].split(",") if node.tag.startswith("!") and not item else ():
             parts = MARK.fullmatch(mark)
             if not parts:
                 raise self.refused(node, f"!{mark} is no mark of a template")
@@ -125,7 +128,8 @@ class Function:
 
     def items(self, node):
         for item in node.value:
-            lists = {name for name in self.lists_in(item) - set(self.each) if prefixes(name) == self.each}
+            each = EACH.fullmatch(item.tag)
+            lists = {each[1]} if each else {name for name in self.lists_in(item) - set(self.each) if prefixes(name) == self.each}
             if len(lists) > 1:
                 raise self.refused(item, f"an item of more than one list: {', '.join(sorted(lists))}")
             with self.once_for_each(item, lists.pop()) if lists else contextlib.nullcontext():
@@ -137,7 +141,9 @@ class Function:
             text, below = f"{node.tag} {node.value}", []
         elif isinstance(node, yaml.MappingNode):
             below = [value for key, value in node.value if key.value != "<<"]
-        return {name for whole in re.findall(NAME, text) for name in prefixes(whole)}.union(*map(self.lists_in, below))
+        each = EACH.fullmatch(node.tag)
+        found = {name for whole in re.findall(NAME, text) for name in prefixes(whole)}.union(*map(self.lists_in, below))
+        return found - {each[1]} if each else found
 
     @contextlib.contextmanager
     def once_for_each(self, node, name):

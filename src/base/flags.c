@@ -2,6 +2,7 @@
 #include "base/flags.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-const char version[] = PROGRAM_VERSION;
+const char program_version[] = PROGRAM_VERSION;
 
 enum { ENV_NAME_MAX = 128 };
 
@@ -78,8 +79,14 @@ static int set_value(const struct flag *f, const char *text, const char *origin,
                 *(const char **)f->dest = text;
                 return 0;
         case FLAG_INT:
-                if (str_to_i64(str_from(text), f->dest))
-                        return 0;
+                if (str_to_i64(str_from(text), f->dest)) {
+                        int64_t value = *(int64_t *)f->dest;
+                        if (!f->max || (value >= f->min && value <= f->max))
+                                return 0;
+                        return err_set(e, ERR_INVALID, 0,
+                                       "%s: %" PRId64 " is not between %" PRId64 " and %" PRId64, origin,
+                                       value, f->min, f->max);
+                }
                 return err_set(e, ERR_INVALID, 0, "%s: '%s' is not a whole number", origin, text);
         case FLAG_BOOL:
                 if (str_to_bool(str_from(text), f->dest))
@@ -186,6 +193,19 @@ static void format_value(const struct flag *f, struct buf *out) {
         }
 }
 
+void flag_env(const struct flag *f, struct buf *out) {
+        char name[ENV_NAME_MAX];
+
+        buf_adds(out, env_name(f, name));
+}
+
+void flag_value(const struct flag *f, struct buf *out) {
+        if (f->type != FLAG_STR)
+                format_value(f, out);
+        else
+                buf_adds(out, str_or(*(const char **)f->dest, ""));
+}
+
 void flags_usage(const struct flag *flags, FILE *to) {
         for (const struct flag *f = flags; f->name; f++) {
                 char name[ENV_NAME_MAX];
@@ -211,6 +231,6 @@ void flags_log(const struct flag *flags) {
 bool version_asked(int argc, char **argv, const char *program) {
         if (argc != 2 || !streq(argv[1], "--version"))
                 return false;
-        printf("%s %s\n", program, version);
+        printf("%s %s\n", program, program_version);
         return true;
 }

@@ -29,26 +29,24 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 FLAG(INT, "log-verbosity-cd-daemon", &c->daemon_verbosity, "log verbosity of the daemon pods",
                      .required = true),
                 FLAG(INT, "max-nodes-per-imex-domain", &c->max_nodes,
-                     "maximum number of nodes of an IMEX domain in one NVLink partition"),
+                     "maximum number of nodes of an IMEX domain in one NVLink partition", .min = 1,
+                     .max = 1024),
                 FLAG(STR, "cd-daemon-image-pull-secret-names", &r->pull_secrets,
                      "pull secrets of the daemon pods, separated by commas or spaces"),
-                FLAG(STR, "cd-daemon-priority-class", &c->daemon.priority_class,
-                     "priority class of the daemon pods"),
                 FLAG(STR, "cd-daemon-resources", &r->resources,
                      "requests and limits of the daemon container, as JSON"),
                 FLAG(STR, "cd-daemon-metadata", &r->metadata,
                      "labels and annotations of the daemon pods, as JSON"),
-                FLAG(STR, "cd-daemon-image-pull-policy", &c->daemon.pull_policy,
-                     "Always, IfNotPresent or Never"),
+#define DAEMON_POD_SETTING(type, member, name, value, help, ...)                                             \
+        FLAG(type, name, &c->daemon.member, help, __VA_ARGS__),
+#define DAEMON_OPTION DAEMON_POD_SETTING
+#include "api/daemon_settings.def"
                 FLAG(STR, "additional-namespaces", &r->namespaces,
                      "comma-separated namespaces of earlier installations"),
                 FLAG(STR, "imex-mode", &r->imex_mode,
                      "what runs nvidia-imex: driverManaged (empty: this) or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
                      "what separates ComputeDomains: domain (empty: this) or channel"),
-                FLAG(STR, "imex-config", &c->daemon.imex_config,
-                     "settings of nvidia-imex for daemons that start after the change, as a JSON object of "
-                     "strings"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
                      "label selector of the plugin's pods, on which the plugins report"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
@@ -96,7 +94,11 @@ static void defaults(struct config *c, struct raw *r) {
                 .metrics_path = "/metrics",
                 .lease_name = "nvidia-compute-domain-controller",
                 .lease_ns = "default",
-                .daemon = { .priority_class = "", .imex_config = "", .pull_policy = "IfNotPresent" },
+                .daemon = {
+#define DAEMON_POD_SETTING(type, member, name, value, ...) .member = value,
+#define DAEMON_OPTION DAEMON_POD_SETTING
+#include "api/daemon_settings.def"
+                },
                 .max_nodes = 18,
                 .qps = 1000,
                 .burst = 2000,
@@ -200,11 +202,6 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
                                "--fresh-pod-per-domain (FRESH_POD_PER_DOMAIN) requires "
                                "imex.mode=driverManaged and imex.isolation=domain, because only then a "
                                "daemon serves one ComputeDomain after another");
-        if (c->max_nodes < 1 || c->max_nodes > 1024)
-                return err_set(e, ERR_INVALID, 0,
-                               "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64
-                               " is not between 1 and 1024",
-                               c->max_nodes);
         if (!streq(r->log_format, "text") && !streq(r->log_format, "json"))
                 return err_set(e, ERR_INVALID, 0,
                                "--logging-format (LOGGING_FORMAT) \"%s\" is neither text nor json",

@@ -12,8 +12,6 @@
 #include "daemon/node_daemon_run.h"
 
 #define PROGRAM "compute-domain-daemon"
-/* nvidia-imex is killed if it has not ended after this time. */
-#define TERM_GRACE_MS 7000
 #define LARGE (32 * 1024)
 
 static struct node_daemon_config config = {
@@ -31,10 +29,19 @@ static struct node_daemon_config config = {
                   .imex_path = "nvidia-imex",
                   .ctl_path = "nvidia-imex-ctl",
                   .own_ip = "",
-                  .term_grace_ms = TERM_GRACE_MS },
+                  /* nvidia-imex is killed if it has not ended after this time. */
+                  .term_grace_ms = 7000 },
 };
-static const char *gates_text = "", *log_format_text = "text", *imex_config = "";
+static const char *gates_text = "", *log_format_text = "text";
 static int64_t verbosity;
+/* The options that the installation sets. */
+static struct {
+#define DAEMON_OPTION(type, member, ...) FLAG_C_##type member;
+#include "api/daemon_settings.def"
+} options = {
+#define DAEMON_OPTION(type, member, name, value, ...) .member = value,
+#include "api/daemon_settings.def"
+};
 
 static const struct flag flags[] = {
         FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7"),
@@ -50,8 +57,9 @@ static const struct flag flags[] = {
         FLAG(STR, "pod-uid", &config.pod_uid, "UID of this pod"),
         FLAG(STR, "pod-name", &config.pod, "name of this pod"),
         FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
-        FLAG(STR, "imex-config", &imex_config,
-             "settings of nvidia-imex in addition to the driver's, as a JSON object of strings"),
+#define DAEMON_OPTION(type, member, name, value, help, ...)                                                  \
+        FLAG(type, name, &options.member, help, __VA_ARGS__),
+#include "api/daemon_settings.def"
         FLAG(STR, "kubeconfig", &config.kubeconfig,
              "kubeconfig file; empty: the service account of this pod"),
         { .name = NULL },
@@ -63,7 +71,7 @@ static int load_settings(struct err *e) {
         static struct arena *arena;
 
         arena = arena_new(256);
-        if (imex_settings_parse(imex_config, arena, &settings, e) < 0)
+        if (imex_settings_parse(options.imex_config, arena, &settings, e) < 0)
                 return err_wrap(e, "--imex-config (IMEX_CONFIG)");
         config.imex.config.settings = &settings;
         return 0;

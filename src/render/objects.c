@@ -10,9 +10,39 @@
 /* The functions that are generated from the YAML files of this folder. */
 #include "templates.inc"
 
+/* Writes the DaemonSet with the options of the daemons that differ from their defaults. */
+static void daemonset_with(const struct objects_settings *s, const char *hash, struct buf *out) {
+        struct objects_settings set = *s, defaults = {
+#define DAEMON_OPTION(type, member, name, value, ...) .member = value,
+#include "api/daemon_settings.def"
+        };
+        const struct flag options[][2] = {
+#define DAEMON_OPTION(type, member, name, value, help, ...)                                                  \
+        { FLAG(type, name, &set.member, help, __VA_ARGS__),                                                  \
+          FLAG(type, name, &defaults.member, help, __VA_ARGS__) },
+#include "api/daemon_settings.def"
+        };
+        struct arena *a = arena_new(1024);
+        struct jd_pair changed[ARRAY_LEN(options)];
+        size_t n = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+                _cleanup_(buf_done) struct buf name = BUF_INIT(128), value = BUF_INIT(1 << 18),
+                                               usual = BUF_INIT(1 << 18);
+                flag_env(&options[i][0], &name);
+                flag_value(&options[i][0], &value);
+                flag_value(&options[i][1], &usual);
+                if (!streq(buf_str(&value), buf_str(&usual)))
+                        changed[n++] = (struct jd_pair){ arena_strdup(a, buf_str(&name)),
+                                                         arena_strdup(a, buf_str(&value)) };
+        }
+        daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), changed, n, out);
+        arena_free(a);
+}
+
 void objects_daemonset_hash(const struct objects_settings *s, char ret[static 17]) {
         struct buf b = BUF_INIT(1 << 16);
-        daemonset(s, s->gates, "", str_or(s->pull_policy, "IfNotPresent"), &b);
+        daemonset_with(s, "", &b);
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }
@@ -20,7 +50,7 @@ void objects_daemonset_hash(const struct objects_settings *s, char ret[static 17
 void objects_daemonset(const struct objects_settings *s, struct buf *out) {
         char hash[17];
         objects_daemonset_hash(s, hash);
-        daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), out);
+        daemonset_with(s, hash, out);
 }
 
 /* The same in every version of the API. */

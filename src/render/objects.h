@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
+#include "base/flags.h"
 #include "base/str.h"
 #include "model/domain.h"
 #include "model/fabric.h"
@@ -23,10 +24,11 @@ struct objects_settings {
         const char *gates; /* as gates_render() writes it */
         const char *const *pull_secrets;
         size_t n_pull_secrets;
-        const char *priority_class;  /* "" for none */
-        const char *imex_config;     /* settings of nvidia-imex, as JSON; "" for none */
+/* NULL counts as the default. */
+#define DAEMON_POD_SETTING(type, member, ...) FLAG_C_##type member;
+#define DAEMON_OPTION DAEMON_POD_SETTING
+#include "api/daemon_settings.def"
         struct str requests, limits; /* JSON objects of the daemon container's resources; empty for none */
-        const char *pull_policy;     /* NULL: IfNotPresent */
         bool json_log;
         const struct jd_pair *labels, *annotations; /* additional labels of the DaemonSet and its Pods, and
                                                        additional annotations of the Pods */

@@ -105,6 +105,12 @@ config=resources.computeDomains.imex.config
 		grep -F "resources.computeDomains.imex.config: the hosts run nvidia-imex"
 }
 
+# No value needs this yet (src/api/daemon_settings.def).
+@test "a new value of the daemons sets the variable with its name" {
+	render --skip-schema-validation --set daemon.imexStopSeconds=12345678 --set daemon.imexFast=true --set daemon.imexNote=null --set-string daemon.imexName=x
+	is 'controller | env("IMEX_STOP_SECONDS") == "12345678" and env("IMEX_FAST") == "true" and env("IMEX_NAME") == "x" and [env("IMEX_NOTE")] == []'
+}
+
 # The errors are those of src/imex/imex_settings.c.
 @test "the chart refuses the settings of nvidia-imex that the programs refuse, with the same error" {
 	local key why n=0

@@ -17,7 +17,7 @@ static bool leader, label;
 static const struct flag table[] = {
         { "node-name", .type = FLAG_STR, .dest = &node, .required = true, .help = "this node" },
         { "nvidia-driver-root", .type = FLAG_STR, .dest = &root, .alt_env = "HOST_DRIVER_ROOT" },
-        { "healthcheck-port", .type = FLAG_INT, .dest = &port },
+        { "healthcheck-port", .type = FLAG_INT, .dest = &port, .min = -1, .max = 65535 },
         { "lease", .type = FLAG_DURATION_MS, .dest = &lease },
         { "leader-election-enabled", .type = FLAG_BOOL, .dest = &leader },
         { "label", .env = "LABEL_IT", .type = FLAG_BOOL, .dest = &label },
@@ -139,6 +139,10 @@ static void mistakes_name_the_flag(void **state) {
         assert_string_equal(e.msg, "--node-name needs a value");
         assert_int_equal(PARSE("--node-name=n", "--healthcheck-port=8x"), -1);
         assert_string_equal(e.msg, "--healthcheck-port: '8x' is not a whole number");
+        assert_int_equal(PARSE("--node-name=n", "--healthcheck-port=65536"), -1);
+        assert_string_equal(e.msg, "--healthcheck-port: 65536 is not between -1 and 65535");
+        assert_int_equal(PARSE("--node-name=n", "--healthcheck-port=65535"), 0);
+        assert_int_equal(PARSE("--node-name=n", "--healthcheck-port=-2"), -1);
         assert_int_equal(PARSE("--node-name=n", "--label=maybe"), -1);
         assert_int_equal(PARSE(NULL), -1);
         assert_string_equal(e.msg, "--node-name (or NODE_NAME) is required");

@@ -19,7 +19,7 @@ static const char *const name[] = { "compute-domain-controller", "compute-domain
 
 static void version_prints_only_the_version(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(name); i++) {
-                _cleanup_(freep) char *want = xasprintf("%s %s\n", name[i], version);
+                _cleanup_(freep) char *want = xasprintf("%s %s\n", name[i], program_version);
                 struct outcome o = outcome_of((const char *const[]){ program[i], "--version", NULL },
                                               (const char *const[]){ "V=0", NULL });
                 assert_string_equal(o.out, want);

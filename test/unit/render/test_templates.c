@@ -62,12 +62,14 @@ static void all_given_values_are_rendered_in_their_places(void **state) {
                 "{\"of\":\"none\",\"in\":\"a\"}],\"labels\":{\"theirs\":\"too\",\"none\":null}},"
                 "{\"name\":\"b\\\"\",\"parts\":[\"first\"],\"labels\":{}}],\"if\":{"
                 "\"string\":\"in\"},"
-                "\"list\":[\"a\",\"b\\\"\"],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
+                "\"list\":[\"a\",\"b\\\"\"],\"outer\":[{\"inner\":[{\"name\":\"x\"},{\"name\":\"y\"}]}],"
+                "\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
         buf_done(&b);
 }
 
 static void missing_values_are_null_empty_or_omitted(void **state) {
-        static const char end[] = "\"list\":null,\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}";
+        static const char end[] =
+                "\"list\":null,\"outer\":[{\"inner\":[]}],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}";
         struct sample s = { .raw = STR("0") };
         struct buf b = BUF_INIT(4096);
         sample(&s, NULL, "", NULL, 0, false, 0, &b);
@@ -75,7 +77,7 @@ static void missing_values_are_null_empty_or_omitted(void **state) {
                             "\"string\":null,\"part\":\"-0%\",\"int\":0,\"text\":\"0\",\"member\":null,"
                             "\"json\":0,\"time\":\"1970-01-01T00:00:00Z\",\"labels\":{\"ours\":\"here\"},"
                             "\"words\":[\"first\",\"last\"],\"items\":[],\"nested\":[],\"unless\":\"here\","
-                            "\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
+                            "\"outer\":[{\"inner\":[]}],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
         for (int i = 0; i < 2; i++) {
                 s.inner.text = i ? "" : NULL;
                 buf_clear(&b);

@@ -361,14 +361,31 @@ true
 {{- define "compute-domains.imexConfig" -}}
 {{- $config := dig "config" dict (.Values.resources.computeDomains.imex | default dict) | default dict -}}
 {{- if and $config (not (include "compute-domains.hostManaged" .)) -}}
+{{- include "compute-domains.strings" $config -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The map as JSON, all values as strings. */}}
+{{- define "compute-domains.strings" -}}
 {{- $strings := dict -}}
-{{- range $key, $value := $config -}}
+{{- range $key, $value := . -}}
 {{- /* A number of a values file is a float64 here, which prints large ones with an exponent. */ -}}
 {{- $whole := and (kindIs "float64" $value) (eq (float64 (int64 $value)) $value) -}}
 {{- $_ := set $strings $key (ternary (printf "%d" (int64 (ternary $value 0 $whole))) (toString $value) $whole) -}}
 {{- end -}}
 {{- toJson $strings -}}
 {{- end -}}
+
+{{/*
+The values of `daemon` that the controller reads from the variables with their names (src/api/daemon_settings.def), as JSON:
+{"IMEX_STOP_SECONDS": "9"} for daemon.imexStopSeconds. Other templates use the values that are excluded here.
+*/}}
+{{- define "compute-domains.daemonSettings" -}}
+{{- $settings := dict -}}
+{{- range $key, $value := omit (.Values.daemon | default dict) "priorityClassName" "podLabels" "podAnnotations" "resources" "networkPolicy" -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $_ := set $settings ($key | snakecase | upper) $value -}}{{- end -}}
+{{- end -}}
+{{- include "compute-domains.strings" $settings -}}
 {{- end -}}
 
 {{/* Refuses what the programs refuse in resources.computeDomains.imex.config (imex_settings_parse). */}}
