@@ -7,13 +7,13 @@ driver_ns=dra-driver-nvidia-gpu
 helm() { "$cluster/helm" "$@"; }
 kubectl() { k "$@"; }
 go_chart() { echo "$BATS_FILE_TMPDIR/go-chart"; }
-go_driver() { (. "$cluster/lib.bash" && "$own_bin/go-driver" "$@"); }
+go_driver() { (. "$cluster/lib.bash" && "$go_driver_bin/go-driver" "$@"); }
 
 # The image has the name of the real one: the daemons' Pods refer to it.
 go_image() {
 	local root=$BATS_FILE_TMPDIR/go-image program
 	mkdir -p "$root"/usr/bin "$root"/etc "$root"/tmp
-	cp "$(. "$cluster/lib.bash" && echo "$own_bin/go-driver")" "$root/usr/bin/go-driver"
+	cp "$(. "$cluster/lib.bash" && echo "$go_driver_bin/go-driver")" "$root/usr/bin/go-driver"
 	for program in controller kubelet-plugin daemon; do ln -s go-driver "$root/usr/bin/compute-domain-$program"; done
 	# nvidia-imex comes from the driver root, and needs these libraries.
 	ldd "${CD_STANDIN_DIR:-$checkout/build/test/standin}/nvidia-imex" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"

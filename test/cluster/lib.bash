@@ -21,7 +21,7 @@ newer 34 || dra_gate=(--feature-gates=DynamicResourceAllocation=true)
 [[ -z ${CD_FEATURE_GATES:-} ]] || dra_gate+=(--feature-gates="$CD_FEATURE_GATES")
 dra_versions=resource.k8s.io/v1beta1=true
 ! newer 33 || dra_versions+=,resource.k8s.io/v1beta2=true
-helm_version=v3.19.0
+helm_version=$(sed -n 's|^\thelm.sh/helm/v3 \(v[0-9.]*\) .*|\1|p' "$here/programs/kube/go.mod")
 debian_suite=trixie
 
 kube_bin=$cache/kubernetes-$kubernetes_version
@@ -32,7 +32,8 @@ prometheus_root=$cache/prometheus-$debian_suite
 # built.
 runtime_bin=
 [[ ${CD_KUBERNETES:-} != 1.36 ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
-own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*,go-driver/*} | sha256sum | cut -c1-12)
+own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*} | sha256sum | cut -c1-12)
+go_driver_bin=$cache/go-driver-$(cat "$here"/programs/go-driver/* | sha256sum | cut -c1-12)
 go_gpu_bin=$cache/go-gpu-$(cat "$here"/programs/go-gpu/* | sha256sum | cut -c1-12)
 kueue_version=$(sed -n 's|^sigs.k8s.io/kueue \(v[0-9.]*\) .*|\1|p' "$here/programs/schemas")
 kueue_bin=$cache/kueue-$kueue_version
@@ -43,7 +44,7 @@ vale_bin=$cache/vale-$vale_version
 torch_image=$cache/torch-$debian_suite/torch.tar
 scale_bin=$cache/scale-$(cat "$checkout"/test/scale/{*.go,go.mod} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
-export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_gpu_bin:$vale_bin:$PATH:/usr/sbin:/sbin
+export PATH=$kube_bin:$helm_bin:${runtime_bin:+$runtime_bin:}$debian_root/usr/bin:$prometheus_root/usr/bin:$own_bin:$go_driver_bin:$go_gpu_bin:$vale_bin:$PATH:/usr/sbin:/sbin
 
 # The cluster's networks: one bridge for the nodes, a pod range for each node, and two service addresses on the
 # machine. Pods reach the API server at its service address, through the front (programs/front). All other clients use
