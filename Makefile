@@ -40,20 +40,31 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/gpu_plugin/gpu-kubelet-plugin \
 	$(build)/src/hook/cdi-hook
 
+# The GPU driver and nvidia-imex of the test cluster's nodes.
+standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
+
 FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons
 
-.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
+.PHONY: all deps check-deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
 	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
+# ninja uses all processors, and must not run twice at the same time in one folder.
+.NOTPARALLEL:
 
-all: deps
-	@test -e $(build)/build.ninja || meson setup $(build) --buildtype=release -Doptimization=2 -Ddebug=true
+all: $(build)/build.ninja
 	ninja -C $(build)
+
+$(build)/build.ninja: | deps
+	meson setup $(build) --buildtype=release -Doptimization=2 -Ddebug=true
 
 deps:
 	@scripts/deps
+
+# Also the compilers and tools that only checks and tests need.
+check-deps:
+	@scripts/deps --for checks
 
 # One image name for the architectures of GPU nodes and control planes. Another architecture than this machine's is built in its own
 # folder, with Debian's compiler and libraries for it, and not run here. The test cluster loads only this machine's.
@@ -65,7 +76,8 @@ packers := $(wildcard scripts/*image) scripts/sysroot VERSION LICENSE docs/refer
 image: $(if $(ARCH),image-$(ARCH),image-$(own_arch) image-$(other_arch))
 	@$(if $(ARCH),,$(MAKE) --no-print-directory $(build)/image.oci.tar)
 
-image-$(own_arch): all
+image-$(own_arch): $(build)/build.ninja
+	ninja -C $(build) $(patsubst $(build)/%,%,$(programs))
 	@$(MAKE) --no-print-directory $(build)/image.tar
 
 image-$(other_arch):
@@ -87,14 +99,14 @@ $(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scri
 # While two clusters run, a test may wait long for a processor. The time limit is for tests that hang.
 patient := --timeout-multiplier 8
 
-unit: deps
+unit: check-deps
 	@test/cluster/tools vale
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 	meson test -C $(checked) $(patient) --print-errorlogs --suite unit --suite standin
 
 # Runs each fuzzer for a few seconds, and builds only the fuzzers. The loops of yyjson.h advance a null pointer before they check whether
 # there is an element. clang's check of pointer arithmetic has found nothing else here.
-$(fuzzing)/build.ninja: | deps
+$(fuzzing)/build.ninja: | check-deps
 	CC="ccache clang" meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
 
@@ -111,7 +123,7 @@ chart-test: deps
 
 # With SANITIZE=1 the programs in the cluster are those of the sanitized build, and only the tests of failures run, because everything
 # takes longer.
-cluster-test: image-$(own_arch) $(if $(SANITIZE),$(checked)/image.tar)
+cluster-test: all image-$(own_arch) $(if $(SANITIZE),$(checked)/image.tar)
 	test/cluster/tools
 ifdef SANITIZE
 	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/long/failures.bats test/long/node_failures.bats test/long/daemon_faults.bats test/cluster/driver_managed.bats
@@ -142,7 +154,7 @@ containerfile-test: all
 	scripts/containerfile-try $(build)
 
 # The lint checks the workflows only if actionlint is installed.
-actionlint: deps
+actionlint: check-deps
 	test/cluster/tools actionlint
 
 # clang, which builds the fuzzers, has warnings that gcc lacks.
@@ -150,12 +162,13 @@ check: actionlint all unit chart-test clang
 
 # Clusters mostly wait, so the other tests run at the same time with a lower priority. The unit tests have time limits of seconds, so
 # they run first and alone.
-test: image-$(own_arch) unit
+test: all image-$(own_arch) unit
 	test/cluster/tools
 	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
 
 # The unit tests as programs of the other architecture. qemu also runs their children (scripts/emulate).
 emulated-unit:
+	@scripts/deps --for checks
 	@scripts/deps --for $(other_arch)
 	@test -e $(cross)-tests/build.ninja || scripts/emulate $(other_arch) meson setup $(cross)-tests --buildtype=release \
 		--cross-file $$(scripts/sysroot $(other_arch)).ini --cross-file scripts/run-natively.ini
@@ -167,7 +180,7 @@ without_cluster := emulated simulate channels daemons gpu_kill_points
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
+long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -182,7 +195,7 @@ channels-long: all
 	CHANNELS_HISTORIES=1000000 $(build)/test/unit/rules/test_rules_channels_histories
 
 # Each step of Prepare and Unprepare of GPUs; `make test` has every seventh.
-gpu-kill-points-long: all
+gpu-kill-points-long: all check-deps
 	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points daemon_kill_points cd_plugin_claims_rebuild
 
 # Fifty ComputeDomains after each other on the same nodes and addresses; `make test` has four.
@@ -190,10 +203,12 @@ daemons-long: all
 	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) DAEMON=$(abspath $(build)/src/daemon/compute-domain-daemon) \
 		bats -f "domains follow each other|with one port" test/standin/daemons.bats
 
+# Compiles and installs only what the demo runs.
 demo: image-$(own_arch)
+	ninja -C $(build) $(patsubst $(build)/%,%,$(standins))
 	test/cluster/demo
 
-bench: image-$(own_arch)
+bench: all image-$(own_arch)
 	test/bench/run
 
 scale: all
@@ -243,7 +258,7 @@ prove-test: all
 	$(build)/test/prove/prove --quiet --world small
 
 # One change at a time, in a separate build folder.
-mutate: deps
+mutate: check-deps
 	JOBS=$(or $(JOBS),$(shell nproc)) test/mutate/run $(FILES)
 
 # First checks that the programs send only known forms of requests, then sends the requests.
@@ -252,11 +267,11 @@ agree: all
 	test/agree/collect check
 	test/agree/run
 
-soak: image-$(own_arch)
+soak: all image-$(own_arch)
 	test/cluster/tools
 	test/soak/run
 
-matrix: image-$(own_arch)
+matrix: all image-$(own_arch)
 	test/cluster/matrix
 
 # Only a change of a picture needs graphviz.
