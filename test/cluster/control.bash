@@ -191,13 +191,21 @@ api_ready() {
 }
 
 control_up() {
-	local service
+	control_prepare
+	control_start
+}
+
+control_prepare() {
 	mkdir -p "$control"
 	[[ ${CD_FRONT:-} != none || $server_address == "$api_address" ]] || die "the running cluster has a front; for CD_FRONT=none, remove it first (test/cluster/down)"
 	echo "$server_address" >"$control/server-address"
 	with_machine set_machine
 	set_network
 	set_pki
+}
+
+control_start() {
+	local service
 	for service in "${control_services[@]}"; do
 		running "$control/$service.pid" && continue
 		# The scheduler and the controller manager would only fail and retry without an API server.

@@ -81,7 +81,7 @@ class View:
         return sorted(p["metadata"]["uid"] for p in self.all(self.daemons) if "deletionTimestamp" not in p["metadata"])
 
     def idle(self):
-        return not self.all(self.pods) and bool(self.all(self.daemons)) and set(self.states()) == {"IDLE"}
+        return not self.all(self.pods) and self.states() == ["IDLE"] * len(self.all(self.nodes))
 
     def deleted(self):
         rows = (d for f in self.all(self.fabrics) for d in f.get("domains") or [])

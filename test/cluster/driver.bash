@@ -53,9 +53,7 @@ with_driver() {
 	local n=$1
 	shift
 	"$cluster/up" "$n"
-	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
-	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
-		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
+	install_chart "$@"
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
 	# The kubelet does this half a minute after a driver stops. It is done here at once, so that no test finds devices
 	# of an earlier driver.
@@ -63,6 +61,13 @@ with_driver() {
 		k delete resourceslices --field-selector spec.driver=gpu.nvidia.com >/dev/null
 	eventually 60 slices_published "$n"
 	daemons_settle
+}
+
+# install_chart [HELM ARGS...]: loads the image into the nodes, installs the chart, and waits for its pods.
+install_chart() {
+	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
+	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
+		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
 }
 
 # daemons_settle: waits until the controllers have done what an installation requires for the daemons. Without

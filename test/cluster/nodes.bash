@@ -208,10 +208,7 @@ write_boot_hook() {
 		mount --bind "$dir/boot-id" "\$bundle/rootfs/proc/sys/kernel/random/boot_id" || true
 	EOF
 	chmod +x "$dir/boot-hook"
-	ctr oci spec | python3 -c 'import json, sys
-spec = json.load(sys.stdin)
-spec["hooks"] = {"createContainer": [{"path": sys.argv[1]}]}
-json.dump(spec, sys.stdout)' "$dir/boot-hook" >"$dir/base-spec.json"
+	ctr oci spec | jq -c --arg hook "$dir/boot-hook" '.hooks = {createContainer: [{path: $hook}]}' >"$dir/base-spec.json"
 }
 
 write_node_config() {
@@ -319,6 +316,12 @@ load_image() {
 }
 
 node_up() {
+	node_prepare "$1"
+	kubelet_up "$1"
+}
+
+# node_prepare K: everything except the kubelet, which needs the API server.
+node_prepare() {
 	local k=$1 dir=$state/nodes/$1 image
 	mkdir -p "$dir"
 	make_cgroup "$k"
@@ -330,8 +333,8 @@ node_up() {
 		start_containerd "$k"
 		for image in "$state"/images/*.tar; do has_image "$k" "$image" || load_image "$k" "$image"; done
 	fi
-	running "$dir/kubelet.pid" || start_kubelet "$k"
 }
+kubelet_up() { running "$state/nodes/$1/kubelet.pid" || start_kubelet "$1"; }
 
 # What is left of a node after a power cut: its disk. The driver's root is in /run, but exists after every boot.
 node_off() {
