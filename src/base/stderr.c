@@ -40,9 +40,11 @@ size_t stderr_write(const char *p, size_t n) {
 }
 
 void stderr_widen_pipe(void) {
+#ifdef F_GETPIPE_SZ /* only Linux has it */
         int size = fcntl(STDERR_FILENO, F_GETPIPE_SZ);
         if (size > 0 && size < WIDE)
                 (void)fcntl(STDERR_FILENO, F_SETPIPE_SZ, WIDE);
+#endif
 }
 
 void stderr_bug(const char *file, int line, const char *cond) {

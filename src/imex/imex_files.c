@@ -4,13 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sha256.h"
 
 #define NAME_PREFIX "compute-domain-daemon-"
 #define BLOCK_BEGIN "# begin of the IMEX domain's names (" NAME_PREFIX "*)"
@@ -89,9 +89,9 @@ void imex_slot_name(const char *infix, unsigned i, struct buf *out) {
 }
 
 void imex_infix(const char *domain_uid, char ret[static IMEX_INFIX_SIZE]) {
-        unsigned char sum[SHA256_DIGEST_LENGTH];
+        unsigned char sum[SHA256_SIZE];
 
-        SHA256((const unsigned char *)domain_uid, strlen(domain_uid), sum);
+        sha256(domain_uid, strlen(domain_uid), sum);
         for (unsigned i = 0; i < 5; i++)
                 snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 }

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "kube/kube_client.h"
+#include "kube/kube_resource.h"
 
 enum { KUBE_PATH_MAX = 64 << 10 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/fabric.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/names.h"
+#include "base/sha256.h"
 
 /* The UID identifies the owner, so its kind needs no comparison. */
 static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", kind, .not_compared = true),
@@ -76,8 +76,8 @@ const struct jd_field compute_domain_fabric_fields[] = {
 };
 
 void fabric_standing_uid(const char *clique_id, char ret[static 37]) {
-        unsigned char sum[SHA256_DIGEST_LENGTH];
-        SHA256((const unsigned char *)clique_id, strlen(clique_id), sum);
+        unsigned char sum[SHA256_SIZE];
+        sha256(clique_id, strlen(clique_id), sum);
         sum[6] = (unsigned char)(0x80 | (sum[6] & 0x0f));
         sum[8] = (unsigned char)(0x80 | (sum[8] & 0x3f));
         for (size_t i = 0, at = 0; i < 16; i++)

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cluster.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli/http1.h"
+#include "cli/proxy.h"
+#include "kube/kube_path.h"
+
+enum { CLUSTER_PAGE = 500, ANSWER_MS = 60 * 1000, PAGES_MAX = 10000 };
+
+struct cluster {
+        struct source source;
+        struct proxy proxy;
+        int fd; /* a connection that can be used again; -1: none */
+        char *ns, *version;
+        const char *
+                resource_api; /* the version of resource.k8s.io that the server serves; NULL: not known yet */
+};
+
+/* ---- one request ---- */
+
+static int send_all(int fd, const char *p, size_t n, struct err *e) {
+        while (n) {
+                ssize_t k = write(fd, p, n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0)
+                        return err_errno(e, errno, "cannot send to kubectl proxy");
+                p += k;
+                n -= (size_t)k;
+        }
+        return 0;
+}
+
+static int receive_answer(int fd, struct http1 *h, struct err *e) {
+        _cleanup_(freep) char *chunk = xmalloc(64 << 10);
+        while (!h->complete) {
+                struct pollfd f = { .fd = fd, .events = POLLIN };
+                int r = poll(&f, 1, ANSWER_MS);
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r <= 0)
+                        return err_set(e, ERR_RETRY, 0, "the API server does not answer");
+                ssize_t k = read(fd, chunk, 64 << 10);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return err_errno(e, errno, "cannot read from kubectl proxy");
+                if (k == 0)
+                        return http1_end(h, e);
+                if (http1_feed(h, chunk, (size_t)k, e) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+static int exchange(struct cluster *c, const char *path, struct http1 *h, struct err *e) {
+        _cleanup_(buf_done) struct buf request = BUF_INIT(KUBE_PATH_MAX + 1024);
+        buf_addf(&request, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n", path);
+        /* kubectl may close a connection that was idle, so a second try needs a new one. */
+        for (int attempt = 0;; attempt++) {
+                bool reused = c->fd >= 0;
+                int r = -1;
+                if (!reused)
+                        c->fd = proxy_connect(&c->proxy, e);
+                http1_init(h);
+                if (c->fd >= 0)
+                        r = send_all(c->fd, request.p, request.n, e);
+                if (r == 0)
+                        r = receive_answer(c->fd, h, e);
+                if (r == 0 && h->keeps)
+                        return 0;
+                closep(&c->fd);
+                c->fd = -1;
+                if (r == 0)
+                        return 0;
+                bool again = reused && attempt == 0 && h->status == 0;
+                http1_done(h);
+                if (!again)
+                        return -1;
+        }
+}
+
+/* The message of a Status, or the beginning of another text. */
+static int cluster_status_error(int status, struct str body, struct err *e) {
+        enum err_kind kind = status == 401 || status == 403   ? ERR_DENIED
+                             : status == 404                  ? ERR_NOT_FOUND
+                             : status == 410                  ? ERR_GONE
+                             : status == 429 || status >= 500 ? ERR_RETRY
+                                                              : ERR_INTERNAL;
+        struct err bad;
+        yyjson_doc *doc = json_parse(body, 0, &bad);
+        const char *message =
+                doc ? yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "message")) : NULL;
+        struct str line = str_trim((struct str){ body.p, str_utf8_cut(body, 200) });
+        err_set(e, kind, status, "%s%.*s", message ? message : "HTTP error: ", message ? 0 : (int)line.n,
+                line.p);
+        yyjson_doc_free(doc);
+        return -1;
+}
+
+/* Gets a JSON document. The caller frees it. */
+static yyjson_doc *cluster_get(struct cluster *c, const char *path, struct err *e) {
+        struct http1 h;
+        yyjson_doc *doc = NULL;
+        if (exchange(c, path, &h, e) < 0)
+                return NULL;
+        struct str body = { buf_str(&h.body), h.body.n };
+        if (h.status != 200)
+                cluster_status_error(h.status, body, e);
+        else
+                doc = json_parse(body, 0, e);
+        http1_done(&h);
+        return doc;
+}
+
+/* ---- lists ---- */
+
+static int page_path(const struct source_query *q, const char *version, const char *next, struct buf *path,
+                     struct err *e) {
+        _cleanup_(buf_done) struct buf field = BUF_INIT(KUBE_PATH_MAX);
+        unsigned n_query = 0;
+        kube_path_version(path, q->res, version);
+        if (kube_path_object(path, q->res, q->ns, NULL, NULL, e) < 0)
+                return -1;
+        if (q->name)
+                buf_addf(&field, "metadata.name=%s", q->name);
+        kube_path_query(path, &n_query, "limit", "500");
+        kube_path_query(path, &n_query, "continue", next);
+        kube_path_query(path, &n_query, "labelSelector", q->label);
+        kube_path_query(path, &n_query, "fieldSelector", q->name ? buf_str(&field) : NULL);
+        return path->failed ? err_set(e, ERR_INVALID, 0, "the path is too long") : 0;
+}
+
+static int list_version(struct cluster *c, const struct source_query *q, const char *version,
+                        source_object_fn *fn, void *u, struct err *e) {
+        _cleanup_(freep) char *next = NULL;
+        for (unsigned pages = 0; pages < PAGES_MAX; pages++) {
+                _cleanup_(buf_done) struct buf path = BUF_INIT(KUBE_PATH_MAX);
+                if (page_path(q, version, next, &path, e) < 0)
+                        return -1;
+                yyjson_doc *doc = cluster_get(c, buf_str(&path), e);
+                if (!doc)
+                        return -1;
+                yyjson_val *root = yyjson_doc_get_root(doc), *object;
+                yyjson_val *items = yyjson_obj_get(root, "items");
+                const char *more =
+                        yyjson_get_str(yyjson_obj_get(yyjson_obj_get(root, "metadata"), "continue"));
+                if (!items) {
+                        yyjson_doc_free(doc);
+                        return err_set(e, ERR_INTERNAL, 0, "the answer is not a list");
+                }
+                size_t i, n;
+                yyjson_arr_foreach (items, i, n, object)
+                        fn(u, object);
+                free(next);
+                next = more && *more ? xstrdup(more) : NULL;
+                yyjson_doc_free(doc);
+                if (!next)
+                        return 0;
+        }
+        return err_set(e, ERR_INTERNAL, 0, "the list does not end");
+}
+
+static int cluster_list(struct source *s, const struct source_query *q, source_object_fn *fn, void *u,
+                        struct err *e) {
+        struct cluster *c = CONTAINER(s, struct cluster, source);
+        if (q->res->version)
+                return list_version(c, q, q->res->version, fn, u, e);
+        if (c->resource_api)
+                return list_version(c, q, c->resource_api, fn, u, e);
+        for (const char *const *version = q->res->versions; *version; version++) {
+                int r = list_version(c, q, *version, fn, u, e);
+                if (r == 0)
+                        c->resource_api = *version;
+                if (r == 0 || e->kind != ERR_NOT_FOUND)
+                        return r;
+        }
+        return -1;
+}
+
+static const char *cluster_version(struct source *s) {
+        struct cluster *c = CONTAINER(s, struct cluster, source);
+        struct err e;
+        if (c->version)
+                return c->version;
+        yyjson_doc *doc = cluster_get(c, "/version", &e);
+        c->version = xstrdup_or_null(yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "gitVersion")));
+        yyjson_doc_free(doc);
+        return c->version;
+}
+
+static void cluster_free(struct source *s) {
+        struct cluster *c = CONTAINER(s, struct cluster, source);
+        closep(&c->fd);
+        proxy_stop(&c->proxy);
+        free(c->ns);
+        free(c->version);
+        free(c);
+}
+
+/* The namespace of the context. */
+static char *context_namespace(const char *program, const char *const *args, size_t n_args) {
+        static const char *const more[] = { "config", "view", "--minify", "-o", "jsonpath={..namespace}" };
+        _cleanup_(freep) const char **all = xcalloc(n_args + ARRAY_LEN(more), sizeof *all);
+        char *ns = NULL;
+        struct err e;
+        if (n_args)
+                memcpy(all, args, n_args * sizeof *args);
+        memcpy(all + n_args, more, sizeof more);
+        if (proxy_run(program, all, n_args + ARRAY_LEN(more), &ns, &e) == 0 && str_is_dns_label(ns))
+                return ns;
+        free(ns);
+        return xstrdup("default");
+}
+
+int cluster_open(const char *program, const char *const *args, size_t n_args, const char *ns,
+                 struct source **ret, struct err *e) {
+        struct cluster *c = xnew(struct cluster);
+        c->fd = -1;
+        if (proxy_start(&c->proxy, program, args, n_args, e) < 0) {
+                free(c);
+                return -1;
+        }
+        c->ns = ns ? xstrdup(ns) : context_namespace(program, args, n_args);
+        c->source = (struct source){ .list = cluster_list,
+                                     .server_version = cluster_version,
+                                     .free = cluster_free,
+                                     .ns = c->ns,
+                                     .now = (int64_t)time(NULL) };
+        *ret = &c->source;
+        return 0;
+}

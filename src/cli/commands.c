@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/command_table.h"
+
+const struct command *const command_list[] = {
+        &command_explain,
+        &command_version,
+        NULL,
+};
+
+const struct command *command_find(const char *name) {
+        for (const struct command *const *x = command_list; *x; x++)
+                if (streq((*x)->name, name))
+                        return *x;
+        return NULL;
+}
+
+int command_usage(const struct cli *c, const char *fmt, ...) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(64 << 10);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        fprintf(stderr, "kubectl compute-domains: %s\n", term_clean(c->a, buf_str(&b), c->t.ascii, false));
+        return COMMAND_FAILED;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tool_kinds.h"
+
+#include <string.h>
+
+#include "api/names.h"
+
+static const char *const resource_versions[] = { "v1", "v1beta2", "v1beta1", NULL };
+const struct kube_resource tool_kinds_deployments = { "apps", "v1", "deployments", "Deployment", true, NULL };
+const struct kube_resource tool_kinds_device_classes = { "resource.k8s.io", NULL,  "deviceclasses",
+                                                         "DeviceClass",     false, resource_versions };
+const struct kube_resource tool_kinds_quotas = { "", "v1", "resourcequotas", "ResourceQuota", true, NULL };
+const struct kube_resource tool_kinds_policies = { "networking.k8s.io", "v1", "networkpolicies",
+                                                   "NetworkPolicy",     true, NULL };
+
+static const struct jd_field f_owner[] = { JD_STR(struct object_owner, "kind", kind),
+                                           JD_STR(struct object_owner, "name", name),
+                                           JD_STR(struct object_owner, "uid", uid), JD_END };
+static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type),
+                                               JD_STR(struct condition, "status", status),
+                                               JD_STR(struct condition, "reason", reason),
+                                               JD_STR(struct condition, "message", message),
+                                               JD_TIME(struct condition, "lastTransitionTime", since),
+                                               JD_END };
+static const struct jd_field f_env[] = { JD_STR(struct jd_pair, "name", key),
+                                         JD_STR(struct jd_pair, "value", value), JD_END };
+static const struct jd_field f_container_claim[] = { JD_STR(struct container_claim, "name", name), JD_END };
+static const struct jd_field f_container[] = {
+        JD_STR(struct container, "name", name),
+        JD_STR(struct container, "image", image),
+        JD_STRS(struct container, "command", command),
+        JD_LIST(struct container, "resources>claims", claims, struct container_claim, f_container_claim),
+        JD_MAP(struct container, "resources>limits", limits),
+        JD_LIST(struct container, "env", env, struct jd_pair, f_env),
+        JD_END,
+};
+static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reason", reason),
+                                         JD_STR(struct pod_container_why, "message", message), JD_END };
+static const struct jd_field f_status[] = {
+        JD_STR(struct container_status, "name", name),
+        JD_INT(struct container_status, "restartCount", restarts),
+        JD_OPTOBJ(struct container_status, "state>waiting", state.waiting, struct pod_container_why, f_why),
+        JD_OPTOBJ(struct container_status, "state>terminated", state.terminated, struct pod_container_why,
+                  f_why),
+        JD_TIME(struct container_status, "state>running>startedAt", state.started),
+        JD_OPTOBJ(struct container_status, "lastState>terminated", last, struct pod_container_why, f_why),
+        JD_END,
+};
+static const struct jd_field f_pod_claim[] = {
+        JD_STR(struct pod_claim, "name", name, .required = true),
+        JD_STR(struct pod_claim, "resourceClaimName", claim),
+        JD_STR(struct pod_claim, "resourceClaimTemplateName", template),
+        JD_END,
+};
+static const struct jd_field f_term[] = { JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
+                                          JD_END };
+
+const struct jd_field pod_object_fields[] = {
+        JD_OBJ(struct pod_object, "metadata", o.meta, kube_f_meta),
+        JD_LIST(struct pod_object, "metadata>ownerReferences", owners, struct object_owner, f_owner),
+        JD_MAP(struct pod_object, "metadata>labels", labels),
+        JD_STRS(struct pod_object, "metadata>finalizers", finalizers),
+        JD_STR(struct pod_object, "spec>nodeName", node),
+        JD_MAP(struct pod_object, "spec>nodeSelector", node_selector),
+        JD_STR(struct pod_object, "spec>restartPolicy", restart_policy),
+        JD_LIST(struct pod_object, "spec>containers", containers, struct container, f_container),
+        JD_LIST(struct pod_object, "spec>resourceClaims", claims, struct pod_claim, f_pod_claim),
+        JD_LIST(struct pod_object, "spec>affinity>podAffinity>requiredDuringSchedulingIgnoredDuringExecution",
+                affinity, struct pod_affinity_term, f_term),
+        JD_STR(struct pod_object, "status>phase", phase),
+        JD_STR(struct pod_object, "status>reason", reason),
+        JD_STR(struct pod_object, "status>message", message),
+        JD_LIST(struct pod_object, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct pod_object, "status>resourceClaimStatuses", claim_statuses, struct pod_claim,
+                f_pod_claim),
+        JD_LIST(struct pod_object, "status>initContainerStatuses", init_statuses, struct container_status,
+                f_status),
+        JD_LIST(struct pod_object, "status>containerStatuses", statuses, struct container_status, f_status),
+        JD_END,
+};
+
+/* The program is the command itself, or the last part of its path. */
+static bool containers_run(const struct container *list, size_t n, const char *program,
+                           const struct container **ret) {
+        for (size_t i = 0; i < n; i++) {
+                const char *command = list[i].n_command ? list[i].command[0] : "";
+                const char *slash = strrchr(command, '/');
+                if (streq(slash ? slash + 1 : command, program)) {
+                        *ret = &list[i];
+                        return true;
+                }
+        }
+        return false;
+}
+
+bool pod_object_runs(const struct pod_object *p, const char *program) {
+        const struct container *c;
+        return containers_run(p->containers, p->n_containers, program, &c);
+}
+
+const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c) {
+        for (size_t i = 0; i < p->n_claim_statuses; i++)
+                if (streq(p->claim_statuses[i].name, c->name) && p->claim_statuses[i].claim)
+                        return p->claim_statuses[i].claim;
+        return c->claim;
+}
+
+const char *pod_object_label(const struct pod_object *p, const char *key) {
+        return jd_pair_get(p->labels, p->n_labels, key);
+}
+
+bool pod_object_ready(const struct pod_object *p) {
+        return condition_true(p->conditions, p->n_conditions, "Ready");
+}
+
+const struct jd_field event_object_fields[] = {
+        JD_OBJ(struct event_object, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct event_object, "involvedObject>kind", kind),
+        JD_STR(struct event_object, "involvedObject>namespace", ns),
+        JD_STR(struct event_object, "involvedObject>name", name),
+        JD_STR(struct event_object, "involvedObject>uid", uid),
+        JD_STR(struct event_object, "reason", reason),
+        JD_STR(struct event_object, "message", message),
+        JD_STR(struct event_object, "type", type),
+        JD_INT(struct event_object, "count", count),
+        JD_TIME(struct event_object, "firstTimestamp", first),
+        JD_TIME(struct event_object, "lastTimestamp", last),
+        JD_TIME(struct event_object, "eventTime", at),
+        JD_TIME(struct event_object, "series>lastObservedTime", series_last),
+        JD_END,
+};
+
+int64_t event_object_time(const struct event_object *e) {
+        int64_t t = e->o.meta.created;
+        const int64_t times[] = { e->first, e->at, e->last, e->series_last };
+        for (size_t i = 0; i < ARRAY_LEN(times); i++)
+                t = times[i] > t ? times[i] : t;
+        return t;
+}
+
+static const struct jd_field f_taint[] = { JD_STR(struct node_taint, "key", key),
+                                           JD_STR(struct node_taint, "value", value),
+                                           JD_STR(struct node_taint, "effect", effect), JD_END };
+const struct jd_field node_object_fields[] = {
+        JD_LIST(struct node_object, "spec>taints", all_taints, struct node_taint, f_taint),
+        JD_MAP(struct node_object, "status>allocatable", allocatable),
+        JD_STR(struct node_object, "status>nodeInfo>containerRuntimeVersion", runtime),
+        JD_STR(struct node_object, "status>nodeInfo>kubeletVersion", kubelet),
+        JD_STR(struct node_object, "status>nodeInfo>architecture", arch),
+        JD_END,
+};
+
+static const struct jd_field f_asked[] = {
+        JD_STR(struct claim_asked, "exactly>deviceClassName", device_class),
+        JD_STR(struct claim_asked, "deviceClassName", device_class_v1beta1),
+        JD_END,
+};
+const struct jd_field claim_object_fields[] = {
+        JD_LIST(struct claim_object, "spec>devices>requests", asks, struct claim_asked, f_asked),
+        JD_STRS(struct claim_object, "metadata>finalizers", finalizers),
+        JD_END,
+};
+
+const struct jd_field workload_object_fields[] = {
+        JD_OBJ(struct workload_object, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct workload_object, "metadata>labels", labels),
+        JD_INT(struct workload_object, "status>desiredNumberScheduled", desired),
+        JD_INT(struct workload_object, "status>currentNumberScheduled", current),
+        JD_INT(struct workload_object, "status>numberReady", ready),
+        JD_INT(struct workload_object, "status>numberUnavailable", unavailable),
+        JD_INT(struct workload_object, "spec>replicas", replicas),
+        JD_INT(struct workload_object, "status>readyReplicas", ready_replicas),
+        JD_LIST(struct workload_object, "spec>template>spec>containers", containers, struct container,
+                f_container),
+        JD_END,
+};
+
+bool workload_object_runs(const struct workload_object *w, const char *program) {
+        const struct container *c;
+        return containers_run(w->containers, w->n_containers, program, &c);
+}
+
+const char *workload_object_env(const struct workload_object *w, const char *program, const char *name) {
+        const struct container *c;
+        return containers_run(w->containers, w->n_containers, program, &c)
+                       ? jd_pair_get(c->env, c->n_env, name)
+                       : NULL;
+}
+
+const struct jd_field class_object_fields[] = {
+        JD_OBJ(struct class_object, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct class_object, "spec>extendedResourceName", extended_resource),
+        JD_END,
+};
+
+const struct jd_field quota_object_fields[] = {
+        JD_OBJ(struct quota_object, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct quota_object, "status>hard", hard),
+        JD_MAP(struct quota_object, "status>used", used),
+        JD_END,
+};
+
+const struct jd_field policy_object_fields[] = {
+        JD_OBJ(struct policy_object, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct policy_object, "spec>podSelector>matchLabels", selector),
+        JD_RAW(struct policy_object, "spec>podSelector>matchExpressions", expressions),
+        JD_END,
+};

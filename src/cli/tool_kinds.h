@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_kinds: decodes the kinds that the tool reads and the driver does not, and the members of the driver's
+ * kinds that only people need. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "api/claim.h"
+#include "api/kinds.h"
+#include "base/json.h"
+#include "kube/kube_resource.h"
+
+extern const struct kube_resource tool_kinds_deployments, tool_kinds_device_classes, tool_kinds_quotas,
+        tool_kinds_policies;
+
+struct object_owner {
+        const char *kind, *name, *uid;
+};
+
+/* A container of a Pod or of a Pod template. */
+struct container_claim {
+        const char *name;
+};
+struct container {
+        const char *name, *image;
+        const char **command;
+        size_t n_command;
+        struct container_claim *claims; /* resources.claims */
+        size_t n_claims;
+        struct jd_pair *limits, *env; /* an env without a value has NULL */
+        size_t n_limits, n_env;
+};
+
+struct container_status {
+        const char *name;
+        int64_t restarts;
+        struct pod_container state;           /* api/kinds.h */
+        const struct pod_container_why *last; /* of the previous run */
+};
+
+struct pod_claim {
+        const char *name;
+        const char *claim;    /* the ResourceClaim that the spec or the status names; NULL: none yet */
+        const char *template; /* the claim template that the spec names; NULL: none */
+};
+
+struct pod_affinity_term {
+        const char *topology_key;
+};
+
+/* Any Pod. */
+struct pod_object {
+        struct kube_object o;
+        struct object_owner *owners;
+        size_t n_owners;
+        struct jd_pair *labels, *node_selector;
+        size_t n_labels, n_node_selector;
+        const char **finalizers;
+        size_t n_finalizers;
+        const char *node, *phase, *reason, *message;
+        struct condition *conditions;
+        size_t n_conditions;
+        struct container *containers;
+        size_t n_containers;
+        struct container_status *init_statuses, *statuses;
+        size_t n_init_statuses, n_statuses;
+        struct pod_claim *claims, *claim_statuses;
+        size_t n_claims, n_claim_statuses;
+        struct pod_affinity_term *affinity; /* required */
+        size_t n_affinity;
+        const char *restart_policy;
+        const struct daemon_pod *daemon; /* the same Pod, if it is a daemon of this driver; otherwise NULL */
+        const struct plugin_pod *plugin; /* the same Pod, if it is a kubelet plugin of this driver */
+};
+extern const struct jd_field pod_object_fields[];
+/* Whether the Pod runs this program in a container. */
+bool pod_object_runs(const struct pod_object *p, const char *program);
+/* The name of the ResourceClaim of a claim in the spec; NULL: it does not exist yet. */
+const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c);
+const char *pod_object_label(const struct pod_object *p, const char *key);
+bool pod_object_ready(const struct pod_object *p);
+
+struct event_object {
+        struct kube_object o;
+        const char *kind, *ns, *name, *uid; /* of the object that it is about */
+        const char *reason, *message, *type;
+        int64_t count, first, last, at, series_last;
+};
+extern const struct jd_field event_object_fields[];
+/* When the Event was seen last. */
+int64_t event_object_time(const struct event_object *e);
+
+struct node_taint {
+        const char *key, *value, *effect;
+};
+struct node_object {
+        struct node node; /* the first member */
+        struct node_taint *all_taints;
+        size_t n_all_taints;
+        struct jd_pair *allocatable;
+        size_t n_allocatable;
+        const char *runtime, *kubelet, *arch;
+};
+extern const struct jd_field node_object_fields[];
+
+struct claim_asked {
+        const char *device_class, *device_class_v1beta1;
+};
+struct claim_object {
+        struct claim claim; /* the first member */
+        struct claim_asked *asks;
+        size_t n_asks;
+        const char **finalizers;
+        size_t n_finalizers;
+        struct claim_place place; /* with domain_uid NULL: it brings no node into a ComputeDomain */
+        const char *domain_uid;   /* the ComputeDomain that its configuration names, allocated or not */
+};
+extern const struct jd_field claim_object_fields[];
+
+/* A DaemonSet or a Deployment. */
+struct workload_object {
+        struct kube_object o;
+        struct jd_pair *labels;
+        size_t n_labels;
+        int64_t desired, current, ready, unavailable, replicas, ready_replicas;
+        struct container *containers;
+        size_t n_containers;
+};
+extern const struct jd_field workload_object_fields[];
+bool workload_object_runs(const struct workload_object *w, const char *program);
+/* The value of a variable in the container that runs the program; NULL: none. */
+const char *workload_object_env(const struct workload_object *w, const char *program, const char *name);
+
+struct class_object {
+        struct kube_object o;
+        const char *extended_resource;
+};
+extern const struct jd_field class_object_fields[];
+
+struct quota_object {
+        struct kube_object o;
+        struct jd_pair *hard, *used;
+        size_t n_hard, n_used;
+};
+extern const struct jd_field quota_object_fields[];
+
+struct policy_object {
+        struct kube_object o;
+        struct jd_pair *selector; /* spec.podSelector.matchLabels; empty: all Pods */
+        size_t n_selector;
+        struct str expressions; /* spec.podSelector.matchExpressions, as JSON */
+};
+extern const struct jd_field policy_object_fields[];

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/command_table.h"
+
+/* The version in the label that the chart writes; NULL: not known. */
+static const char *driver_version(struct cli *c, const char **ret_image) {
+        view_find_driver(&c->v);
+        VIEW_EACH(&c->v, VIEW_DEPLOYMENTS, struct workload_object, d)
+        if (workload_object_runs(d, "compute-domain-controller")) {
+                *ret_image = d->n_containers ? d->containers[0].image : NULL;
+                return jd_pair_get(d->labels, d->n_labels, "app.kubernetes.io/version");
+        }
+        *ret_image = NULL;
+        return NULL;
+}
+
+static int version_run(struct cli *c) {
+        const char *image, *driver = driver_version(c, &image),
+                           *server = c->source->server_version(c->source);
+        bool denied = view_state(&c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_UNREADABLE;
+        const char *unknown = denied ? "may not be read" : "not found";
+        if (streq(options.output, "json")) {
+                struct jw w = JW(&c->t.out);
+                jw_obj(&w, NULL);
+                jw_str(&w, "client", PROGRAM_VERSION);
+                term_json(&w, "driver", driver, c->a);
+                term_json(&w, "image", image, c->a);
+                term_json(&w, "kubernetes", server, c->a);
+                jw_end_obj(&w);
+                term_newline(&c->t);
+        } else {
+                term_line(&c->t, "client      %s", PROGRAM_VERSION);
+                term_line(&c->t, "driver      %s", driver ? driver : unknown);
+                if (image)
+                        term_line(&c->t, "image       %s", image);
+                term_line(&c->t, "kubernetes  %s", server ? server : "unknown");
+        }
+        return COMMAND_FINE;
+}
+
+const struct command command_version = {
+        .name = "version",
+        .args = "",
+        .summary = "versions of the tool, the driver and Kubernetes",
+        .text = "Prints the versions of this tool, of the driver in the cluster, and of Kubernetes.",
+        .reads = true,
+        .run = version_run,
+};

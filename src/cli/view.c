@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+
+enum { OBJECTS_MAX = 2000000 };
+
+static const struct {
+        const struct kube_resource *res;
+        const struct jd_field *fields, *more; /* `more`: a second table for the same struct */
+        size_t size;
+} kinds[VIEW_KINDS] = {
+        [VIEW_PODS] = { &kube_pods, pod_object_fields, NULL, sizeof(struct pod_object) },
+        [VIEW_EVENTS] = { &kube_events, event_object_fields, NULL, sizeof(struct event_object) },
+        [VIEW_CLAIMS] = { &kube_resource_claims, claim_fields, claim_object_fields,
+                          sizeof(struct claim_object) },
+        [VIEW_TEMPLATES] = { &kube_resource_claim_templates, rct_fields, NULL, sizeof(struct rct) },
+        [VIEW_DOMAINS] = { &kube_compute_domains, compute_domain_fields, NULL,
+                           sizeof(struct compute_domain) },
+        [VIEW_FABRICS] = { &kube_fabrics, compute_domain_fabric_fields, NULL,
+                           sizeof(struct compute_domain_fabric) },
+        [VIEW_NODES] = { &kube_nodes, node_fields, node_object_fields, sizeof(struct node_object) },
+        [VIEW_SLICES] = { &kube_resource_slices, slice_fields, NULL, sizeof(struct slice) },
+        [VIEW_DAEMON_SETS] = { &kube_daemonsets, workload_object_fields, NULL,
+                               sizeof(struct workload_object) },
+        [VIEW_DEPLOYMENTS] = { &tool_kinds_deployments, workload_object_fields, NULL,
+                               sizeof(struct workload_object) },
+        [VIEW_CLASSES] = { &tool_kinds_device_classes, class_object_fields, NULL,
+                           sizeof(struct class_object) },
+        [VIEW_QUOTAS] = { &tool_kinds_quotas, quota_object_fields, NULL, sizeof(struct quota_object) },
+        [VIEW_POLICIES] = { &tool_kinds_policies, policy_object_fields, NULL, sizeof(struct policy_object) },
+};
+
+void view_init(struct view *v, struct source *s) {
+        *v = (struct view){ .a = arena_new(64 << 10), .source = s };
+}
+
+void view_done(struct view *v) {
+        for (size_t i = 0; i < VIEW_KINDS; i++) {
+                free(v->kinds[i].items);
+                free(v->kinds[i].lists);
+        }
+        arena_free(v->a);
+}
+
+const struct kube_resource *view_resource(enum view_kind k) {
+        return kinds[k].res;
+}
+
+/* ---- reading ---- */
+
+struct view_reading {
+        struct view *v;
+        enum view_kind k;
+        size_t n_before; /* objects of earlier lists that this list may contain, too */
+        struct err bad;  /* kind ERR_NONE: every object could be decoded */
+};
+
+static int view_complete_pod(struct view *v, yyjson_val *object, struct pod_object *p, struct err *e) {
+        if (streq(pod_object_label(p, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT)) {
+                struct daemon_pod *d = arena_alloc(v->a, sizeof *d);
+                if (jd_decode(daemon_pod_fields, object, "", v->a, d, e) < 0)
+                        return -1;
+                p->daemon = d;
+        } else if (pod_object_runs(p, "compute-domain-kubelet-plugin")) {
+                struct plugin_pod *d = arena_alloc(v->a, sizeof *d);
+                if (jd_decode(plugin_pod_fields, object, "", v->a, d, e) < 0)
+                        return -1;
+                p->plugin = d;
+        }
+        return 0;
+}
+
+/* A claim in any isolation: whether the claim fits the isolation of the installation is a matter of Prepare.
+ */
+static void view_complete_claim(struct view *v, struct claim_object *c) {
+        struct opaque_config config;
+        struct err e;
+        if (!claim_place(&c->claim, false, v->a, &c->place) && !claim_place(&c->claim, true, v->a, &c->place))
+                c->place = (struct claim_place){ 0 };
+        c->domain_uid = c->place.domain_uid;
+        for (size_t i = 0; i < c->claim.n_asked && !c->domain_uid; i++)
+                if (streq(c->claim.asked[i].driver, CD_DRIVER) &&
+                    opaque_decode(c->claim.asked[i].parameters, false, v->a, &config, &e) == 0 &&
+                    config.kind == OPAQUE_CHANNEL)
+                        c->domain_uid = config.domain_id;
+}
+
+static bool view_has(const struct view *v, enum view_kind k, size_t n, const struct kube_meta *m) {
+        for (size_t i = 0; i < n; i++) {
+                const struct kube_object *o = v->kinds[k].items[i];
+                if (streq(o->meta.name, m->name) && streq(o->meta.ns, m->ns))
+                        return true;
+        }
+        return false;
+}
+
+static void view_take(void *u, yyjson_val *object) {
+        struct view_reading *r = u;
+        struct view *v = r->v;
+        struct view_objects *list = &v->kinds[r->k];
+        struct kube_object *o = arena_alloc(v->a, kinds[r->k].size);
+        struct err e;
+        if (jd_decode(kinds[r->k].fields, object, "", v->a, o, &e) < 0 ||
+            (kinds[r->k].more && jd_decode(kinds[r->k].more, object, "", v->a, o, &e) < 0) ||
+            (r->k == VIEW_PODS && view_complete_pod(v, object, (struct pod_object *)o, &e) < 0)) {
+                err_wrap(&e, "%s %s", kinds[r->k].res->kind, str_or(o->meta.name, "without a name"));
+                r->bad = e;
+                return;
+        }
+        if (list->n >= OBJECTS_MAX) {
+                err_set(&r->bad, ERR_INVALID, 0, "too many objects");
+                return;
+        }
+        if (r->k == VIEW_CLAIMS)
+                view_complete_claim(v, (struct claim_object *)o);
+        if (r->n_before && view_has(v, r->k, r->n_before, &o->meta))
+                return;
+        GROW(list->items, list->n, list->cap);
+        list->items[list->n++] = o;
+}
+
+static const struct view_list *view_list_of(const struct view *v, enum view_kind k, const char *ns,
+                                            const char *name) {
+        for (size_t i = 0; i < v->kinds[k].n_lists; i++) {
+                const struct view_list *l = &v->kinds[k].lists[i];
+                if (streq(l->ns, ns) && streq(l->name, name))
+                        return l;
+        }
+        return NULL;
+}
+
+/* Lists of two namespaces have no object in common. */
+static bool view_overlaps(const struct view_objects *list, const struct view_list *x) {
+        for (size_t i = 0; i < list->n_lists; i++)
+                if (!x->ns || !list->lists[i].ns || streq(x->ns, list->lists[i].ns))
+                        return true;
+        return false;
+}
+
+static void view_read_list(struct view *v, enum view_kind k, const char *ns, const char *name) {
+        struct view_objects *list = &v->kinds[k];
+        struct view_list x = { .ns = arena_strdup_or_null(v->a, ns),
+                               .name = arena_strdup_or_null(v->a, name) };
+        struct view_reading r = { .v = v, .k = k, .n_before = view_overlaps(list, &x) ? list->n : 0 };
+        const struct source_query q = { .res = kinds[k].res, .ns = ns, .name = name };
+        struct err e;
+        if (v->source->list(v->source, &q, view_take, &r, &e) < 0) {
+                x.state = e.kind == ERR_DENIED      ? VIEW_UNREADABLE
+                          : e.kind == ERR_NOT_FOUND ? VIEW_COMPLETE
+                                                    : VIEW_PARTIAL;
+                x.not_served = e.kind == ERR_NOT_FOUND;
+                x.why = arena_strdup(v->a, e.msg);
+        } else if (r.bad.kind != ERR_NONE) {
+                x.state = VIEW_PARTIAL;
+                x.why = arena_strdup(v->a, r.bad.msg);
+        }
+        GROW(list->lists, list->n_lists, list->cap_lists);
+        list->lists[list->n_lists++] = x;
+}
+
+static bool view_all_read(const struct view *v, enum view_kind k) {
+        const struct view_list *all = view_list_of(v, k, NULL, NULL);
+        return all && all->state != VIEW_UNREADABLE;
+}
+
+void view_read(struct view *v, enum view_kind k, const char *ns) {
+        if (!view_list_of(v, k, ns, NULL) && !view_all_read(v, k))
+                view_read_list(v, k, ns, NULL);
+}
+
+void view_read_all(struct view *v, enum view_kind k, const char *instead) {
+        view_read(v, k, NULL);
+        if (instead)
+                view_read(v, k, instead);
+}
+
+void view_read_one(struct view *v, enum view_kind k, const char *ns, const char *name) {
+        if (!view_all_read(v, k) && !view_list_of(v, k, ns, NULL) && !view_list_of(v, k, ns, name))
+                view_read_list(v, k, ns, name);
+}
+
+/* The list that decides about a namespace: of all namespaces, unless the user may not read that one. */
+static const struct view_list *view_deciding(const struct view *v, enum view_kind k, const char *ns) {
+        const struct view_list *all = view_list_of(v, k, NULL, NULL),
+                               *one = ns ? view_list_of(v, k, ns, NULL) : NULL;
+        return one && (!all || one->state <= all->state) ? one : all;
+}
+
+enum view_state view_state(const struct view *v, enum view_kind k, const char *ns) {
+        const struct view_list *l = view_deciding(v, k, ns);
+        return l ? l->state : VIEW_UNREADABLE;
+}
+
+const char *view_why(const struct view *v, enum view_kind k, const char *ns) {
+        const struct view_list *l = view_deciding(v, k, ns);
+        return l ? l->why : NULL;
+}
+
+bool view_not_served(const struct view *v, enum view_kind k) {
+        for (size_t i = 0; i < v->kinds[k].n_lists; i++)
+                if (v->kinds[k].lists[i].not_served)
+                        return true;
+        return false;
+}
+
+/* ---- finding ---- */
+
+const void *view_find(const struct view *v, enum view_kind k, const char *ns, const char *name) {
+        for (size_t i = 0; name && i < v->kinds[k].n; i++) {
+                const struct kube_object *o = v->kinds[k].items[i];
+                if (streq(o->meta.name, name) && streq(o->meta.ns, ns))
+                        return o;
+        }
+        return NULL;
+}
+
+const void *view_find_uid(const struct view *v, enum view_kind k, const char *uid) {
+        for (size_t i = 0; uid && i < v->kinds[k].n; i++) {
+                const struct kube_object *o = v->kinds[k].items[i];
+                if (streq(o->meta.uid, uid))
+                        return o;
+        }
+        return NULL;
+}
+
+static int events_by_time(const void *x, const void *y) {
+        int64_t a = event_object_time(*(const struct event_object *const *)x),
+                b = event_object_time(*(const struct event_object *const *)y);
+        return a < b ? 1 : a > b ? -1 : 0;
+}
+
+size_t view_events(const struct view *v, const char *kind, const char *ns, const char *name, const char *uid,
+                   const struct event_object ***ret) {
+        const struct event_object **list = arena_alloc(v->a, (v->kinds[VIEW_EVENTS].n + 1) * sizeof *list);
+        size_t n = 0;
+        /* Events of an object without a namespace name none, and are in the namespace "default". */
+        VIEW_EACH(v, VIEW_EVENTS, struct event_object, e)
+        if (streq(e->kind, kind) && streq(e->name, name) && (!ns || streq(e->ns, ns)) &&
+            (!uid || !e->uid || streq(e->uid, uid) || streq(kind, "Node")))
+                list[n++] = e;
+        if (n)
+                qsort(list, n, sizeof *list, events_by_time);
+        *ret = list;
+        return n;
+}
+
+const struct event_object *view_event(const struct view *v, const char *kind, const char *ns,
+                                      const char *name, const char *uid, const char *reason) {
+        const struct event_object **list;
+        size_t n = view_events(v, kind, ns, name, uid, &list);
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i]->reason, reason))
+                        return list[i];
+        return NULL;
+}
+
+void view_find_driver(struct view *v) {
+        if (v->looked_for_driver)
+                return;
+        v->looked_for_driver = true;
+        view_read(v, VIEW_DAEMON_SETS, NULL);
+        view_read(v, VIEW_DEPLOYMENTS, NULL);
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
+                const char *isolation = workload_object_env(d, "compute-domain-controller", "IMEX_ISOLATION");
+                const char *mode = workload_object_env(d, "compute-domain-controller", "IMEX_MODE");
+                if (!workload_object_runs(d, "compute-domain-controller"))
+                        continue;
+                v->driver_ns = d->o.meta.ns;
+                v->own_channels = streq(isolation, "channel");
+                v->hosts = streq(mode, "hostManaged");
+        }
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
+        if (!v->driver_ns && workload_object_runs(d, "compute-domain-kubelet-plugin"))
+                v->driver_ns = d->o.meta.ns;
+}

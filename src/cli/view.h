@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view: the objects that a command has read, and for each kind and namespace whether the list is complete.
+ *
+ * Nothing may be concluded from the absence of an object unless view_state() returns VIEW_COMPLETE. Lists are
+ * read when they are first needed. All objects and strings live as long as the view. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/tool_kinds.h"
+#include "cli/source.h"
+#include "model/domain.h"
+#include "model/fabric.h"
+
+enum view_kind {
+        VIEW_PODS,
+        VIEW_EVENTS,
+        VIEW_CLAIMS,
+        VIEW_TEMPLATES,
+        VIEW_DOMAINS,
+        VIEW_FABRICS,
+        VIEW_NODES,
+        VIEW_SLICES,
+        VIEW_DAEMON_SETS,
+        VIEW_DEPLOYMENTS,
+        VIEW_CLASSES,
+        VIEW_QUOTAS,
+        VIEW_POLICIES,
+        VIEW_KINDS
+};
+
+enum view_state {
+        VIEW_COMPLETE,
+        VIEW_PARTIAL,   /* the list failed, or an object cannot be decoded */
+        VIEW_UNREADABLE /* the user may not list the objects */
+};
+
+/* One list: of all namespaces (ns NULL), of one namespace, or one object (name). */
+struct view_list {
+        const char *ns, *name;
+        enum view_state state;
+        const char *why; /* the error, if the list is not complete */
+        bool not_served; /* the server does not know the kind: a complete list without objects */
+};
+
+struct view_objects {
+        const void **items;
+        size_t n, cap;
+        struct view_list *lists;
+        size_t n_lists, cap_lists;
+};
+
+struct view {
+        struct arena *a;
+        struct source *source;
+        struct view_objects kinds[VIEW_KINDS];
+        const char *driver_ns; /* the namespace of the driver; NULL: not known */
+        bool looked_for_driver;
+        bool own_channels; /* the installation has imex.isolation=channel */
+        bool hosts;        /* the installation has imex.mode=hostManaged */
+};
+
+void view_init(struct view *v, struct source *s);
+void view_done(struct view *v);
+
+const struct kube_resource *view_resource(enum view_kind k);
+/* Reads the objects of a namespace, or of all namespaces (ns NULL), unless they were read before. With `all`
+ * namespaces, if the user may not read them, also reads those of `instead`, unless it is NULL. */
+void view_read(struct view *v, enum view_kind k, const char *ns);
+void view_read_all(struct view *v, enum view_kind k, const char *instead);
+/* Reads one object. */
+void view_read_one(struct view *v, enum view_kind k, const char *ns, const char *name);
+/* Whether the objects of a namespace (NULL: of all) were read, and all of them. */
+enum view_state view_state(const struct view *v, enum view_kind k, const char *ns);
+/* Why the state is not complete; NULL: no error is known. */
+const char *view_why(const struct view *v, enum view_kind k, const char *ns);
+/* Whether the server does not serve the kind. */
+bool view_not_served(const struct view *v, enum view_kind k);
+
+/* Finds the namespace of the driver and its settings, from its Deployment and DaemonSet. */
+void view_find_driver(struct view *v);
+
+/* Visits the objects of a kind in the order of their lists. */
+#define VIEW_EACH(v, kind, type, var)                                                                        \
+        for (size_t var##_i = 0; var##_i < (v)->kinds[kind].n; var##_i++)                                    \
+                for (const type *var = (v)->kinds[kind].items[var##_i]; var; var = NULL)
+
+/* Find an object by its namespace and name, or by its UID; NULL: it was not read. */
+const void *view_find(const struct view *v, enum view_kind k, const char *ns, const char *name);
+const void *view_find_uid(const struct view *v, enum view_kind k, const char *uid);
+/* The Events of an object, the newest first. Returns their number; *ret is in the arena. `uid` may be NULL.
+ */
+size_t view_events(const struct view *v, const char *kind, const char *ns, const char *name, const char *uid,
+                   const struct event_object ***ret);
+/* The newest Event of an object with this reason; NULL: none. */
+const struct event_object *view_event(const struct view *v, const char *kind, const char *ns,
+                                      const char *name, const char *uid, const char *reason);
