@@ -24,6 +24,7 @@ struct process {
         struct process_options o;
         pid_t pid;
         bool ctl, freed, ending, crashes;
+        bool reported; /* nvidia-imex: READY was reported to the daemon; nvidia-imex-ctl: it reports READY */
         unsigned node;
         char domain[48], ip[32], question[8];
         int64_t id, started_ms, ready_ms; /* id: its index, -1: none found */
@@ -76,8 +77,12 @@ static void on_end(void *u) {
         LIST_REMOVE(p, entry);
         if (!p->ctl)
                 sim_log("nvidia-imex of %s on node-%u ends", p->domain, p->node);
-        if (!p->freed)
+        if (!p->freed) {
+                struct process *asked = p->ctl && p->reported ? living(p->node, p->domain) : NULL;
                 p->o.ended(p->o.u, p->signum ? -1 : p->exit_status, p->signum, NULL);
+                if (asked)
+                        asked->reported = true;
+        }
         free(p);
 }
 
@@ -96,9 +101,10 @@ void imex_crash(unsigned node, const char *domain) {
         end_in(p, 0, -1, SIGSEGV);
 }
 
-/* Reports the end of a READY nvidia-imex to the world, which checks the reason. */
+/* Reports the end of a READY nvidia-imex to the world, which checks the reason. Until the daemon knows that it
+ * is READY, no claim is prepared with it. */
 static void judge_end(const struct process *p) {
-        if (p->ctl || p->ending || !is_ready(p))
+        if (p->ctl || p->ending || !is_ready(p) || !p->reported)
                 return;
         world_ends_imex(p->node, p->domain);
 }
@@ -267,6 +273,7 @@ static void on_answer(void *u) {
                          asked->ending     ? "SHUTTING_DOWN"
                          : is_ready(asked) ? "READY"
                                            : "INITIALIZING");
+        p->reported = is_ready(asked);
         print(p, buf_str(&out));
         buf_done(&out);
         end_in(p, 1, is_up(asked) ? 0 : 1, 0);
