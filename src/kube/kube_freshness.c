@@ -41,7 +41,7 @@ static void watch_accepted(struct kube_freshness *f, const struct kube_observati
                 f->relist_at_ms = f->listed_ms + RELIST_LONG_MS;
 }
 
-static void observe(struct kube_freshness *f, const struct kube_observation *o) {
+static void freshness_observe(struct kube_freshness *f, const struct kube_observation *o) {
         switch (o->sign) {
         case KUBE_LIST_BEGAN:
                 f->relist = false;
@@ -85,7 +85,7 @@ struct kube_freshness kube_freshness_after(const struct kube_freshness *f, const
         struct kube_freshness next = *f;
 
         BUG_ON(o->sign == KUBE_WATCH_ACCEPTED && !f->listed);
-        observe(&next, o);
+        freshness_observe(&next, o);
         BUG_ON(next.current && (!next.listed || next.unproven || next.relist));
         return next;
 }

@@ -133,7 +133,7 @@ static void report_recovery(struct kube_informer *i) {
 }
 
 /* The callback may free the informer: call this inside the guard. */
-static void observe(struct kube_informer *i, const struct kube_observation *o) {
+static void informer_observe(struct kube_informer *i, const struct kube_observation *o) {
         bool was = i->fresh.current;
 
         i->fresh = kube_freshness_after(&i->fresh, o);
@@ -143,8 +143,8 @@ static void observe(struct kube_informer *i, const struct kube_observation *o) {
                 i->o.current(i->o.u, i->fresh.current);
 }
 
-static void observe_sign(struct kube_informer *i, enum kube_sign sign) {
-        observe(i, &(struct kube_observation){ .sign = sign });
+static void informer_observe_sign(struct kube_informer *i, enum kube_sign sign) {
+        informer_observe(i, &(struct kube_observation){ .sign = sign });
 }
 
 static void kube_informer_take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
@@ -172,7 +172,7 @@ static void kube_informer_fail(struct kube_informer *i, enum kube_sign sign, con
         ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures), wait_s);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
-        observe_sign(i, sign);
+        informer_observe_sign(i, sign);
         if (!i->guard.dead)
                 report_failing(i, e);
         if (i->guard.dead)
@@ -188,7 +188,7 @@ static void kube_informer_on_recovery(struct kube__on_recovery *h) {
 /* The server no longer has the history since our version. The first time in a row it lists at once. Inside
  * the guard. */
 static void list_again(struct kube_informer *i) {
-        observe_sign(i, KUBE_HISTORY_GONE);
+        informer_observe_sign(i, KUBE_HISTORY_GONE);
         if (!i->guard.dead)
                 loop_timer_start(&i->timer,
                                  i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
@@ -200,10 +200,10 @@ static void list_again(struct kube_informer *i) {
 static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
         i->rv = xstrdup(rv);
-        observe(i, &(struct kube_observation){ .sign = KUBE_LIST_ENDED,
-                                               .now_ms = loop_now_ms(i->loop),
-                                               .one_page = kube_pages_short(i->list),
-                                               .interrupted = kube_pages_interrupted(i->list) });
+        informer_observe(i, &(struct kube_observation){ .sign = KUBE_LIST_ENDED,
+                                                        .now_ms = loop_now_ms(i->loop),
+                                                        .one_page = kube_pages_short(i->list),
+                                                        .interrupted = kube_pages_interrupted(i->list) });
         object_cache_end_list(i->cache, rv);
         report_notes(i);
         if (i->guard.dead)
@@ -250,7 +250,7 @@ static void begin_list(struct kube_informer *i) {
         bool from_cache = i->o.first_from_cache && !i->synced && !i->tried_cache;
 
         i->tried_cache = true;
-        observe_sign(i, KUBE_LIST_BEGAN);
+        informer_observe_sign(i, KUBE_LIST_BEGAN);
         object_cache_begin_list(i->cache);
         kube_pages_start(i->list, from_cache);
 }
@@ -277,7 +277,7 @@ static bool kube_informer_on_event(void *u, enum watch_type type, yyjson_val *ob
         }
 
         i->failures = 0;
-        observe_sign(i, KUBE_WATCH_EVENT);
+        informer_observe_sign(i, KUBE_WATCH_EVENT);
         report_notes(i); /* changes from earlier answers come first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 kube_informer_take(i, object, CACHE_EVENT);
@@ -302,7 +302,7 @@ static void on_relist(void *u) {
         struct kube_informer *i = u;
 
         guard_enter(&i->guard);
-        observe_sign(i, KUBE_RELIST_DUE);
+        informer_observe_sign(i, KUBE_RELIST_DUE);
         end_watch(i);
         kube_informer_leave(i);
 }
@@ -320,7 +320,8 @@ static void on_head(void *u, const char *content_type) {
                 loop_timer_start(&i->timer, i->o.silence_ms);
                 report_recovery(i);
                 if (!i->guard.dead)
-                        observe(i, &(struct kube_observation){ .sign = KUBE_WATCH_ACCEPTED,
+                        informer_observe(
+                                i, &(struct kube_observation){ .sign = KUBE_WATCH_ACCEPTED,
                                                                .now_ms = loop_now_ms(i->loop),
                                                                .urgent = i->o.current,
                                                                .relist_ms = backoff_spread(KUBE_RELIST_MS) });
@@ -376,9 +377,9 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
                 kube_informer_fail(i, KUBE_REQUEST_FAILED, &e, -1);
         } else {
-                observe(i, &(struct kube_observation){ .sign = KUBE_WATCH_ENDED,
-                                                       .lasted_ms = lasted,
-                                                       .asked_ms = i->watch_asked_ms });
+                informer_observe(i, &(struct kube_observation){ .sign = KUBE_WATCH_ENDED,
+                                                                .lasted_ms = lasted,
+                                                                .asked_ms = i->watch_asked_ms });
                 if (!i->guard.dead)
                         step(i);
         }
@@ -444,7 +445,7 @@ static void kube_informer_on_timer(void *u) {
                 step(i);
         } else {
                 if (i->headed) {
-                        observe_sign(i, KUBE_WATCH_SILENT);
+                        informer_observe_sign(i, KUBE_WATCH_SILENT);
                         if (!i->guard.dead)
                                 end_watch(i);
                 } else {
@@ -564,7 +565,7 @@ void kube_informer_relist(struct kube_informer *i) {
         if (i->guard.dead || !i->fresh.listed)
                 return; /* it will list in any case */
         guard_enter(&i->guard);
-        observe_sign(i, KUBE_HISTORY_CHANGED);
+        informer_observe_sign(i, KUBE_HISTORY_CHANGED);
         if (!i->guard.dead && i->watch)
                 end_watch(i);
         kube_informer_leave(i);
