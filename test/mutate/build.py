@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build folder in which one object is replaced by a changed one, to run the tests that are linked with it."""
+"""A build folder in which one object is replaced by a changed one, to run the tests that are linked with it. The object has all mutants of
+a file, and the environment variable MUTANT selects one."""
 import json
 import os
 import pathlib
@@ -87,9 +88,9 @@ class Build:
         args[where : where + 2] = ["-o", str(out), str(objects)]
         subprocess.run(args, cwd=self.folder, check=True)
 
-    def passes(self, test, program, scratch, limit_s):
+    def passes(self, test, program, scratch, limit_s, number=0):
         spec = self.tests[test]
-        env = {**os.environ, **spec["env"], **ENV, "TMPDIR": str(scratch)}
+        env = {**os.environ, **spec["env"], **ENV, "TMPDIR": str(scratch), "MUTANT": str(number)}
         child = subprocess.Popen([str(program), *spec["cmd"][1:]], cwd=spec["workdir"] or self.folder, env=env, preexec_fn=no_core,
                                  start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
@@ -104,16 +105,22 @@ class Build:
                 pass
             child.wait()
 
-    def survives(self, path, text, tests, scratch):
-        """True if all tests pass with this text instead of the source file."""
+    def programs(self, path, text, tests, out):
+        """{test: its program with this text instead of the source file}"""
+        out.mkdir(parents=True)
+        self.compile(path, text, out / "changed.o")
+        for test in tests:
+            self.link(test, out / "changed.o", out / test)
+        return {test: out / test for test in tests}
+
+    def survives(self, programs, number, scratch):
+        """True if all tests pass with the mutant of this number."""
         scratch.mkdir(parents=True)
         try:
-            self.compile(path, text, scratch / "changed.o")
             until = time.monotonic() + LIMIT_S
-            for test in tests:
-                self.link(test, scratch / "changed.o", scratch / "test")
+            for test, program in programs.items():
                 limit_s = min(until - time.monotonic(), 2 + 10 * self.seconds[test])
-                if limit_s <= 0 or not self.passes(test, scratch / "test", scratch, limit_s):
+                if limit_s <= 0 or not self.passes(test, program, scratch, limit_s, number):
                     return False
             return True
         finally:

@@ -189,6 +189,44 @@ class Finder:
             yield dataclasses.replace(mutant, nth=nth)
 
 
+def combine(text, found):
+    """A text in which each mutant is a branch: mutate_n is the number of the mutant that is taken, from 1; 0: none."""
+    at = {}
+    for n, mutant in enumerate(found, 1):
+        at.setdefault((mutant.begin, -mutant.end), []).append((n, mutant))
+    extents = sorted(at)
+
+    def branches(here):
+        begin, end = here[0], -here[1]
+        out = between(begin, end)
+        for n, mutant in at[here]:
+            if mutant.new == f"!({mutant.old})":
+                out = f"((mutate_n == {n}) != !!({out}))"
+            else:
+                out = f"(mutate_n == {n} ? ({mutant.new}) : ({out}))"
+        return out
+
+    def between(begin, end):
+        out = []
+        while extents and extents[0][0] < end:
+            here = extents.pop(0)
+            if -here[1] > end:
+                raise ValueError(f"{at[here][0][1].name()} overlaps another mutant")
+            out += [text[begin : here[0]], branches(here)]
+            begin = -here[1]
+        return "".join([*out, text[begin:end]])
+
+    head = """extern char *getenv(const char *name);
+extern int atoi(const char *text);
+static int mutate_n;
+__attribute__((constructor)) static void mutate_read(void) {
+        const char *n = getenv("MUTANT");
+        mutate_n = n ? atoi(n) : 0;
+}
+"""
+    return head + between(0, len(text))
+
+
 def mutants(text, source, command, folder, bounds_only):
     """All mutants of a file with this text. `source` is its path from the build folder, `command` the arguments of its compiler."""
     kept = [arg for arg in command if arg.startswith(("-I", "-D", "-std="))]
