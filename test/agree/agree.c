@@ -11,8 +11,10 @@
 
 #include "../simulate/server.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "clock.h"
 #include "compare.h"
 #include "draw.h"
 #include "pairs.h"
@@ -430,8 +432,12 @@ static void take_over_namespaces(void) {
                 _cleanup_(freep) char *body =
                         xasprintf("{\"metadata\":{\"name\":\"%s\"}}",
                                   yyjson_get_str(yyjson_ptr_get(all[i], "/metadata/name")));
+                int64_t created = 0;
+                jd_time(yyjson_get_str(yyjson_ptr_get(all[i], "/metadata/creationTimestamp")), &created);
+                clock_set(created);
                 store_create("agree", K_NAMESPACE, "", body);
         }
+        clock_set(0);
         asked_init(&q, "GET", path, NULL, NULL);
         server_answer(&q, "agree", "", &sim);
         yyjson_doc *sim_doc = yyjson_read(sim.p, sim.n, 0);
