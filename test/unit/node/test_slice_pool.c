@@ -111,6 +111,10 @@ static void devices_are_spread_over_the_necessary_slices(void **state) {
         assert_int_equal(slice_pool_size(&want), 1);
         want.n_devices++;
         assert_int_equal(slice_pool_size(&want), 2);
+        settle();
+        assert_int_equal(n_have, 2);
+        want.n_devices = SLICE_DEVICES_MAX - 1;
+        assert_int_equal(slice_pool_part(&want, 0).n, SLICE_DEVICES_MAX - 1);
 }
 
 static void a_single_changed_slice_keeps_its_generation(void **state) {
@@ -168,6 +172,21 @@ static void an_interrupted_update_of_slices_is_completed(void **state) {
         assert_int_equal(generation(), 4);
 }
 
+/* The last slice has the new generation, but other devices. */
+static void an_interrupted_generation_with_a_wrong_slice_is_written_again(void **state) {
+        static const char *const slice_names[] = { "00000-x", "00001-x", "00002-x" };
+        want.n_devices = 300;
+        for (size_t i = 0; i < ARRAY_LEN(slice_names); i++) {
+                struct slice_part part = slice_pool_part(&want, i);
+                part.generation = i ? 2 : 1;
+                devices[299].name = "another";
+                put(&part, slice_names[i]);
+        }
+        devices[299].name = "gpu-299";
+        settle();
+        assert_int_equal(generation(), 3);
+}
+
 /* failure: a node has fewer devices than before -> no slice remains */
 static void fewer_devices_leave_no_slice_behind(void **state) {
         want.n_devices = 300;
@@ -195,6 +214,37 @@ static void unknown_and_duplicate_slices_are_deleted(void **state) {
         }
 }
 
+/* A name has five to eight digits. */
+static void a_slice_without_its_place_in_its_name_is_replaced(void **state) {
+        static const struct {
+                const char *name;
+                unsigned deletions;
+        } rows[] = { { "0001-x", 1 }, { "00001-x", 0 }, { "00000001-x", 0 }, { "000000001-x", 1 } };
+        want.n_devices = 300;
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                n_have = 0;
+                settle();
+                struct slice_part part = slice_pool_part(&want, 1);
+                part.generation = 1;
+                for (size_t k = 0; k < n_have; k++)
+                        if (str_starts(have[k]->o.meta.name, "00001-"))
+                                have[k] = decoded(&part, rows[i].name);
+                settle();
+                assert_int_equal(deletions, rows[i].deletions);
+                assert_int_equal(writes, rows[i].deletions);
+        }
+}
+
+static void a_single_slice_may_have_any_name(void **state) {
+        want.n_devices = 10;
+        struct slice_part part = slice_pool_part(&want, 0);
+        part.generation = 1;
+        put(&part, "any");
+        settle();
+        assert_int_equal(deletions, 0);
+        assert_int_equal(writes, 0);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -202,6 +252,9 @@ int main(void) {
                 T(a_single_changed_slice_keeps_its_generation),
                 T(a_change_of_several_slices_gets_a_new_generation),
                 T(an_interrupted_update_of_slices_is_completed),
+                T(an_interrupted_generation_with_a_wrong_slice_is_written_again),
+                T(a_slice_without_its_place_in_its_name_is_replaced),
+                T(a_single_slice_may_have_any_name),
                 T(fewer_devices_leave_no_slice_behind),
                 T(unknown_and_duplicate_slices_are_deleted),
         };
