@@ -443,41 +443,46 @@ const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
  * and so does ours. */
 #define REPLACEMENT "\xef\xbf\xbd"
 
-static bool is_plain(const struct jw *w, unsigned char c) {
-        return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' &&
-               !(w->go_escape && (c == '<' || c == '>' || c == '&'));
+/* Which writers escape or check a byte: 1: all, 2: only those that escape as Go does. */
+static const unsigned char is_special[256] = {
+        [0 ... 0x1f] = 3, ['"'] = 3, ['\\'] = 3, ['<'] = 2, ['>'] = 2, ['&'] = 2, [0x80 ... 0xff] = 3,
+};
+
+/* Appends the character at s.p[i], which is not plain. Returns the number of its last byte. */
+static size_t add_special(struct jw *w, struct str s, size_t i) {
+        static const char special[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf"; /* the last two: Go only */
+        struct buf *b = w->out;
+        unsigned char c = (unsigned char)s.p[i];
+        const char *at = memchr(special, c, w->go_escape ? 7 : 5);
+        if (at) {
+                buf_add(b, (const char[]){ '\\', letter[at - special] }, 2);
+        } else if (c < 0x80) {
+                buf_addf(b, "\\u%04x", c);
+        } else if (w->go_escape && c == 0xe2 && i + 2 < s.n && (unsigned char)s.p[i + 1] == 0x80 &&
+                   ((unsigned char)s.p[i + 2] | 1) == 0xa9) {
+                buf_addf(b, "\\u202%c", (unsigned char)s.p[i + 2] == 0xa8 ? '8' : '9');
+                return i + 2;
+        } else {
+                size_t n = str_utf8_char((struct str){ s.p + i, s.n - i });
+                if (n)
+                        buf_add(b, s.p + i, n);
+                else
+                        buf_adds(b, REPLACEMENT);
+                return i + (n ? n - 1 : 0);
+        }
+        return i;
 }
 
 static void json_add_escaped(struct jw *w, struct str s) {
-        static const char special[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf"; /* the last two: Go only */
+        const unsigned char mask = w->go_escape ? 2 : 1;
         struct buf *b = w->out;
         buf_addc(b, '"');
         for (size_t i = 0; i < s.n; i++) {
                 size_t plain = i;
-                while (plain < s.n && is_plain(w, (unsigned char)s.p[plain]))
+                while (plain < s.n && !(is_special[(unsigned char)s.p[plain]] & mask))
                         plain++;
                 buf_add(b, s.p + i, plain - i);
-                i = plain;
-                if (i == s.n)
-                        break;
-                unsigned char c = (unsigned char)s.p[i];
-                const char *at = memchr(special, c, w->go_escape ? 7 : 5);
-                if (at)
-                        buf_add(b, (const char[]){ '\\', letter[at - special] }, 2);
-                else if (c < 0x20 || (w->go_escape && (c == '<' || c == '>' || c == '&')))
-                        buf_addf(b, "\\u%04x", c);
-                else if (w->go_escape && c == 0xe2 && i + 2 < s.n && (unsigned char)s.p[i + 1] == 0x80 &&
-                         ((unsigned char)s.p[i + 2] | 1) == 0xa9) {
-                        buf_addf(b, "\\u202%c", (unsigned char)s.p[i + 2] == 0xa8 ? '8' : '9');
-                        i += 2;
-                } else {
-                        size_t n = str_utf8_char((struct str){ s.p + i, s.n - i });
-                        if (n)
-                                buf_add(b, s.p + i, n);
-                        else
-                                buf_adds(b, REPLACEMENT);
-                        i += n ? n - 1 : 0;
-                }
+                i = plain < s.n ? add_special(w, s, plain) : plain;
         }
         buf_addc(b, '"');
 }
@@ -547,8 +552,16 @@ void jw_strf(struct jw *w, const char *key, const char *fmt, ...) {
 }
 
 void jw_int(struct jw *w, const char *key, int64_t val) {
+        char digits[24];
+        size_t at = sizeof digits;
+        uint64_t rest = val < 0 ? -(uint64_t)val : (uint64_t)val;
+        do
+                digits[--at] = (char)('0' + rest % 10);
+        while (rest /= 10);
+        if (val < 0)
+                digits[--at] = '-';
         json_begin(w, key);
-        buf_addf(w->out, "%" PRId64, val);
+        buf_add(w->out, digits + at, sizeof digits - at);
 }
 
 void jw_bool(struct jw *w, const char *key, bool val) {

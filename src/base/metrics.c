@@ -70,12 +70,13 @@ void metrics_free(struct metrics *m) {
 
 static void metrics_add_escaped(struct buf *b, const char *s, bool quotes) {
         for (; *s; s++) {
-                if (*s == '\n')
-                        buf_adds(b, "\\n");
-                else if (*s == '\\' || (*s == '"' && quotes))
-                        buf_addf(b, "\\%c", *s);
-                else
-                        buf_addc(b, *s);
+                size_t plain = strcspn(s, quotes ? "\n\\\"" : "\n\\");
+                buf_add(b, s, plain);
+                s += plain;
+                if (!*s)
+                        return;
+                buf_addc(b, '\\');
+                buf_addc(b, *s == '\n' ? 'n' : *s);
         }
 }
 
@@ -85,7 +86,10 @@ static struct series *find_series(struct metric *m, const char *const *values, b
         size_t n = 0;
         for (; values && values[n]; n++) {
                 BUG_ON(n == m->n_labels);
-                buf_addf(&text, "%s%s=\"", n ? "," : "", m->label[n]);
+                if (n)
+                        buf_addc(&text, ',');
+                buf_adds(&text, m->label[n]);
+                buf_adds(&text, "=\"");
                 metrics_add_escaped(&text, values[n], true);
                 buf_addc(&text, '"');
         }

@@ -81,14 +81,6 @@ bool str_to_i64(struct str s, int64_t *ret) {
         return true;
 }
 
-bool streq(const char *a, const char *b) {
-        return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-bool str_starts(const char *s, const char *prefix) {
-        return s && strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 bool str_ends(const char *s, const char *suffix) {
         size_t n = s ? strlen(s) : 0, k = strlen(suffix);
         return s && n >= k && memcmp(s + n - k, suffix, k) == 0;
@@ -184,19 +176,22 @@ void buf_done(struct buf *b) {
         *b = BUF_INIT(b->limit);
 }
 
+static void buf_grow(struct buf *b, size_t n) {
+        size_t cap = b->cap ? b->cap : 64;
+        while (cap < b->n + n + 1)
+                cap *= 2;
+        b->p = xrealloc(b->p, cap);
+        b->cap = cap;
+}
+
 /* Room for n more bytes and the terminator. */
-static bool buf_reserve(struct buf *b, size_t n) {
+static inline bool buf_reserve(struct buf *b, size_t n) {
         if (b->failed || n > b->limit || b->n > b->limit - n) {
                 b->failed = true;
                 return false;
         }
-        if (b->n + n + 1 > b->cap) {
-                size_t cap = b->cap ? b->cap : 64;
-                while (cap < b->n + n + 1)
-                        cap *= 2;
-                b->p = xrealloc(b->p, cap);
-                b->cap = cap;
-        }
+        if (b->n + n + 1 > b->cap)
+                buf_grow(b, n);
         return true;
 }
 
@@ -214,7 +209,10 @@ void buf_adds(struct buf *b, const char *s) {
 }
 
 void buf_addc(struct buf *b, char c) {
-        buf_add(b, &c, 1);
+        if (!buf_reserve(b, 1))
+                return;
+        b->p[b->n++] = c;
+        b->p[b->n] = '\0';
 }
 
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap) {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Borrowed bytes without a terminating NUL. */
 struct str {
@@ -26,8 +27,13 @@ bool str_next_field(struct str *rest, char sep,
 bool str_to_i64(struct str s, int64_t *ret); /* the whole string must be decimal, without white space */
 bool str_to_bool(struct str s, bool *ret);   /* accepts the spellings of Go's strconv.ParseBool */
 
-bool streq(const char *a, const char *b); /* NULL equals only NULL */
-bool str_starts(const char *s, const char *prefix);
+/* NULL equals only NULL. */
+static inline bool streq(const char *a, const char *b) {
+        return a == b || (a && b && strcmp(a, b) == 0);
+}
+static inline bool str_starts(const char *s, const char *prefix) {
+        return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
 bool str_ends(const char *s, const char *suffix);
 static inline const char *str_or(const char *s, const char *otherwise) {
         return s && *s ? s : otherwise;

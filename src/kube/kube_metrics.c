@@ -72,13 +72,16 @@ static void kube_metrics_count(struct kube_metrics *m, const char *verb, const c
 
 void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,
                            const char *subresource, int status, double seconds) {
-        char resource[64];
+        char text[64];
+        const char *resource = res ? res->plural : "apis";
         if (!m->requests)
                 return;
-        snprintf(resource, sizeof resource, "%s%s%s", res->plural, subresource ? "/" : "",
-                 str_or(subresource, ""));
-        kube_metrics_count(m, kube_verb_name(verb), resource, status);
-        metric_observe(m->seconds, seconds, LABELS(kube_verb_name(verb), resource));
+        if (subresource) {
+                snprintf(text, sizeof text, "%s/%s", resource, subresource);
+                resource = text;
+        }
+        kube_metrics_count(m, verbs[verb], resource, status);
+        metric_observe(m->seconds, seconds, LABELS(verbs[verb], resource));
 }
 
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status) {

@@ -16,6 +16,10 @@ static uint32_t fnv(uint32_t h, const char *p, size_t n) {
         return h;
 }
 
+static uint32_t fnv_byte(uint32_t h, unsigned b) {
+        return (h ^ b) * 16777619U;
+}
+
 /* Go prints each byte as a decimal number, separated by spaces. */
 uint32_t gojson_checksum(const struct str *parts, size_t n) {
         static const char begin[] = "([]uint8)[";
@@ -23,12 +27,14 @@ uint32_t gojson_checksum(const struct str *parts, size_t n) {
         bool first = true;
         for (size_t part = 0; part < n; part++) {
                 for (size_t i = 0; i < parts[part].n; i++) {
-                        uint8_t b = (uint8_t)parts[part].p[i];
-                        const char text[] = { ' ', (char)('0' + b / 100), (char)('0' + b / 10 % 10),
-                                              (char)('0' + b % 10) };
-                        size_t zeros = b >= 100 ? 0 : b >= 10 ? 1 : 2;
-                        h = fnv(h, text, !first);
-                        h = fnv(h, text + 1 + zeros, 3 - zeros);
+                        unsigned b = (uint8_t)parts[part].p[i];
+                        if (!first)
+                                h = fnv_byte(h, ' ');
+                        if (b >= 100)
+                                h = fnv_byte(h, '0' + b / 100);
+                        if (b >= 10)
+                                h = fnv_byte(h, '0' + b / 10 % 10);
+                        h = fnv_byte(h, '0' + b % 10);
                         first = false;
                 }
         }

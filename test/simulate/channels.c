@@ -139,7 +139,7 @@ static void renew(const char *node, int64_t ahead_s) {
         const struct version *v = store_get(K_LEASE, LEASES, node);
         static const char spec[] = "'spec':{'holderIdentity':'%s','renewTime':'%s'}";
         char text[160];
-        if (v && sim_wall_s() - strtoll(version_annotation(v, "renewed"), NULL, 10) < LEASE_S)
+        if (v && sim_wall_s() - v->renewed_s < LEASE_S)
                 return;
         snprintf(text, sizeof text, spec, node, channels_now_text(ahead_s));
         if (v)
@@ -151,9 +151,8 @@ static void renew(const char *node, int64_t ahead_s) {
                              sim_wall_s(), text);
 }
 
-enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms, int64_t ahead_s) {
-        char name[64];
-        snprintf(name, sizeof name, CHANNELS_POD, node);
+enum channels_pod channels_step(const char *node, const char *name, bool heard, bool runs, int64_t gone_ms,
+                                int64_t ahead_s) {
         const struct version *pod = store_get(K_POD, DRIVER_NS, name);
         if (gone_ms && (!pod || sim_now_ms() - gone_ms <= POD_GC_MS))
                 return CHANNELS_POD_STAYS;
@@ -171,7 +170,7 @@ enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t
                 return CHANNELS_POD_COMES;
         }
         const char *status = heard && runs ? "True" : "False";
-        if (heard && !streq(version_str(pod, "/status/conditions/0/status"), status))
+        if (heard && !streq(pod->condition, status))
                 world_patch(
                         K_POD, pod, true,
                         "{'status':{'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]"

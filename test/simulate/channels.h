@@ -37,11 +37,12 @@ unsigned channels_seats(void);
 #define CHANNELS_LABEL "plugin"
 
 /* Does the work of a kubelet and of the DaemonSet controller for one node in one step: updates the Lease and
- * the plugin's Pod. The Pod is Ready while the plugin runs and the API server hears the kubelet. The plugin
- * starts and ends with the Pod. `gone_ms`: when the Node was deleted; 0: it exists. `ahead_s`: how far the
- * kubelet's clock is ahead, in seconds. */
+ * the plugin's Pod `pod`. The Pod is Ready while the plugin runs and the API server hears the kubelet. The
+ * plugin starts and ends with the Pod. `gone_ms`: when the Node was deleted; 0: it exists. `ahead_s`: how far
+ * the kubelet's clock is ahead, in seconds. */
 enum channels_pod { CHANNELS_POD_STAYS, CHANNELS_POD_GOES, CHANNELS_POD_COMES };
-enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms, int64_t ahead_s);
+enum channels_pod channels_step(const char *node, const char *pod, bool heard, bool runs, int64_t gone_ms,
+                                int64_t ahead_s);
 
 /* Causes a fault. "fabric_deleted": somebody deletes a fabric object. "fabric_restored": somebody deletes a
  * fabric object and creates an older version of it. */

@@ -37,9 +37,30 @@ static yyjson_val *schema_of(enum kind k) {
         return NULL;
 }
 
-static bool refuse(const char *path, const char *what) {
-        snprintf(why, sizeof why, "%.200s: %s", path, what);
+/* The path to a value, as a chain on the stack. It becomes text only for a refusal. */
+struct path {
+        const struct path *up;
+        const char *name;
+};
+
+static void add_path(const struct path *p, struct buf *b) {
+        if (p->up)
+                add_path(p->up, b);
+        buf_addf(b, "%s%.40s", p->up ? "." : "", p->name);
+}
+
+static bool refuse(const struct path *path, const char *what) {
+        struct buf b = BUF_INIT(4096);
+        add_path(path, &b);
+        snprintf(why, sizeof why, "%.200s: %s", buf_str(&b), what);
+        buf_done(&b);
         return false;
+}
+
+static bool is_inside(const struct path *p, const char *name) {
+        while (p && !streq(p->name, name))
+                p = p->up;
+        return p;
 }
 
 static bool matches(const char *pattern, const char *s) {
@@ -66,7 +87,7 @@ static size_t length(yyjson_val *v) {
         return n;
 }
 
-static bool check_text(yyjson_val *schema, yyjson_val *v, const char *path) {
+static bool check_text(yyjson_val *schema, yyjson_val *v, const struct path *path) {
         yyjson_val *most = yyjson_obj_get(schema, "maxLength"), *least = yyjson_obj_get(schema, "minLength"),
                    *choice = yyjson_obj_get(schema, "enum"), *x;
         const char *pattern = yyjson_get_str(yyjson_obj_get(schema, "pattern"));
@@ -90,7 +111,7 @@ static bool check_text(yyjson_val *schema, yyjson_val *v, const char *path) {
         return found || refuse(path, "not a value of the enum");
 }
 
-static bool check_number(yyjson_val *schema, yyjson_val *v, const char *path) {
+static bool check_number(yyjson_val *schema, yyjson_val *v, const struct path *path) {
         yyjson_val *most = yyjson_obj_get(schema, "maximum"), *least = yyjson_obj_get(schema, "minimum");
         if (!yyjson_is_int(v))
                 return refuse(path, "no integer");
@@ -100,9 +121,9 @@ static bool check_number(yyjson_val *schema, yyjson_val *v, const char *path) {
         return true;
 }
 
-static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char *path);
+static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const struct path *path);
 
-static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char *path) {
+static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const struct path *path) {
         yyjson_val *properties = yyjson_obj_get(schema, "properties"), *key, *x, *rule;
         size_t i, max;
         if (!yyjson_is_obj(v))
@@ -111,10 +132,9 @@ static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, con
                 if (!yyjson_obj_get(v, yyjson_get_str(x)))
                         return refuse(path, "a required member is missing");
         yyjson_obj_foreach (v, i, max, key, x) {
-                char below[256];
                 yyjson_val *property = yyjson_obj_get(properties, yyjson_get_str(key));
-                snprintf(below, sizeof below, "%.200s.%.40s", path, yyjson_get_str(key));
-                if (property && !check(property, x, yyjson_obj_get(was, yyjson_get_str(key)), below))
+                struct path below = { path, yyjson_get_str(key) };
+                if (property && !check(property, x, yyjson_obj_get(was, yyjson_get_str(key)), &below))
                         return false;
         }
         yyjson_arr_foreach (yyjson_obj_get(schema, "x-kubernetes-validations"), i, max, rule) {
@@ -139,7 +159,7 @@ static bool are_same(yyjson_val *keys, yyjson_val *a, yyjson_val *b) {
         return true;
 }
 
-static bool check_list(yyjson_val *schema, yyjson_val *v, const char *path) {
+static bool check_list(yyjson_val *schema, yyjson_val *v, const struct path *path) {
         yyjson_val *keys = yyjson_obj_get(schema, "x-kubernetes-list-map-keys"), *x, *y;
         size_t i, j, max, max_y;
         if (!yyjson_is_arr(v))
@@ -154,7 +174,7 @@ static bool check_list(yyjson_val *schema, yyjson_val *v, const char *path) {
         return true;
 }
 
-static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char *path) {
+static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const struct path *path) {
         const char *type = yyjson_get_str(yyjson_obj_get(schema, "type"));
         if (was && yyjson_equals(v, was))
                 return true;
@@ -163,14 +183,15 @@ static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const char
         if (streq(type, "integer"))
                 return check_number(schema, v, path);
         if (streq(type, "string"))
-                return (old && strstr(path, ".resourceClaimTemplate.")) || check_text(schema, v, path);
+                return (old && path->up && is_inside(path->up, "resourceClaimTemplate")) ||
+                       check_text(schema, v, path);
         BUG_ON(!streq(type, "array"));
         return check_list(schema, v, path);
 }
 
 const char *schema_refuses(enum kind k, yyjson_val *now, yyjson_val *was) {
         yyjson_val *schema = schema_of(k);
-        return schema && !check(schema, now, was, kinds[k].kind) ? why : NULL;
+        return schema && !check(schema, now, was, &(struct path){ NULL, kinds[k].kind }) ? why : NULL;
 }
 
 /* ---- changes of an object before its validation ---- */

@@ -264,13 +264,18 @@ int log_verbosity(void) {
 void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs) {
         struct buf *b = &program_line;
         buf_clear(b);
-        buf_addf(b, "  %c %s:%d %s", "EWI"[level], strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line,
-                 msg);
-        for (; kvs->key; kvs++) {
-                if (kvs->type == KV_STR)
-                        buf_addf(b, " %s=%s", kvs->key, kvs->v.s ? kvs->v.s : "<nil>");
-                else
-                        buf_addf(b, " %s=%lld", kvs->key, (long long)kvs->v.i);
+        const char *slash = strrchr(file, '/');
+        buf_addf(b, "  %c %s:%d ", "EWI"[level], slash ? slash + 1 : file, line);
+        buf_adds(b, msg);
+        for (; kvs->key && !b->failed; kvs++) {
+                buf_addc(b, ' ');
+                buf_adds(b, kvs->key);
+                if (kvs->type == KV_STR) {
+                        buf_addc(b, '=');
+                        buf_adds(b, kvs->v.s ? kvs->v.s : "<nil>");
+                } else {
+                        buf_addf(b, "=%lld", (long long)kvs->v.i);
+                }
         }
         print_text(buf_str(b));
 }

@@ -48,11 +48,15 @@ const char *kind_api_version(enum kind k) {
         return texts[k];
 }
 
+enum { BUCKETS = 256 };
+
 static struct {
-        struct version **objects;
-        size_t n;
+        struct version **objects; /* sorted */
+        size_t n, cap;
+        struct version *by_hash[BUCKETS]; /* the same objects */
         struct change *history;
-        size_t n_history;
+        size_t n_history, cap_history;
+        uint64_t changes;
 } all[K_COUNT];
 static int64_t rv = 1000, compacted;
 static void (*on_change)(enum kind k, const struct change *c);
@@ -84,6 +88,25 @@ size_t version_name_kind(enum kind k, yyjson_mut_doc *d) {
                strlen(kind_api_version(k));
 }
 
+static uint32_t hash_of(const char *ns, const char *name) {
+        uint32_t h = 5381;
+        for (; *ns; ns++)
+                h = h * 33 + (unsigned char)*ns;
+        for (; name && *name; name++)
+                h = h * 33 + (unsigned char)*name;
+        return h;
+}
+
+/* A node may withhold its channels. */
+static unsigned channels_of(yyjson_val *slice) {
+        size_t i, max;
+        unsigned n = 0;
+        yyjson_val *d;
+        yyjson_arr_foreach (yyjson_ptr_get(slice, "/spec/devices"), i, max, d)
+                n += str_starts(member_text(d, "name"), "channel-");
+        return n;
+}
+
 struct version *version_new(enum kind k, yyjson_mut_doc *doc) {
         struct version *v = xnew(struct version);
         size_t named = version_name_kind(k, doc);
@@ -98,10 +121,24 @@ struct version *version_new(enum kind k, yyjson_mut_doc *doc) {
         v->uid = member_text(v->meta, "uid");
         v->node = member_text(yyjson_obj_get(v->root, "spec"), "nodeName");
         v->target = member_text(yyjson_obj_get(v->root, "spec"), "target");
-        yyjson_val *device = yyjson_ptr_get(v->root, "/status/allocation/devices/results/0");
-        v->pool = member_text(device, "pool");
-        v->device = member_text(device, "device");
+        if (k == K_CLAIM) {
+                yyjson_val *device = yyjson_ptr_get(v->root, "/status/allocation/devices/results/0");
+                v->pool = member_text(device, "pool");
+                v->device = member_text(device, "device");
+        }
+        if (k == K_POD) {
+                yyjson_val *status = yyjson_obj_get(v->root, "status");
+                v->phase = member_text(status, "phase");
+                v->condition =
+                        member_text(yyjson_arr_get_first(yyjson_obj_get(status, "conditions")), "status");
+        }
+        if (k == K_LEASE)
+                v->renewed_s = strtoll(str_or(version_annotation(v, "renewed"), "0"), NULL, 10);
+        if (k == K_SLICE)
+                v->channels = channels_of(v->root);
         v->domain = version_label(v, CD_LABEL);
+        v->deleted = yyjson_obj_get(v->meta, "deletionTimestamp") != NULL;
+        v->hash = hash_of(v->ns, v->name);
         v->rv = strtoll(str_or(member_text(v->meta, "resourceVersion"), "0"), NULL, 10);
         return v;
 }
@@ -112,10 +149,6 @@ const char *version_label(const struct version *v, const char *key) {
 
 const char *version_annotation(const struct version *v, const char *key) {
         return member_text(yyjson_obj_get(v->meta, "annotations"), key);
-}
-
-bool version_deleted(const struct version *v) {
-        return yyjson_obj_get(v->meta, "deletionTimestamp") != NULL;
 }
 
 const char *version_str(const struct version *v, const char *pointer) {
@@ -151,10 +184,30 @@ static size_t place(enum kind k, const char *ns, const char *name, bool *ret_the
         return low;
 }
 
+static void add_hash(enum kind k, struct version *v) {
+        struct version **head = &all[k].by_hash[v->hash % BUCKETS];
+        v->next = *head;
+        *head = v;
+}
+
+static void remove_hash(enum kind k, struct version *v) {
+        struct version **at = &all[k].by_hash[v->hash % BUCKETS];
+        while (*at != v)
+                at = &(*at)->next;
+        *at = v->next;
+        v->next = NULL;
+}
+
 struct version *store_get(enum kind k, const char *ns, const char *name) {
-        bool there;
-        size_t i = place(k, str_or(ns, ""), name, &there);
-        return there ? all[k].objects[i] : NULL;
+        uint32_t hash = hash_of(str_or(ns, ""), name);
+        struct version *v = all[k].by_hash[hash % BUCKETS];
+        while (v && !(v->hash == hash && streq(v->name, name) && streq(v->ns, str_or(ns, ""))))
+                v = v->next;
+        return v;
+}
+
+uint64_t store_changes(enum kind k) {
+        return all[k].changes;
 }
 
 size_t store_count(enum kind k) {
@@ -211,7 +264,8 @@ void store_done(void) {
 /* ---- changes ---- */
 
 static void record(enum kind k, struct version *was, struct version *now, bool gone) {
-        all[k].history = xrealloc(all[k].history, (all[k].n_history + 1) * sizeof *all[k].history);
+        GROW(all[k].history, all[k].n_history, all[k].cap_history);
+        all[k].changes++;
         all[k].history[all[k].n_history++] =
                 (struct change){ rv, sim_now_ms(), was ? version_ref(was) : NULL, version_ref(now), gone };
 }
@@ -245,8 +299,11 @@ const struct version *store_put(enum kind k, yyjson_mut_doc *d, struct owners *o
         if (store_is_applied(k) && !owners)
                 now->owners = owners_updated(was ? was->owners : NULL, was ? was->root : NULL, now->root);
         record(k, was, now, false);
+        if (was)
+                remove_hash(k, was);
+        add_hash(k, now);
         if (!there) {
-                all[k].objects = xrealloc(all[k].objects, (all[k].n + 1) * sizeof *all[k].objects);
+                GROW(all[k].objects, all[k].n, all[k].cap);
                 memmove(all[k].objects + i + 1, all[k].objects + i,
                         (all[k].n++ - i) * sizeof *all[k].objects);
         }
@@ -265,6 +322,7 @@ const struct version *store_remove(enum kind k, const struct version *v) {
         struct version *now = version_new(k, d);
         yyjson_mut_doc_free(d);
         record(k, was, now, true);
+        remove_hash(k, was);
         memmove(all[k].objects + i, all[k].objects + i + 1, (--all[k].n - i) * sizeof *all[k].objects);
         version_unref(was);
         version_unref(now);
@@ -308,8 +366,16 @@ static void restore_kind(enum kind k, struct version *const *objects, size_t n) 
         free(all[k].objects);
         all[k].objects = xnew_n(struct version *, n + 1);
         all[k].n = n;
+        all[k].cap = n + 1;
         for (size_t j = 0; j < n; j++)
                 all[k].objects[j] = version_ref(objects[j]);
+}
+
+static void rehash(enum kind k) {
+        memset(all[k].by_hash, 0, sizeof all[k].by_hash);
+        for (size_t j = 0; j < all[k].n; j++)
+                add_hash(k, all[k].objects[j]);
+        all[k].changes++;
 }
 
 static void write_again(enum kind k, struct version **v) {
@@ -346,4 +412,6 @@ void store_restore(const struct backup *b, bool all_kinds) {
                 for (size_t j = 0; j < all[k].n; j++)
                         if (all[k].objects[j]->rv > b->rv)
                                 write_again(k, &all[k].objects[j]);
+        for (enum kind k = 0; k < K_COUNT; k++)
+                rehash(k);
 }

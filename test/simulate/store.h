@@ -65,12 +65,21 @@ struct version {
          * the first device that is allocated to a claim. NULL: the object has none. */
         const char *node, *target, *pool, *device;
         const char *domain; /* the value of the label with the UID of a ComputeDomain */
+        const char *phase, *condition; /* of a Pod: status.phase, and the status of its first condition */
+        int64_t renewed_s;             /* of a Lease: its annotation "renewed" */
+        unsigned channels;             /* of a ResourceSlice: its channel devices */
+        bool deleted;                  /* see version_deleted() */
+        struct version *next;          /* while it is stored: the next object with the same hash */
+        uint32_t hash;
 };
 struct version *version_ref(struct version *v);
 void version_unref(struct version *v); /* NULL is allowed */
 const char *version_label(const struct version *v, const char *key);
 const char *version_annotation(const struct version *v, const char *key);
-bool version_deleted(const struct version *v); /* the object has a deletionTimestamp */
+/* Returns true if the object has a deletionTimestamp. */
+static inline bool version_deleted(const struct version *v) {
+        return v->deleted;
+}
 /* Returns the text at a JSON pointer, or NULL if there is no text. */
 const char *version_str(const struct version *v, const char *pointer);
 
@@ -83,6 +92,8 @@ struct change {
 };
 
 int64_t store_rv(void);
+/* Returns a number that increases with each change of an object of the kind, and with each restore. */
+uint64_t store_changes(enum kind k);
 struct version *store_get(enum kind k, const char *ns, const char *name); /* NULL: none; borrowed */
 size_t store_count(enum kind k);
 struct version *store_nth(enum kind k, size_t i); /* sorted by namespace and name; borrowed */

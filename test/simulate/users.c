@@ -2,6 +2,7 @@
 /* users: create ComputeDomains and pods that use them, and delete them, in any order. The scheduler is here,
  * too. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/names.h"
 #include "base/mem.h"
@@ -24,29 +25,38 @@ static const char *free_seat(const char *node) {
         return device;
 }
 
-/* A node may withhold its channels. */
-static unsigned channels_of(const struct version *slice) {
-        size_t i, max;
-        unsigned n = 0;
-        yyjson_val *d;
-        yyjson_arr_foreach (yyjson_ptr_get(slice->root, "/spec/devices"), i, max, d)
-                n += str_starts(yyjson_get_str(yyjson_obj_get(d, "name")), "channel-");
-        return n;
+/* The free channel devices of each node that the ComputeDomain may use. Many pods may wait for a device, so
+ * the result is kept until a slice or a claim changes. */
+static const unsigned *offers_to(const struct domain *d) {
+        static struct {
+                uint64_t of_slices, of_claims;
+                char domain[sizeof d->name]; /* "": any that is not of a rack */
+                unsigned free[MAX_NODES];
+        } o;
+        const char *domain = d->of_rack ? d->name : "";
+        if (o.of_slices == store_changes(K_SLICE) && o.of_claims == store_changes(K_CLAIM) &&
+            streq(o.domain, domain))
+                return o.free;
+        memset(&o, 0, sizeof o);
+        o.of_slices = store_changes(K_SLICE);
+        o.of_claims = store_changes(K_CLAIM);
+        snprintf(o.domain, sizeof o.domain, "%s", domain);
+        for (size_t i = 0; i < store_count(K_SLICE); i++) {
+                const struct version *s = store_nth(K_SLICE, i);
+                if (!d->of_rack || racks_may_run(d->name, s))
+                        o.free[number_of(node_named(s->node))] = s->channels;
+        }
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (c->device && str_starts(c->device, "channel-") && o.free[number_of(node_named(c->pool))])
+                        o.free[number_of(node_named(c->pool))]--;
+        }
+        return o.free;
 }
 
 struct node *choose_node(const struct domain *d) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
-        unsigned offers[MAX_NODES] = { 0 };
-        for (size_t i = 0; i < store_count(K_SLICE); i++) {
-                const struct version *s = store_nth(K_SLICE, i);
-                if (!d->of_rack || racks_may_run(d->name, s))
-                        offers[number_of(node_named(s->node))] = channels_of(s);
-        }
-        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
-                const struct version *c = store_nth(K_CLAIM, i);
-                if (c->device && str_starts(c->device, "channel-") && offers[number_of(node_named(c->pool))])
-                        offers[number_of(node_named(c->pool))]--;
-        }
+        const unsigned *offers = offers_to(d);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
                 if (n->exists && n->ready && offers[number_of(n)])

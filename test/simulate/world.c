@@ -83,7 +83,7 @@ static const struct version *slice_of(const struct node *n) {
 /* Its containers have ended for good. Kubernetes replaces the Pod, and deallocates its claim, before the Pod
  * is deleted. */
 static bool is_over(const struct version *p) {
-        return streq(version_str(p, "/status/phase"), "Succeeded");
+        return streq(p->phase, "Succeeded");
 }
 
 /* A daemon's Pod; `more`: members of the status, with a comma behind each. */
@@ -444,8 +444,8 @@ static void kubelet(struct node *n) {
 
 static void step_plugin_pod(struct node *n) {
         unsigned i = number_of(n);
-        enum channels_pod what = channels_step(n->name, n->power && n->connected, plugin_runs(i),
-                                               n->exists ? 0 : n->gone_ms, clock_of(n));
+        enum channels_pod what = channels_step(n->name, n->plugin_pod, n->power && n->connected,
+                                               plugin_runs(i), n->exists ? 0 : n->gone_ms, clock_of(n));
         if (what != CHANNELS_POD_STAYS)
                 plugin_kill(i, false);
         if (what == CHANNELS_POD_COMES && n->power)
@@ -490,6 +490,7 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
                 struct node *n = &w.nodes[i];
                 *n = (struct node){ .power = true, .connected = true };
                 snprintf(n->name, sizeof n->name, "node-%u", i);
+                snprintf(n->plugin_pod, sizeof n->plugin_pod, CHANNELS_POD, n->name);
                 snprintf(n->clique, sizeof n->clique, CLIQUE, i / NODES_OF_CLIQUE);
                 make_node(n);
                 start_plugin(n);

@@ -139,15 +139,35 @@ static const char *change_refused(enum kind k, yyjson_val *root, const struct ve
         return NULL;
 }
 
+/* The size of the text of a value, at most: each byte may need an escape. */
+static size_t most_text(yyjson_val *v) {
+        enum { ESCAPE = 6, NUMBER = 32 };
+        size_t i, max, n = NUMBER;
+        yyjson_val *key, *x;
+        if (yyjson_is_str(v))
+                return ESCAPE * yyjson_get_len(v) + 3;
+        yyjson_arr_foreach (v, i, max, x)
+                n += most_text(x);
+        yyjson_obj_foreach (v, i, max, key, x)
+                n += most_text(key) + most_text(x);
+        return n;
+}
+
+static bool is_too_large(yyjson_doc *d) {
+        size_t n;
+        if (most_text(yyjson_doc_get_root(d)) <= most_bytes)
+                return false;
+        free(yyjson_write(d, 0, &n));
+        return n > most_bytes;
+}
+
 /* Status 0: the object is valid. */
 static struct store_answer judged(enum kind k, yyjson_mut_doc *d, const struct version *was) {
         struct store_answer a = { 0 };
         yyjson_doc *now = yyjson_mut_doc_imut_copy(d, NULL);
         yyjson_val *root = yyjson_doc_get_root(now), *meta = yyjson_obj_get(root, "metadata");
-        size_t n;
-        _cleanup_(freep) char *json = yyjson_write(now, 0, &n);
         const char *why = NULL;
-        if (n > most_bytes) {
+        if (is_too_large(now)) {
                 a = refusal(413, "RequestEntityTooLarge");
                 why = "too large";
         } else {
@@ -310,10 +330,48 @@ static void keep_meta(yyjson_mut_doc *d, const struct version *was) {
         }
 }
 
+/* As yyjson_equals(): the order of members does not matter. */
+static bool same_value(yyjson_val *a, yyjson_mut_val *b) {
+        size_t i, max;
+        yyjson_val *key, *x;
+        if (yyjson_get_type(a) != yyjson_mut_get_type(b))
+                return false;
+        if (yyjson_is_obj(a)) {
+                if (yyjson_obj_size(a) != yyjson_mut_obj_size(b))
+                        return false;
+                yyjson_mut_obj_iter it = yyjson_mut_obj_iter_with(b);
+                yyjson_obj_foreach (a, i, max, key, x) {
+                        yyjson_mut_val *y =
+                                yyjson_mut_obj_iter_getn(&it, yyjson_get_str(key), yyjson_get_len(key));
+                        if (!y || !same_value(x, y))
+                                return false;
+                }
+                return true;
+        }
+        if (yyjson_is_arr(a)) {
+                yyjson_mut_val *y = yyjson_mut_arr_get_first(b);
+                if (yyjson_arr_size(a) != yyjson_mut_arr_size(b))
+                        return false;
+                yyjson_arr_foreach (a, i, max, x) {
+                        if (!same_value(x, y))
+                                return false;
+                        y = y->next;
+                }
+                return true;
+        }
+        if (yyjson_is_str(a))
+                return yyjson_get_len(a) == yyjson_mut_get_len(b) &&
+                       memcmp(yyjson_get_str(a), yyjson_mut_get_str(b), yyjson_get_len(a)) == 0;
+        if (yyjson_is_int(a) && yyjson_mut_is_int(b))
+                return a->uni.u64 == b->uni.u64 &&
+                       (yyjson_get_subtype(a) == yyjson_mut_get_subtype(b) || a->uni.i64 >= 0);
+        return a->tag == b->tag && (!yyjson_is_num(a) || a->uni.u64 == b->uni.u64);
+}
+
 static bool same_member(const struct version *was, yyjson_mut_doc *d, const char *key) {
-        yyjson_mut_val *old = yyjson_val_mut_copy(d, yyjson_obj_get(was->root, key));
+        yyjson_val *old = yyjson_obj_get(was->root, key);
         yyjson_mut_val *now = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), key);
-        return (!old && !now) || (old && now && yyjson_mut_equals(old, now));
+        return (!old && !now) || (old && now && same_value(old, now));
 }
 
 static bool starts_generation(enum kind k, const struct version *was, yyjson_mut_doc *d) {
@@ -345,7 +403,7 @@ static struct store_answer store_changed(enum kind k, const struct version *was,
                                          struct owners *owners) {
         yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata");
         keep_meta(d, was);
-        if (yyjson_mut_equals(yyjson_val_mut_copy(d, was->root), yyjson_mut_doc_get_root(d)) &&
+        if (same_value(was->root, yyjson_mut_doc_get_root(d)) &&
             (!owners || owners_equal(owners, was->owners)) && !is_released(was, meta)) {
                 yyjson_mut_doc_free(d);
                 owners_unref(owners);
@@ -514,7 +572,7 @@ static struct store_answer delete_marked(enum kind k, const struct version *was)
 /* A Pod has time to end, unless it is on no node or has ended. */
 static struct store_answer delete_pod(const struct version *was, yyjson_val *asked) {
         enum { DEFAULT_S = 30 };
-        const char *phase = str_or(version_str(was, "/status/phase"), "");
+        const char *phase = str_or(was->phase, "");
         yyjson_val *own = yyjson_ptr_get(was->root, "/spec/terminationGracePeriodSeconds"),
                    *before = yyjson_obj_get(was->meta, "deletionGracePeriodSeconds");
         int64_t now = sim_wall_s(), at = 0,
