@@ -20,9 +20,9 @@ static struct offered_device device(struct arena *a, const char *name, const cha
 
 struct slice_content cd_offer_content(const struct cd_offer *o) {
         struct arena *a = arena_new(512);
-        struct offered_device *devices = arena_alloc(a, (o->seats + 1) * sizeof *devices);
+        struct offered_device *devices = arena_alloc(a, (o->channel_devices + 1) * sizeof *devices);
         const char *clique = arena_strdup(a, o->clique_id), *rack = o->rack ? arena_strdup(a, o->rack) : NULL;
-        bool own_channels = o->seats > 1;
+        bool own_channels = o->channel_devices > 1;
         struct slice_content content = { .arena = a,
                                          .driver = CD_DRIVER,
                                          .devices = devices,
@@ -40,7 +40,7 @@ struct slice_content cd_offer_content(const struct cd_offer *o) {
                 content.annotation.value = clique;
         const char *attribute = (o->daemon || own_channels) && *clique ? clique : NULL;
         /* All have the id that the DeviceClass selects; their names differ. */
-        for (unsigned i = 0; o->channels && i < o->seats && (attribute || !own_channels); i++)
+        for (unsigned i = 0; o->channels && i < o->channel_devices && (attribute || !own_channels); i++)
                 devices[content.n_devices++] = device(a, arena_printf(a, CD_DEVICE_CHANNEL_PREFIX "%u", i),
                                                       DEVICE_CHANNEL, attribute, rack);
         if (o->daemon)

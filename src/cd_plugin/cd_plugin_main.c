@@ -102,7 +102,7 @@ static void cd_plugin_main_publish(struct plugin *p) {
                 report_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = cd_offer_content(&(struct cd_offer){
                 .channels = p->offering.offered && !p->main.leaves,
-                .seats = mode_seats(p->cd.mode),
+                .channel_devices = mode_channel_devices(p->cd.mode),
                 /* The daemon needs its device before the node can join the domain that its channels wait for.
                  */
                 .daemon = mode_is_standing(p->cd.mode) ? f->usable

@@ -41,7 +41,7 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_request 
                 cd->o.node, op->ns, op->name, op->uid, pod ? " '" : "", str_or(pod, ""), pod ? "'" : "");
 }
 
-static enum verdict cd_steps_who_holds(void *u, struct op *op, struct node_request *node_request) {
+static enum verdict cd_steps_holder(void *u, struct op *op, struct node_request *node_request) {
         const struct cd *cd = u;
         struct prepare_inputs *g = op->own;
         const struct checkpoint_claim *other = prepare_verdict_holder(op, node_request);
@@ -309,5 +309,5 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_request *no
         return ready ? VERDICT_GO : VERDICT_WAIT;
 }
 
-node_step_fn *const cd_steps[] = { released_or_not, cd_steps_who_holds, which_domain, which_node,
-                                   which_channel,   ready_or_not,       NULL };
+node_step_fn *const cd_steps[] = { released_or_not, cd_steps_holder, which_domain, which_node,
+                                   which_channel,   ready_or_not,    NULL };

@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 
 #include "base/mem.h"
+#include "base/stderr.h"
 
 /* The items with the same hash of one of their strings. */
 LIST_HEAD(slot, item);
@@ -119,7 +120,7 @@ const void *claim_record_of_own(void *claim, struct arena *a) {
         return record_of(claim, true, a);
 }
 
-static struct allocation grant_of(const struct claim_record *c) {
+static struct allocation allocations_record(const struct claim_record *c) {
         return (struct allocation){ .claim_uid = c->o.meta.uid,
                                     .ns = str_or(c->o.meta.ns, ""),
                                     .domain_uid = c->domain_uid,
@@ -151,7 +152,7 @@ bool allocations_update(struct allocations *p, const struct claim_record *old, c
         if (was) {
                 take_out(was);
                 p->n--;
-                *ret_old = grant_of(was->c);
+                *ret_old = allocations_record(was->c);
                 p->left = was;
         }
         if (allocations_counts(now)) {
@@ -160,7 +161,7 @@ bool allocations_update(struct allocations *p, const struct claim_record *old, c
                 if (p->n++ >= SLOT_HOLDS * p->n_slots)
                         allocations_grow(p);
                 allocations_put(p, i);
-                *ret_new = grant_of(now);
+                *ret_new = allocations_record(now);
         }
         return !allocations_same(ret_old, ret_new);
 }
@@ -169,7 +170,7 @@ static void visit(const struct allocations *p, enum by by, const char *key, allo
                   void *u) {
         const struct item *i;
         LIST_FOREACH (i, allocations_slot_of(p, by, key), links[by]) {
-                struct allocation x = grant_of(i->c);
+                struct allocation x = allocations_record(i->c);
                 if (streq(by == BY_NODE ? x.node : x.domain_uid, key))
                         fn(u, &x);
         }

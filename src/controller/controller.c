@@ -114,7 +114,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                                                          .queue = c->queue,
                                                          .manager = CD_FIELD_MANAGER,
                                                          .total = c->m.writes,
-                                                         .told = on_write_failing,
+                                                         .error_changed = on_write_failing,
                                                          .u = c });
         c->live_read = live_read_new(&(struct live_read_options){
                 .client = client, .queue = c->queue, .found = on_found, .u = c });

@@ -41,8 +41,8 @@ struct one {
         struct str text;
         struct kube_call *call;
         bool missing;       /* the server has no such object */
-        enum err_kind told; /* the kind of the last logged error; ERR_NONE: no error */
-        int told_code;
+        enum err_kind reported; /* the kind of the last logged error; ERR_NONE: no error */
+        int reported_code;
 };
 
 struct crds {
@@ -56,10 +56,10 @@ struct crds {
 static void crds_failed(struct one *x, const struct err *e) {
         metric_set(x->c->o.failing, 1, LABELS(x->name));
         work_queue_retry(x->c->queue, x->name);
-        if (x->told == e->kind && x->told_code == e->code)
+        if (x->reported == e->kind && x->reported_code == e->code)
                 return;
-        x->told = e->kind;
-        x->told_code = e->code;
+        x->reported = e->kind;
+        x->reported_code = e->code;
         log_error(x->c->leading
                           ? "cannot update a CustomResourceDefinition; continuing with the server's version, "
                             "and retrying. If a webhook, a policy or RBAC rejects it and you cannot change "
@@ -71,9 +71,9 @@ static void crds_failed(struct one *x, const struct err *e) {
 }
 
 static void recovered(struct one *x) {
-        if (x->told != ERR_NONE)
+        if (x->reported != ERR_NONE)
                 log_info("the CustomResourceDefinition no longer fails", kv_str("crd", x->name));
-        x->told = ERR_NONE;
+        x->reported = ERR_NONE;
         metric_set(x->c->o.failing, 0, LABELS(x->name));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stderr.h"
 #include "kube/backoff.h"
 #include "kube/kube_metrics.h"
 
@@ -49,7 +50,7 @@ struct requester {
         UT_hash_handle hh;
         LIST_HEAD(, target) targets;
         uint64_t pass; /* the number of its passes */
-        bool told;     /* whether the last call of writes_options.told was about an error */
+        bool reported; /* whether the last call of writes_options.error_changed was about an error */
         bool waits;    /* it waits for room, in writes->waiting */
         TAILQ_ENTRY(requester) waiting;
         uint64_t invited; /* the round in which its key was queued because there was room; 0: none */
@@ -315,11 +316,11 @@ static const char *writes_error_of(const struct requester *r) {
 
 static void writes_report(struct writes *w, struct requester *r) {
         bool bad = writes_error_of(r) != NULL;
-        if (bad == r->told)
+        if (bad == r->reported)
                 return;
-        r->told = bad;
-        if (w->o.told)
-                w->o.told(w->o.u, r->key);
+        r->reported = bad;
+        if (w->o.error_changed)
+                w->o.error_changed(w->o.u, r->key);
 }
 
 static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {

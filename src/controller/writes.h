@@ -31,7 +31,7 @@ struct writes_options {
         struct metric *total; /* counter with labels resource, verb, result */
         /* Called when writes_error() of the requester has changed from no error to an error, or back. May be
          * NULL. */
-        void (*told)(void *u, const char *requester);
+        void (*error_changed)(void *u, const char *requester);
         void *u;
         unsigned away_ms, denied_ms; /* see writes_error(); 0: 60 s and 15 s */
 };

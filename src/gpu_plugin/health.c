@@ -197,7 +197,7 @@ static bool health_note(struct health *h, const char *uuid, uint64_t xid, bool o
 }
 
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
-                health_told_fn *report, void *u) {
+                health_report_fn *report, void *u) {
         bool of_program = xids_of_programs(&h->of_programs, ev->xid), any = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];

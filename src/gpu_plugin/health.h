@@ -52,9 +52,9 @@ bool health_unwatched(struct health *h); /* the watch has ended, or could not be
 bool health_settled(const struct health *h);
 /* The type of `report`, which health_xid() calls for each device for which the XID is new. health_xid()
  * returns true if the taints of a device have changed. */
-typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
+typedef void(health_report_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
-                health_told_fn *report, void *u);
+                health_report_fn *report, void *u);
 
 /* Write the state that survives a restart as JSON, and read it into a new object: XIDs remain, and a lost GPU
  * stays lost until NVML describes it again. health_restore() ignores the text of another boot. ERR_INVALID:

@@ -14,7 +14,7 @@ enum { MONITOR_RESTART_MS = 5000 }; /* a shorter interruption of the watch is no
 struct monitor_options {
         const struct xids *of_programs; /* copied */
         const char *folder, *boot_id;   /* of the file with the health (health_file.h); copied */
-        health_told_fn *xid;
+        health_report_fn *xid;
         /* Called when the watch has failed, or with e NULL when it runs: on each change, and possibly several
          * times for the same state. */
         void (*watch)(void *u, const struct err *e);

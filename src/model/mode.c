@@ -85,6 +85,10 @@ bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_
         return mode_forms_domains(m) ? by_hosts : by_daemons || (mode_assigns_channels(m) && by_hosts);
 }
 
+bool mode_formed_domains(const char *recorded) {
+        return streq(recorded, MODE_DRIVER_MANAGED);
+}
+
 const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (streq(recorded, MODE_HOST_CHANNEL))
                 return MODE_HOST_CHANNEL;

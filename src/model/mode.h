@@ -48,7 +48,7 @@ struct imex_mode {
 #define MODE_HOST_CHANNEL "hostManagedChannel"
 
 /* The number of channel devices of a node if each ComputeDomain has an assigned channel. */
-enum { MODE_SEATS = 16 };
+enum { MODE_CHANNEL_DEVICES = 16 };
 
 /* Chooses the mode from the gates, IMEX_MODE and IMEX_ISOLATION (NULL or "": the default). Then switches off
  * the gates that have no meaning in a host-managed mode (gates_log_forced() logs them), and checks the
@@ -85,8 +85,8 @@ static inline bool mode_assigns_channels(const struct imex_mode *m) {
 /* Returns the number of channel devices that a node offers, from "channel-0" on. A node offers more than one
  * only if channels isolate ComputeDomains, because otherwise the scheduler must keep different ComputeDomains
  * on different nodes. */
-static inline unsigned mode_seats(const struct imex_mode *m) {
-        return mode_assigns_channels(m) ? MODE_SEATS : 1;
+static inline unsigned mode_channel_devices(const struct imex_mode *m) {
+        return mode_assigns_channels(m) ? MODE_CHANNEL_DEVICES : 1;
 }
 /* Returns whether Prepare accepts only the allocationModes "" and "Single", and only claims with exactly one
  * result of this driver. */
@@ -126,6 +126,9 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template);
  * finalizer, then creates the claim template of the daemons unless the host runs IMEX, and then the claim
  * template of the workloads. */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
+
+/* Returns whether `recorded` is the mode in which each ComputeDomain has its own IMEX domains. */
+bool mode_formed_domains(const char *recorded);
 
 /* Returns the name of the mode in which a ComputeDomain was formed. Call it only if mode_is_other() is
  * true. */

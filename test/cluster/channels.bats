@@ -235,8 +235,8 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	eventually 20 holds_are 1 "$two $(domain_uid two)"
 	uid=$(fabric_now | jq -r .metadata.uid)
 	k delete computedomainfabrics --all >/dev/null
-	made_anew() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
-	eventually 20 made_anew
+	made_again() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
+	eventually 20 made_again
 	eventually 20 entry_is "$(domain_uid one)" "$one -"
 	eventually 20 entry_is "$(domain_uid two)" "$two -"
 	domain three
@@ -263,8 +263,8 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	run k label computedomainfabric "$name" some=label
 	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
 	k delete computedomainfabric "$name" --cascade=foreground --timeout=60s >/dev/null
-	made_anew() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
-	eventually 20 made_anew
+	made_again() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
+	eventually 20 made_again
 	eventually 20 entry_is "$(domain_uid one)" "$before -"
 	k -n "$ns" delete pod a --timeout=60s >/dev/null
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
@@ -320,8 +320,8 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
 	eventually 20 is_releasing
 	domain all 0 All
-	says_invalid() { k -n "$ns" get computedomain all -o json | jq -e '.status.conditions[] | select(.reason == "InvalidSpec")'; }
-	eventually 20 says_invalid
+	is_invalid() { k -n "$ns" get computedomain all -o json | jq -e '.status.conditions[] | select(.reason == "InvalidSpec")'; }
+	eventually 20 is_invalid
 }
 
 # The same if the driver runs IMEX: one IMEX domain for the whole partition. More tests: long/standing.bats.

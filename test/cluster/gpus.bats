@@ -347,17 +347,17 @@ end_container() {
 	eventually 20 hooks_are "$hook"
 }
 
-told_of_node() { k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
+node_has_event() { k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
 device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
 # failure: a device plugin offers the node's GPUs too -> an Event of the Node and a metric report it
 @test "a device plugin that offers the same GPUs is reported by an Event of the Node and a metric, and so is its end" {
 	k -n default delete events --all >/dev/null # Events of an earlier file must not count
 	eventually 20 device_plugin_metric 0
 	device_plugin
-	eventually 20 told_of_node DevicePluginActive
+	eventually 20 node_has_event DevicePluginActive
 	eventually 5 device_plugin_metric 1
 	no_device_plugin
-	eventually 20 told_of_node DevicePluginInactive
+	eventually 20 node_has_event DevicePluginInactive
 	eventually 5 device_plugin_metric 0
 }
 
@@ -400,7 +400,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
 	if (($(k version -o json | jq -r '.serverVersion.minor | tonumber') < 36)); then
 		"$cluster/node" 0 sh -c 'echo "1 xid 79" >>"$1"' sh "$events"
-		eventually 20 told_of_node DeviceTaintsNotServed
+		eventually 20 node_has_event DeviceTaintsNotServed
 		offers_n 0 4
 		has_taints 0 gpu-1 '[]'
 		return
@@ -416,7 +416,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	eventually 20 has_taints 0 gpu-1 "$taint"
 	eventually 20 has_taints 0 gpu-2 '[{"effect":"None","key":"gpu.nvidia.com/xid","value":"31"}]'
 	mig 0 3 '1g@0'
-	eventually 20 told_of_node GPUReportsXid
+	eventually 20 node_has_event GPUReportsXid
 	[[ $(nodes_in tenant) == nvidia1 ]]
 	k -n "$ns" delete pod tenant >/dev/null
 	gpu_pod other "$(with second)" '' 0

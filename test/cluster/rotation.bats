@@ -183,7 +183,7 @@ start_outside() {
 			-v 4 --kubeconfig "$outside/kubeconfig"
 	)
 }
-outside_says() { grep -qF "$1" "$outside.log"; }
+outside_logs() { grep -qF "$1" "$outside.log"; }
 outside_leads() { [[ $(lease holderIdentity) == outside* ]]; }
 nobody_outside() {
 	[[ ! -e $outside.pid ]] || (. "$cluster/lib.bash" && stop "$outside.pid")
@@ -216,7 +216,7 @@ nobody_outside() {
 	new=$(new_certificate)
 	eventually 30 answer_is "$new" 200
 	use "$new"
-	eventually 10 outside_says 'have changed: new connections use them'
+	eventually 10 outside_logs 'have changed: new connections use them'
 	worker b d 1
 	running b
 

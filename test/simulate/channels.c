@@ -121,7 +121,7 @@ void channels_calm(void) {
 }
 
 unsigned channels_seats(void) {
-        return used ? MODE_SEATS : 1;
+        return used ? MODE_CHANNEL_DEVICES : 1;
 }
 
 /* ---- reports of a node beside its Node object ---- */

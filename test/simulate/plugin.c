@@ -188,7 +188,7 @@ static void publish(const struct life *l) {
         const char *clique = l->facts.facts.fabric.clique_id;
         struct slice_content content = cd_offer_content(
                 &(struct cd_offer){ .channels = l->offering.offered,
-                                    .seats = mode_seats(l->mode),
+                                    .channel_devices = mode_channel_devices(l->mode),
                                     .daemon = mode_runs_daemons(l->mode),
                                     .clique_id = clique,
                                     .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });

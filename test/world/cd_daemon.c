@@ -21,7 +21,7 @@ void daemon_comes(const char *uid) {
         world_wait(&op, PREPARED);
 }
 
-void daemon_goes(const char *uid) {
+void daemon_ends(const char *uid) {
         struct dra_op op = { 0 };
         kubelet_unprepare(w.claims, &op, "driver", "daemon-claim", uid);
         world_wait(&op, UNPREPARED);
@@ -39,8 +39,8 @@ static void write_state(const char *domain, struct imex_state *s, const char *cl
         assert_int_equal(imex_state_write(dir, s, lock_fd, &e), 0);
 }
 
-void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
-                 const char *status, int *lock_fd) {
+void daemon_reports(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
+                    const char *status, int *lock_fd) {
         struct imex_state s = { .ready = ready };
         snprintf(s.boot_id, sizeof s.boot_id, "%s", boot_id);
         snprintf(s.assignment, sizeof s.assignment, CLIQUE "/%s/3/1", domain);
@@ -71,7 +71,7 @@ void daemon_dies(void) {
 void daemon_ready(void) {
         api_assigned(DOMAIN_A);
         daemon_comes(DAEMON_1);
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
 }
 
 /* ---- the daemon of the Go driver ---- */

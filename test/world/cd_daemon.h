@@ -6,15 +6,15 @@
 #include <stdbool.h>
 
 /* daemon_comes() creates the claim driver/daemon-claim of this driver's daemon, with this UID, and prepares
- * it. daemon_goes() unprepares it. */
+ * it. daemon_ends() unprepares it. */
 void daemon_comes(const char *uid);
-void daemon_goes(const char *uid);
+void daemon_ends(const char *uid);
 /* Writes the daemon's state file in the folder of the IMEX domain, with index 3 and epoch 1. Sets *lock_fd to
  * a descriptor with the lock that a running daemon holds. */
-void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
-                 const char *status, int *lock_fd);
-/* Like daemon_says(), but with an assignment, in this boot, with w.lock_fd. After daemon_writes_state() the
- * plugin has read the file; after daemon_state() it has not. daemon_dies() releases the lock. */
+void daemon_reports(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
+                    const char *status, int *lock_fd);
+/* Like daemon_reports(), but with an assignment, in this boot, with w.lock_fd. After daemon_writes_state()
+ * the plugin has read the file; after daemon_state() it has not. daemon_dies() releases the lock. */
 void daemon_writes_state(const char *uid, const char *domain, bool ready, const char *status,
                          const char *assignment);
 void daemon_state(const char *uid, const char *domain, bool ready, const char *status,

@@ -16,9 +16,9 @@ void facts_poll_fast(struct facts_sampler *s, bool waiting) {
 static uint64_t host_answered_ns;
 
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
-        bool ready = host_answered_ns > since_ns && streq(w.host_says, "READY");
+        bool ready = host_answered_ns > since_ns && streq(w.host_reports, "READY");
         if (!ready)
-                snprintf(reason, n, "n0: the host's nvidia-imex is %s", w.host_says);
+                snprintf(reason, n, "n0: the host's nvidia-imex is %s", w.host_reports);
         return ready;
 }
 
@@ -43,7 +43,7 @@ void host_imex_settle(struct host_imex *h, bool on) {
 }
 
 void host_answers(const char *says) {
-        w.host_says = says;
+        w.host_reports = says;
         host_answered_ns = uv_hrtime();
         claims_reevaluate(w.claims);
 }

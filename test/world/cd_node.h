@@ -36,7 +36,7 @@ extern struct world {
         struct facts facts;
         const struct imex_mode *mode; /* of the plugin processes that start from now on */
         const char *more_ns;          /* the additional namespaces of these processes */
-        const char *host_says;        /* the last answer of the host's IMEX */
+        const char *host_reports;     /* the last answer of the host's IMEX */
         enum host_imex_own host_own;  /* the ResourceSlice is built from it */
         struct host_imex_status host_status;
         bool host_settles, wait_for_host;

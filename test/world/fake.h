@@ -20,16 +20,28 @@
 #define CLIQUE_1 "7a3b2f10-1111-4222-8333-444455556666.1"
 #define CLIQUE_2 "7a3b2f10-1111-4222-8333-444455556666.2"
 
-/* Decodes JSON with ' instead of ", for readability. The %-arguments are filled in first. */
+/* Replaces ' with ", so that JSON is readable in C. An apostrophe in a value is written as \'. Returns the
+ * new length. */
+static inline size_t fake_quotes(char *text) {
+        size_t n = 0;
+
+        for (const char *p = text; *p; p++)
+                if (p[0] == '\\' && p[1] == '\'')
+                        text[n++] = *++p;
+                else
+                        text[n++] = *p == '\'' ? '"' : *p;
+        text[n] = '\0';
+        return n;
+}
+
+/* Decodes JSON that fake_quotes() has changed. The %-arguments are filled in before that. */
 __attribute__((format(printf, 4, 0))) static inline void *
 fake_decode(struct arena *a, const struct jd_field *fields, size_t size, const char *fmt, va_list ap) {
         struct buf b = BUF_INIT(1 << 20);
         void *out = arena_alloc(a, size);
         struct err e;
         buf_vaddf(&b, fmt, ap);
-        for (size_t i = 0; i < b.n; i++)
-                if (b.p[i] == '\'')
-                        b.p[i] = '"';
+        b.n = fake_quotes(b.p);
         if (jd_decode_text(fields, (struct str){ buf_str(&b), b.n }, "", a, out, &e) < 0)
                 fail_msg("%s: %s", e.msg, buf_str(&b));
         buf_done(&b);

@@ -236,7 +236,7 @@ static void lost_cdi_file_of_a_prepared_claim_is_written_again(void **state) {
                 xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
         assert_int_equal(unlink(path), 0);
         /* Even now: a granted channel is not reclaimed. */
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
         prepare(&again, "c1", CLAIM_1);
         world_wait(&again, PREPARED);
         assert_int_equal(access(path, F_OK), 0);
@@ -249,7 +249,7 @@ static void at_the_deadline_the_error_has_the_daemons_reason(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 400 };
         daemon_ready();
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_string_equal(op.msg, "n0: IMEX daemon is WAITING_FOR_RECOVERY: two peers are missing");

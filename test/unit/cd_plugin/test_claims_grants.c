@@ -256,7 +256,7 @@ static void the_next_daemon_gets_the_grants_of_prepared_claims(void **state) {
         world_turn();
         assert_int_equal(late.answer, PENDING);
         assert_int_equal(unlink(note), 0);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         while (late.answer == PENDING) {
                 uv_run(&w.loop, UV_RUN_NOWAIT);
                 world_turn();
@@ -276,7 +276,7 @@ static void a_daemon_claim_waits_until_the_grants_are_written(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         daemon_dies();
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         tree_remove(xstrdup(folder));
         assert_int_equal(file_replace(folder, "x", 1, 0644, &e), 0);
         api_daemon_claim("driver", NEXT, "");

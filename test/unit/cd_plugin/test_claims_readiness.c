@@ -16,7 +16,7 @@ static void not_released_by(const char *claim, const char *boot, bool held, cons
         daemon_comes(DAEMON_1);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
-        daemon_says(DOMAIN_A, claim, boot, true, "READY", &fd);
+        daemon_reports(DOMAIN_A, claim, boot, true, "READY", &fd);
         if (!held) {
                 close(fd);
                 fd = -1;
@@ -69,7 +69,7 @@ static void readiness_withdrawn_under_a_channel_causes_an_event(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         world_turn();
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
         grace_passes();
         assert_non_null(strstr(api.events, "ResourceClaim/c1 IMEXDaemonNotReady"));
         assert_non_null(strstr(api.events, "IMEX daemon is STOPPED"));
@@ -82,10 +82,10 @@ static void a_daemon_that_returns_at_once_causes_no_event(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         world_turn();
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STARTING", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, false, "STARTING", &w.lock_fd);
         for (int i = 0; i < 1000 && !loop_timer_waits(&world_cd()->grace); i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         grace_passes();
         assert_string_equal(api.events, "");
 }

@@ -267,13 +267,13 @@ static void readiness_is_noticed_without_inotify(void **state) {
         faults_at("inotify_add_watch", 1);
         daemon_comes(DAEMON_1);
         assert_true(faults_off());
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         world_turn();
         assert_int_equal(op.answer, PENDING);
         waits_investigate(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
         world_wait(&op, PREPARED);
         /* Now there is a watch. */
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
+        daemon_reports(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
         while (LIST_EMPTY(&world_cd()->lost))
                 uv_run(&w.loop, UV_RUN_ONCE);
 }

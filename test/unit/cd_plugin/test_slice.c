@@ -15,17 +15,18 @@ static struct slice_content fabric, no_fabric, host_managed, host_rack, own_chan
 
 static int offers(void **state) {
         (void)state;
-        fabric = cd_offer_content(
-                &(struct cd_offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
-        no_fabric = cd_offer_content(
-                &(struct cd_offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = "" });
-        host_managed =
-                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 1, .clique_id = CLIQUE });
-        host_rack = cd_offer_content(
-                &(struct cd_offer){ .channels = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
-        own_channels =
-                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 16, .clique_id = CLIQUE });
-        nothing = cd_offer_content(&(struct cd_offer){ .channels = false, .seats = 1, .clique_id = "" });
+        fabric = cd_offer_content(&(struct cd_offer){
+                .channels = true, .channel_devices = 1, .daemon = true, .clique_id = CLIQUE });
+        no_fabric = cd_offer_content(&(struct cd_offer){
+                .channels = true, .channel_devices = 1, .daemon = true, .clique_id = "" });
+        host_managed = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .channel_devices = 1, .clique_id = CLIQUE });
+        host_rack = cd_offer_content(&(struct cd_offer){
+                .channels = true, .channel_devices = 1, .clique_id = CLIQUE, .rack = "s0-011" });
+        own_channels = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .channel_devices = 16, .clique_id = CLIQUE });
+        nothing = cd_offer_content(
+                &(struct cd_offer){ .channels = false, .channel_devices = 1, .clique_id = "" });
         return 0;
 }
 
@@ -120,13 +121,13 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
                 assert_int_equal(d->attributes[1].number, 0);
                 assert_string_equal(d->attributes[2].text, "channel");
         }
-        struct slice_content none =
-                cd_offer_content(&(struct cd_offer){ .channels = true, .seats = 16, .clique_id = "" });
+        struct slice_content none = cd_offer_content(
+                &(struct cd_offer){ .channels = true, .channel_devices = 16, .clique_id = "" });
         assert_int_equal(none.n_devices, 0);
         arena_free(none.arena);
         /* A node that withholds its devices still belongs to its partition. */
         struct slice_content withheld =
-                cd_offer_content(&(struct cd_offer){ .seats = 16, .clique_id = CLIQUE });
+                cd_offer_content(&(struct cd_offer){ .channel_devices = 16, .clique_id = CLIQUE });
         assert_int_equal(withheld.n_devices, 0);
         assert_string_equal(withheld.annotation.value, CLIQUE);
         arena_free(withheld.arena);
@@ -135,10 +136,10 @@ static void with_channel_isolation_a_node_has_sixteen_channel_devices(void **sta
 /* The node joins through the daemon, which needs its device for that. */
 static void with_a_standing_domain_the_daemon_device_stays_when_channels_are_withheld(void **state) {
         (void)state;
-        struct slice_content joined = cd_offer_content(
-                &(struct cd_offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
-        struct slice_content apart =
-                cd_offer_content(&(struct cd_offer){ .daemon = true, .seats = 16, .clique_id = CLIQUE });
+        struct slice_content joined = cd_offer_content(&(struct cd_offer){
+                .channels = true, .daemon = true, .channel_devices = 16, .clique_id = CLIQUE });
+        struct slice_content apart = cd_offer_content(
+                &(struct cd_offer){ .daemon = true, .channel_devices = 16, .clique_id = CLIQUE });
         assert_int_equal(joined.n_devices, 17);
         assert_string_equal(joined.devices[16].name, "daemon-0");
         assert_int_equal(apart.n_devices, 1);

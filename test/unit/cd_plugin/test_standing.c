@@ -368,7 +368,7 @@ static void after_a_terminated_daemon_nothing_is_offered_until_the_next_one_is_R
         daemon_dies();
         world_turn();
         withheld("IMEXDaemonTerminating", "");
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         withheld("IMEXNotJoined", "no IMEX daemon runs on this node");
         assert_int_equal(op.answer, PENDING);
         the_next_daemon_comes();
@@ -415,7 +415,7 @@ static void the_state_of_an_earlier_daemon_does_not_count(void **state) {
         joined();
         daemon_gets_SIGTERM();
         daemon_dies();
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         daemon_comes(DAEMON_2);
         writes_state(true, "READY", 1); /* for claim DAEMON_1 */
         withheld("IMEXNotJoined", "the state file is from another daemon");

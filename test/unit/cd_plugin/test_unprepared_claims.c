@@ -35,12 +35,12 @@ static void a_claim_is_reported_once_it_is_unprepared(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
         reported("nothing");
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         assert_false(world_recorded(DAEMON_1));
         reported(DAEMON_1);
         daemon_comes(NEXT);
         reported(DAEMON_1);
-        daemon_goes(NEXT);
+        daemon_ends(NEXT);
         reported(NEXT);
 }
 
@@ -50,9 +50,9 @@ static void a_claim_that_is_requested_again_is_the_newest(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         daemon_comes(NEXT);
-        daemon_goes(NEXT);
+        daemon_ends(NEXT);
         reported(NEXT);
         api_daemon_claim("driver", DAEMON_1, "");
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
@@ -68,7 +68,7 @@ static void the_pod_of_a_refused_claim_is_reported(void **state) {
         struct dra_op op = { 0 };
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         assert_null(pod_annotation(IMEX_ANNOTATION_REFUSED));
         api_daemon_claim("driver", DAEMON_1, "");
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
@@ -84,14 +84,14 @@ static void it_is_reported_after_a_change_to_host_managed(void **state) {
         world_stop(w.claims);
         world_mode("HostManagedIMEX=true", "hostManaged");
         world_start(BOOT);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
 }
 
 static void the_next_process_reports_it_again_on_its_own_Pod(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         world_stop(w.claims);
         pod_replaced();
         world_start(BOOT);
@@ -103,7 +103,7 @@ static void the_next_process_reports_it_again_on_its_own_Pod(void **state) {
 static void a_report_that_a_restore_has_removed_is_written_again(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
         pod_restored();
         assert_null(pod_annotation(IMEX_ANNOTATION_UNPREPARED));
@@ -115,7 +115,7 @@ static void a_report_is_written_when_the_API_server_answers_again(void **state) 
         daemon_comes(DAEMON_1);
         api.fails_for = "plugin-n0";
         api.fails_with = ERR_RETRY;
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported("nothing");
         api.fails_for = NULL;
         while (!pod_annotation(IMEX_ANNOTATION_UNPREPARED)) {
@@ -136,7 +136,7 @@ static void a_claim_that_a_lost_checkpoint_does_not_have_is_not_reported(void **
         lose("checkpoint.json");
         assert_int_equal(unlink(cdi), 0);
         world_start(BOOT);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported("nothing");
 }
 
@@ -147,7 +147,7 @@ static void a_claim_that_was_rebuilt_from_its_CDI_file_is_reported(void **state)
         lose("checkpoint.json");
         world_start(BOOT);
         reported("nothing");
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
 }
 
@@ -155,7 +155,7 @@ static void a_claim_that_was_rebuilt_from_its_CDI_file_is_reported(void **state)
 static void a_claim_of_an_earlier_boot_is_not_reported(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         daemon_comes(NEXT);
         world_stop(w.claims);
         pod_replaced();
@@ -167,7 +167,7 @@ static void a_claim_of_an_earlier_boot_is_not_reported(void **state) {
 static void a_report_without_a_record_is_removed(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
         world_stop(w.claims);
         lose(FILE_OF_CLAIMS);
@@ -184,7 +184,7 @@ static void an_invalid_list_of_claims_is_ignored(void **state) {
         restart(BOOT);
         reported("nothing");
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
 }
 
@@ -198,7 +198,7 @@ static void a_claim_that_is_still_prepared_is_not_reported(void **state) {
         assert_int_equal(unprepared_claims_add(w.plugin_dir, BOOT, DAEMON_1, &e), 0);
         world_start(BOOT);
         reported("nothing");
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
 }
 
@@ -219,7 +219,7 @@ static void the_claim_of_a_running_force_deleted_daemon_is_neither_unprepared_no
         assert_non_null(cdi);
         reported("nothing");
         daemon_dies();
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         reported(DAEMON_1);
 }
 
@@ -251,11 +251,11 @@ static void refused(const char *uid) {
 static void a_claim_that_was_reported_is_never_prepared_again_in_this_boot(void **state) {
         (void)state;
         daemon_comes(DAEMON_1);
-        daemon_goes(DAEMON_1);
+        daemon_ends(DAEMON_1);
         refused(DAEMON_1);
         daemon_comes(NEXT);
         refused(DAEMON_1); /* at once, although the device is taken */
-        daemon_goes(NEXT);
+        daemon_ends(NEXT);
         restart(BOOT);
         refused(DAEMON_1);
         refused(NEXT);

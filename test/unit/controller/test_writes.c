@@ -29,7 +29,7 @@ struct world {
         int refuse_status;       /* 0: 422 */
         const char *subresource; /* of the wanted write */
         bool status_too;         /* also writes the status, without end */
-        unsigned n_changes;      /* calls of writes_options.told */
+        unsigned n_changes;      /* calls of writes_options.error_changed */
         bool given_up;           /* the requester wants nothing any more */
         const char *impossible;  /* why the body cannot be rendered; NULL: it can */
         char name[600];          /* of the object; "": "n" */
@@ -145,7 +145,7 @@ static int setup(void **state) {
                 .manager = "test",
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
                                     LABELS("resource", "verb", "result")),
-                .told = on_error_change,
+                .error_changed = on_error_change,
                 .u = w,
                 .away_ms = 3600000,
                 .denied_ms = 3600000,

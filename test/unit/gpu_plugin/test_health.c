@@ -59,7 +59,7 @@ static const char *taints(size_t i) {
         return text;
 }
 
-static void on_told(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
+static void on_reported(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
         (void)u;
         (void)d;
         (void)xid;
@@ -74,7 +74,7 @@ static bool xid(const char *uuid, uint64_t number, int64_t gi, int64_t ci) {
                                                 .xid = number,
                                                 .gpu_instance = gi,
                                                 .compute_instance = ci },
-                          on_told, NULL);
+                          on_reported, NULL);
 }
 
 static void watched(const char *first, int64_t error_of_first, const char *second, int64_t error_of_second) {
@@ -199,8 +199,8 @@ static void the_number_of_remembered_xids_is_limited(void **state) {
         for (int i = 0; i < 3000; i++) {
                 d.uuid = arena_printf(arena, "GPU-%d", i);
                 struct nvml_event ev = { .kind = NVML_XID, .uuid = str_from(d.uuid), .xid = 79 };
-                assert_true(
-                        health_xid(health, &(struct gpu_devices){ .items = &d, .n = 1 }, &ev, on_told, NULL));
+                assert_true(health_xid(health, &(struct gpu_devices){ .items = &d, .n = 1 }, &ev, on_reported,
+                                       NULL));
         }
         const struct offered_taint *t;
         assert_int_equal(health_taints(health, &d, arena, &t), 1);

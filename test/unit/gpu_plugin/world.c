@@ -172,7 +172,7 @@ void world_annotate_slice(struct world *w, const char *key) {
 
 /* ---- the kubelet's registration ---- */
 
-static void on_told(void *u, const struct child_result *r) {
+static void on_reported(void *u, const struct child_result *r) {
         struct world *w = u;
         (void)r; /* the process may have ended already */
         w->registering--;
@@ -186,7 +186,7 @@ void world_register(struct world *w) {
                           .argv = (const char *const[]){ w->files.dra_call, socket, "register", NULL },
                           .env = (const char *const[]){ "ASAN_OPTIONS=detect_leaks=0", NULL },
                           .timeout_ms = 60000,
-                          .done = on_told,
+                          .done = on_reported,
                           .u = w });
 }
 

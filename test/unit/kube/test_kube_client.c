@@ -251,7 +251,7 @@ static void test_names_cannot_become_paths(void **state) {
 
 /* ---- metrics of requests ---- */
 
-static void assert_told(struct world *w, const char *line) {
+static void assert_metrics_contain(struct world *w, const char *line) {
         struct buf b = BUF_INIT(1 << 20);
         _cleanup_(freep) char *whole = xasprintf("\n%s\n", line);
         kube_client_metrics(w->client);
@@ -268,33 +268,38 @@ static void test_each_attempt_is_counted_by_its_result(void **state) {
         w->failure = 503;
         finish(w, get);
         assert_true(w->ok);
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"503\"} 2");
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"200\"} 1");
-        assert_told(w, "nvidia_dra_kube_request_duration_seconds_count{verb=\"get\",resource=\"pods\"} 3");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"503\"} 2");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"200\"} 1");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_request_duration_seconds_count{verb=\"get\",resource=\"pods\"} 3");
         finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                          .res = &compute_domains,
                                          .ns = "a",
                                          .name = "d",
                                          .subresource = "status",
                                          .body = STR("{}") });
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"patch\",resource=\"computedomains/status\","
-                       "code=\"200\"} 1");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"patch\",resource=\"computedomains/status\","
+                   "code=\"200\"} 1");
         /* Status numbers that no server should send do not create series. */
         w->failures_first = 1;
         w->failure = 999;
         finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_nodes, .name = "n", .attempts = 1 });
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"nodes\",code=\"error\"} 1");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"nodes\",code=\"error\"} 1");
 }
 
 static void test_waiting_requests_are_counted_by_lane(void **state) {
         const struct kube_request get = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
         struct world *w = *state;
-        assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"write\"} 0");
+        assert_metrics_contain(w, "nvidia_dra_kube_requests_waiting{lane=\"write\"} 0");
         w->silent = true;
         for (size_t i = 0; i < 40; i++) /* 32 are sent at a time */
                 start(w, get);
-        assert_told(w, "nvidia_dra_kube_requests_in_flight{lane=\"read\"} 32");
-        assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"read\"} 8");
+        assert_metrics_contain(w, "nvidia_dra_kube_requests_in_flight{lane=\"read\"} 32");
+        assert_metrics_contain(w, "nvidia_dra_kube_requests_waiting{lane=\"read\"} 8");
 }
 
 /* As the API server writes it; %s: more members. */

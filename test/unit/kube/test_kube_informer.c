@@ -45,7 +45,7 @@ static void test_list_then_watch(void **state) {
         assert_int_equal(w->n_trouble, 0);
 }
 
-static void assert_told(struct world *w, const char *line) {
+static void assert_metrics_contain(struct world *w, const char *line) {
         struct buf b = BUF_INIT(1 << 20);
         metrics_render(w->metrics, &b);
         if (!strstr(buf_str(&b), line))
@@ -60,9 +60,12 @@ static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
         world_begin_watching(w);
         pod_event(&w->api, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"503\"} 1\n");
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"200\"} 1\n");
-        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"list\",resource=\"pods\",code=\"200\"} 1\n");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"503\"} 1\n");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"200\"} 1\n");
+        assert_metrics_contain(
+                w, "nvidia_dra_kube_requests_total{verb=\"list\",resource=\"pods\",code=\"200\"} 1\n");
 }
 
 /* Only the first list: after a 410, the API server's cache may be too old. */

@@ -212,8 +212,8 @@ static void channel_isolation_needs_channel_devices_a_partition_and_one_channel(
         assert_string_equal(m->name, "hostManagedChannel");
         assert_true(mode_assigns_channels(m) && mode_needs_clique(m) && mode_one_channel(m));
         assert_false(mode_runs_daemons(m));
-        assert_int_equal(mode_seats(m), 16);
-        assert_int_equal(mode_seats(mode_of("")), 1);
+        assert_int_equal(mode_channel_devices(m), 16);
+        assert_int_equal(mode_channel_devices(mode_of("")), 1);
 }
 
 /* failure: a ComputeDomain was formed before channel isolation -> it counts as of another mode [upgrade] */
@@ -281,7 +281,7 @@ static void by_default_daemons_run_an_imex_domain_for_each_computedomain(void **
         (void)state;
         assert_true(mode_runs_daemons(m) && mode_forms_domains(m));
         assert_false(mode_is_standing(m) || mode_assigns_channels(m) || mode_one_channel(m));
-        assert_int_equal(mode_seats(m), 1);
+        assert_int_equal(mode_channel_devices(m), 1);
 }
 
 static void daemons_with_channels_run_one_domain_for_all(void **state) {
@@ -293,7 +293,7 @@ static void daemons_with_channels_run_one_domain_for_all(void **state) {
         assert_true(mode_is_standing(m) && mode_runs_daemons(m) && mode_assigns_channels(m) &&
                     mode_needs_clique(m) && mode_one_channel(m));
         assert_false(mode_forms_domains(m));
-        assert_int_equal(mode_seats(m), MODE_SEATS);
+        assert_int_equal(mode_channel_devices(m), MODE_CHANNEL_DEVICES);
         /* Neither mode adopts a ComputeDomain that the other one has formed, and a node keeps only an earlier
          * label. */
         assert_true(mode_is_other(m, MODE_DRIVER_MANAGED, formed) && mode_is_other(m, NULL, of_go) &&

@@ -250,7 +250,7 @@ static void an_nvml_library_written_in_go_works(void **state) {
 }
 
 /* A file of /proc whose text the test sets replaces the driver's parameters. */
-static bool driver_says(const char *params) {
+static bool driver_reports(const char *params) {
         return unshare(CLONE_NEWNS | CLONE_NEWUTS) == 0 &&
                mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) == 0 &&
                setdomainname(params, strlen(params)) == 0 &&
@@ -272,7 +272,7 @@ static void worker_reads(char **ret) {
 static void the_drivers_parameters_are_covered_on_request(void **state) {
         _cleanup_(freep) char *plain = NULL, *covered = NULL, *ours = NULL;
         struct err e;
-        if (!driver_says("ModifyDeviceFiles: 1"))
+        if (!driver_reports("ModifyDeviceFiles: 1"))
                 skip();
         assert_true(ask("GPU_COUNT=1\n", 30000).ok);
         worker_reads(&plain);
